@@ -1,0 +1,60 @@
+"""JSON lines to one text stream, secrets masked. Knows no file, no level of other libraries and no prompt."""
+
+import json
+import re
+import traceback
+from datetime import UTC, datetime
+from typing import TextIO
+
+from gateway.clock import Clock
+
+LEVELS = ("debug", "info", "warning", "error")
+_KEY = re.compile(r"svc_[0-9a-f]{36}(?=[0-9a-f]{4})|(?<=Bearer )[^\s\"]{8,}")
+
+
+class Log:
+    """Writes one JSON object a line: `at`, `level`, `event` and the fields given.
+
+    A field is data, never a format. Whatever looks like an API key is masked as a last line of defence; callers keep
+    prompts, replies, keys and passwords out in the first place.
+    """
+
+    def __init__(self, stream: TextIO, clock: Clock, level: str = "info") -> None:
+        self._stream = stream
+        self._clock = clock
+        self._least = LEVELS.index(level)
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Write what only a developer wants to read."""
+        self._write("debug", event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Write what an operator may want to read."""
+        self._write("info", event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Write what an operator should look at."""
+        self._write("warning", event, fields)
+
+    def error(self, event: str, *, error: BaseException | None = None, **fields: object) -> None:
+        """Write what an operator must look at. Of `error` the type and the places are written, never its text.
+
+        The text of an unknown error may quote what it choked on, which may be a prompt.
+        """
+        if error is not None:
+            frames = traceback.extract_tb(error.__traceback__)[-6:]
+            where = [f"{frame.filename.rpartition('gateway/')[2]}:{frame.lineno}" for frame in frames]
+            fields = fields | {"error": type(error).__name__, "where": where}
+        self._write("error", event, fields)
+
+    def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
+        if LEVELS.index(level) < self._least:
+            return
+        at = datetime.fromtimestamp(self._clock.now_at() / 1000, UTC)
+        record = {"at": at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z", "level": level}
+        line = json.dumps(record | {"event": event} | fields, ensure_ascii=True, default=str)
+        try:
+            self._stream.write(_KEY.sub("****", line) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            return  # a closed or full log must not stop the traffic; the audit log has what matters

@@ -1,0 +1,103 @@
+"""The records of a scan: direction, severity, verdict, detection, result. No rule and no logic of scoring."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Direction(StrEnum):
+    """Which way a text goes: inbound to the model, outbound from it."""
+
+    INBOUND = "inbound"
+    OUTBOUND = "outbound"
+
+
+class Severity(StrEnum):
+    """How grave a match of a rule is."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Verdict(StrEnum):
+    """What the shield says of a text."""
+
+    ALLOW = "ALLOW"
+    REVIEW = "REVIEW"
+    BLOCK = "BLOCK"
+
+
+CATEGORIES = (
+    "injection",
+    "jailbreak",
+    "extraction",
+    "indirect",
+    "tool_abuse",
+    "command",
+    "sensitive_path",
+    "exfiltration",
+    "c2",
+    "social_engineering",
+    "encoding",
+    "steganography",
+    "secret",
+    "pii",
+    "financial",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """One rule's matches in one text, reported at the first of them.
+
+    rule, name, category, severity, description, confidence, standards: the rule's own.
+    matched: the text matched, masked when the category is secret, pii or financial.
+    score: this rule's share of the scan's score, in points.
+    count: how often the rule matched; informs and does not multiply.
+    start, end: half-open span in code points of the text as sent, before normalization.
+    view: how the text was read when the rule matched: ``text``, ``normalized``, ``base64``, ``base64>url`` …
+    place: where in a structured request the text stood, such as ``messages[1].content``; empty for a plain text.
+    accepted: id of the risk acceptance that takes it out of the score, or None.
+    """
+
+    rule: str
+    name: str
+    category: str
+    severity: Severity
+    description: str
+    matched: str
+    confidence: float
+    score: int
+    count: int
+    start: int
+    end: int
+    view: str
+    standards: tuple[str, ...] = ()
+    place: str = ""
+    accepted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """What one scan found.
+
+    score: 0 to 100. verdict: the score against the policy's two thresholds.
+    detections: strongest first, then by place in the text.
+    redacted: the text with secret matches masked, or None when there is nothing to mask.
+    """
+
+    verdict: Verdict
+    score: int
+    detections: tuple[Detection, ...] = ()
+    redacted: str | None = None
+
+    def stats(self) -> Mapping[str, object]:
+        """Count the detections: `total`, one count a severity, and `categories`."""
+        severities = {severity.value: 0 for severity in Severity}
+        categories: dict[str, int] = {}
+        for detection in self.detections:
+            severities[detection.severity.value] += 1
+            categories[detection.category] = categories.get(detection.category, 0) + 1
+        return {"total": len(self.detections), **severities, "categories": categories}
