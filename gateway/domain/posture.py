@@ -1,0 +1,146 @@
+"""The two numbers of the security state: posture (how it is set up) and threat (what happens to it). Pure.
+
+Posture = 100 x sum(weight x share) / sum(weight) over the checks that apply; the weight is the severity's, the share is
+1 for pass, one half for warn and 0 for fail; a failing critical check caps it at 49.
+
+Threat = what the last 24 hours brought, in six parts whose points add up to 100. Each thing that happened counts
+``2 ** -(age / 6 h)``; a part that counts things approaches its points as ``1 - 2 ** -(sum / half)``, where `half` is
+the sum that gives half of them, so that no flood of one kind can hide the absence of another. The two are never one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.shield.detections import Severity
+
+DAY_MS = 86_400_000
+HALF_LIFE_MS = 6 * 3_600_000
+CRITICAL_FAILURE_CAP = 49
+CRITICAL_ALERT_FLOOR = 51
+
+
+class CheckStatus(StrEnum):
+    """What a posture check found."""
+
+    PASS = "pass"  # noqa: S105 - the word of a check, not a password
+    WARN = "warn"
+    FAIL = "fail"
+    NOT_APPLICABLE = "not_applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One posture check and what it found.
+
+    evidence: what was seen, without secrets. why: what can go wrong. fix: what to do about it.
+    """
+
+    id: str
+    title: str
+    category: str
+    severity: Severity
+    status: CheckStatus
+    evidence: str
+    why: str
+    fix: str
+
+
+WEIGHTS: Mapping[Severity, float] = {
+    Severity.CRITICAL: 10.0,
+    Severity.HIGH: 7.5,
+    Severity.MEDIUM: 5.0,
+    Severity.LOW: 2.5,
+}
+_SHARES = {CheckStatus.PASS: 1.0, CheckStatus.WARN: 0.5, CheckStatus.FAIL: 0.0}
+
+
+def posture_score(checks: Iterable[Check]) -> int | None:
+    """Return the posture score 0 to 100, or None when no check applies."""
+    total = reached = 0.0
+    has_critical_failure = False
+    for check in checks:
+        if check.status is CheckStatus.NOT_APPLICABLE:
+            continue
+        weight = WEIGHTS[check.severity]
+        total += weight
+        reached += weight * _SHARES[check.status]
+        if check.status is CheckStatus.FAIL and check.severity is Severity.CRITICAL:
+            has_critical_failure = True
+    if total == 0:
+        return None
+    score = round(100 * reached / total)
+    return min(score, CRITICAL_FAILURE_CAP) if has_critical_failure else score
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveAlert:
+    """What the threat score needs to know of one alert that is not closed."""
+
+    severity: Severity
+    last_seen_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the last 24 hours brought.
+
+    blocks_at, auth_failures_at, budget_breaches_at: when each happened. alerts: those that are active now.
+    is_bypassed: the shield observes instead of blocking, or is bypassed. offline_share: of the instances, 0 to 1.
+    """
+
+    now_at: int
+    blocks_at: Sequence[int] = ()
+    alerts: Sequence[ActiveAlert] = ()
+    auth_failures_at: Sequence[int] = ()
+    is_bypassed: bool = False
+    budget_breaches_at: Sequence[int] = ()
+    offline_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ThreatPart:
+    """One part of the threat score: its points, at most `limit`."""
+
+    name: str
+    points: float
+    limit: int
+
+
+_ALERT_WEIGHTS = {Severity.CRITICAL: 4.0, Severity.HIGH: 2.0, Severity.MEDIUM: 1.0, Severity.LOW: 0.5}
+
+
+def threat_parts(activity: Activity) -> tuple[ThreatPart, ...]:
+    """Return the six parts of the threat score, in the order of the contract."""
+    now_at = activity.now_at
+    alerts = sum(_ALERT_WEIGHTS[alert.severity] * _freshness(alert.last_seen_at, now_at) for alert in activity.alerts)
+    shares = (
+        ("blocks", 30, _saturated(_fresh_sum(activity.blocks_at, now_at), half=10)),
+        ("active_alerts", 25, _saturated(alerts, half=4)),
+        ("auth_failures", 10, _saturated(_fresh_sum(activity.auth_failures_at, now_at), half=20)),
+        ("bypass", 15, 1.0 if activity.is_bypassed else 0.0),
+        ("budget_breaches", 10, _saturated(_fresh_sum(activity.budget_breaches_at, now_at), half=3)),
+        ("offline_instances", 10, min(max(activity.offline_share, 0.0), 1.0)),
+    )
+    return tuple(ThreatPart(name=name, points=round(limit * share, 2), limit=limit) for name, limit, share in shares)
+
+
+def threat_score(activity: Activity) -> int:
+    """Return the threat score 0 to 100. An active critical alert lifts it to 51 or more."""
+    score = round(sum(part.points for part in threat_parts(activity)))
+    if any(alert.severity is Severity.CRITICAL for alert in activity.alerts):
+        score = max(score, CRITICAL_ALERT_FLOOR)
+    return min(score, 100)
+
+
+def _freshness(at: int, now_at: int) -> float:
+    age_ms = max(now_at - at, 0)  # a clock that went back makes things new, never older
+    return 0.0 if age_ms > DAY_MS else float(2.0 ** -(age_ms / HALF_LIFE_MS))
+
+
+def _fresh_sum(times_at: Iterable[int], now_at: int) -> float:
+    return sum(_freshness(at, now_at) for at in times_at)
+
+
+def _saturated(amount: float, *, half: float) -> float:
+    return float(1.0 - 2.0 ** -(amount / half))
