@@ -1,0 +1,180 @@
+"""The one strict reader and writer each for JSON, integers and times. Pure; knows no record and no transport."""
+
+import json
+import math
+import re
+from datetime import UTC, date, datetime
+
+from gateway.errors import InvalidJson, InvalidRequest
+
+MAX_DEPTH = 64
+INT64_LOW = -(2**63)
+INT64_HIGH = 2**63 - 1
+
+_MONTH_AND_DAY = (
+    "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+)
+_LEAP_YEAR = "(?:(?:19|[2-9][0-9])(?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[3579][26])00)"
+_DATE = f"(?:(?:19|[2-9][0-9])[0-9]{{2}}-{_MONTH_AND_DAY}|{_LEAP_YEAR}-02-29)"
+_CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_OFFSET = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+
+# Without named groups, so that the same text stands in JSON Schemas, whose regexes are ECMA-262's.
+TIMESTAMP_PATTERN = f"^{_DATE}[Tt]{_CLOCK}(?:\\.[0-9]{{1,9}})?{_OFFSET}$"
+"""RFC 3339 date-time of the years 1900 to 9999, with any offset."""
+TIME_PATTERN = f"^(?:{_DATE}(?:[Tt]{_CLOCK}(?:\\.[0-9]{{1,9}})?{_OFFSET})?|[0-9]{{1,6}}[smhd])$"
+"""What `read_time` reads: a date-time, a plain date, or an age."""
+
+_TIMESTAMP = re.compile(TIMESTAMP_PATTERN[1:-1])
+_DAY = re.compile(_DATE)
+_AGE = re.compile("([0-9]{1,6})([smhd])")
+_AGE_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_INTEGER = re.compile("[0-9]{1,10}")
+_TOO_DEEP = "The JSON is nested deeper than {} levels."
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+
+def read_json(raw: bytes | bytearray | memoryview, *, max_depth: int = MAX_DEPTH) -> object:
+    """Read one strict JSON text.
+
+    Objects become dict, arrays list; numbers int or float. Never raises RecursionError or ValueError.
+
+    Raises:
+        InvalidJson: bad UTF-8, a byte order mark, duplicate keys, NaN or Infinity (1e999 too), a lone surrogate, an
+            integer beyond 64 signed bits, more than `max_depth` levels, or any other syntax than RFC 8259's.
+    """
+    try:
+        text = str(raw, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidJson(f"The JSON is not UTF-8 (byte {error.start}).") from None
+    try:
+        value: object = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise InvalidJson(f"The text is not valid JSON (line {error.lineno}, column {error.colno}).") from None
+    except RecursionError:  # the C parser counts its levels and stops, near 1,000 or 10,000 by version
+        raise InvalidJson(_TOO_DEEP.format(max_depth)) from None
+    # Counting is a memory scan; only a text with more brackets than levels is looked at closely.
+    if text.count("[") + text.count("{") > max_depth:
+        _refuse_deep(value, max_depth)
+    if "\\ud" in text or "\\uD" in text:
+        _refuse_surrogates(value)
+    return value
+
+
+def write_json(value: object) -> bytes:
+    """Return `value` as compact UTF-8 JSON. NaN, Infinity and lone surrogates raise ValueError."""
+    return _ENCODER.encode(value).encode()
+
+
+def read_integer(text: str, *, param: str, low: int, high: int) -> int:
+    """Read 1 to 10 ASCII digits: no sign, no blank, no underscore.
+
+    Raises:
+        InvalidRequest: another form, or outside `low` to `high`.
+    """
+    if _INTEGER.fullmatch(text) is None or not low <= int(text) <= high:
+        raise InvalidRequest(f"{param} must be a whole number from {low} to {high}.", param=param)
+    return int(text)
+
+
+def read_timestamp(text: str, *, param: str) -> int:
+    """Read an RFC 3339 date-time with any offset as Unix milliseconds; digits below a millisecond are cut off.
+
+    Raises:
+        InvalidRequest: another form, no such day, or a year before 1900.
+    """
+    if _TIMESTAMP.fullmatch(text) is None:
+        raise InvalidRequest(f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z.", param=param)
+    seconds = int(text[11:13]) * 3600 + int(text[14:16]) * 60 + int(text[17:19])
+    milliseconds = 0
+    if text[-1] in "Zz":
+        fraction = text[20:-1]
+    else:
+        fraction = text[20:-6]
+        offset_seconds = int(text[-5:-3]) * 3600 + int(text[-2:]) * 60
+        seconds += offset_seconds if text[-6] == "-" else -offset_seconds
+    if fraction:
+        milliseconds = int(fraction[:3].ljust(3, "0"))
+    return _day_at(text[:10]) + seconds * 1000 + milliseconds
+
+
+def read_time(text: str, *, param: str, now_at: int) -> int:
+    """Read an RFC 3339 date-time, a plain date (its midnight, UTC) or an age before `now_at` such as 15m, 24h or 7d.
+
+    Raises:
+        InvalidRequest: none of these.
+    """
+    if (age := _AGE.fullmatch(text)) is not None:
+        return now_at - int(age[1]) * _AGE_MS[age[2]]
+    if _DAY.fullmatch(text) is not None:
+        return _day_at(text)
+    if _TIMESTAMP.fullmatch(text) is None:
+        raise InvalidRequest(
+            f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z, a date, or an age such as 15m, 24h or 7d.",
+            param=param,
+        )
+    return read_timestamp(text, param=param)
+
+
+def write_time(at: int) -> str:
+    """Return Unix milliseconds as RFC 3339 in UTC with milliseconds and ``Z``."""
+    seconds, milliseconds = divmod(at, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{milliseconds:03d}Z"
+
+
+def _day_at(text: str) -> int:
+    return (date.fromisoformat(text).toordinal() - _EPOCH_DAY) * 86_400_000
+
+
+def _refuse_deep(value: object, max_depth: int) -> None:
+    """Go down level by level, keeping the arrays and objects of one level; no recursion."""
+    level: list[object] = [value]
+    for _ in range(max_depth):
+        level = [
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not level:
+            return
+    if any(isinstance(child, dict | list) for child in level):
+        raise InvalidJson(_TOO_DEEP.format(max_depth))
+
+
+def _refuse_surrogates(value: object) -> None:
+    try:
+        write_json(value)
+    except UnicodeEncodeError:
+        raise InvalidJson("The JSON holds half of a surrogate pair.") from None
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise InvalidJson("The JSON has the same key twice in one object.")
+    return record
+
+
+def _integer(digits: str) -> int:
+    # 20 characters hold every 64-bit integer; longer ones are never converted, which would take quadratic time.
+    if len(digits) > 20 or not INT64_LOW <= (value := int(digits)) <= INT64_HIGH:
+        raise InvalidJson("The JSON holds an integer beyond 64 bits.")
+    return value
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise InvalidJson("The JSON holds a number beyond double precision.")
+    return value
+
+
+def _constant(name: str) -> float:
+    raise InvalidJson(f"The JSON holds {name}, which is no number.")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
