@@ -1,0 +1,149 @@
+"""JSON-RPC 2.0 as MCP narrows it: bytes to messages and back. Pure; knows no method and no version of MCP.
+
+MCP narrows it in two places: an id is a string or an integer and never null, and `params` is an object.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.errors import InvalidJson
+from gateway.wire import read_json, write_json
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+# Given out by MCP 2026-07-28, "Error codes".
+UNSUPPORTED_VERSION = -32022
+
+BATCH_MESSAGES = 100
+METHOD_CHARS = 200
+ID_CHARS = 256
+
+RequestId = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that must be answered, under the same id."""
+
+    id: RequestId
+    method: str
+    params: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A call that is never answered."""
+
+    method: str
+    params: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a peer answers to a request of ours. The gateway asks nothing, so it is read and dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """What is no message. It is answered by an error, under the id where one could be read."""
+
+    id: RequestId | None
+    code: int
+    reason: str
+
+
+Message = Request | Notification | Answer | Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Several messages in one array, none of them a batch."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a request failed, for its `error` member. The message repeats nothing the peer sent but names."""
+
+    code: int
+    message: str
+    data: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to one request: a result, or the fault that stands in its place."""
+
+    id: RequestId | None
+    outcome: Mapping[str, object] | Fault
+
+
+def parse(raw: bytes | bytearray | memoryview) -> Message | Batch:
+    """Read one message or one batch. Whatever the bytes are, the answer is a record and never an exception."""
+    try:
+        value = read_json(raw)
+    except InvalidJson as error:
+        return Invalid(None, PARSE_ERROR, f"Parse error: {error.message}")
+    if not isinstance(value, list):
+        return _message(value)
+    if not value:
+        return Invalid(None, INVALID_REQUEST, "Invalid request: a batch must hold at least one message")
+    if len(value) > BATCH_MESSAGES:
+        return Invalid(None, INVALID_REQUEST, f"Invalid request: a batch holds at most {BATCH_MESSAGES} messages")
+    return Batch(tuple(_message(item) for item in value))
+
+
+def render(reply: Reply) -> bytes:
+    """Write one reply as compact JSON in UTF-8, without a line break."""
+    return write_json(_as_json(reply))
+
+
+def render_batch(replies: Sequence[Reply]) -> bytes:
+    """Write the replies of one batch as one array, without a line break."""
+    return write_json([_as_json(reply) for reply in replies])
+
+
+def _as_json(reply: Reply) -> dict[str, object]:
+    if not isinstance(reply.outcome, Fault):
+        return {"jsonrpc": "2.0", "id": reply.id, "result": reply.outcome}
+    fault: dict[str, object] = {"code": reply.outcome.code, "message": reply.outcome.message}
+    if reply.outcome.data is not None:
+        fault["data"] = reply.outcome.data
+    return {"jsonrpc": "2.0", "id": reply.id, "error": fault}
+
+
+def _message(value: object) -> Message:
+    if not isinstance(value, dict):
+        return Invalid(None, INVALID_REQUEST, "Invalid request: a message is a JSON object")
+    request_id = _request_id(value.get("id"))
+    if value.get("jsonrpc") != "2.0":
+        return Invalid(request_id, INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"')
+    if "method" not in value:
+        if "result" in value or "error" in value:
+            return Answer()
+        return Invalid(request_id, INVALID_REQUEST, 'Invalid request: "method" is missing')
+    method = value["method"]
+    if not isinstance(method, str) or len(method) > METHOD_CHARS:
+        return Invalid(request_id, INVALID_REQUEST, f'Invalid request: "method" is a string of {METHOD_CHARS} at most')
+    params = value.get("params", {})
+    if "id" not in value:
+        return Notification(method, params if isinstance(params, dict) else {})
+    if request_id is None:
+        return Invalid(None, INVALID_REQUEST, 'Invalid request: "id" must be a string or an integer')
+    if params is None:  # some clients write null for "no parameters"
+        params = {}
+    if not isinstance(params, dict):
+        return Invalid(request_id, INVALID_PARAMS, 'Invalid params: "params" must be an object')
+    return Request(request_id, method, params)
+
+
+def _request_id(value: object) -> RequestId | None:
+    if isinstance(value, str):
+        return value if len(value) <= ID_CHARS else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return None
