@@ -1,0 +1,187 @@
+"""Records to and from JSON: what fits, what is refused by its path, and that the schema says the same."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from gateway import schema
+from gateway.errors import InvalidRequest
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    size: int
+    colour: Colour = Colour.RED
+
+
+@dataclass(frozen=True, slots=True)
+class Car:
+    """A car."""
+
+    name: Annotated[str, schema.Bounds(1, 5), "What it is called."]
+    wheels: tuple[Wheel, ...] = ()
+    tags: Annotated[list[str], schema.Bounds(high=2)] = field(default_factory=list)
+    price: Annotated[float, schema.Bounds(0)] | None = None
+    is_sold: bool = False
+    kind: Literal["van", "bus"] = "van"
+    extra: Mapping[str, object] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    colours: frozenset[Colour] = frozenset()
+    built_at: int | None = None
+    first_seen_at: int = field(default=0, metadata={"json": "first_seen"})
+    secret: str = field(default="inner", metadata={"json": None})
+    plate: Annotated[str, schema.Bounds(pattern="^[A-Z]{2}$")] = "AB"
+    anything: object = None
+    speed: Annotated[int, schema.Bounds(1, 300)] = 50
+
+
+FULL = {
+    "name": "Älfa", "wheels": [{"size": 3, "colour": "blue"}, {"size": 4}], "tags": ["a"], "price": 2, "is_sold": True,
+    "kind": "bus", "extra": {"x": [1]}, "sizes": {"l": 1}, "colours": ["red", "blue"], "built_at": "1970-01-01T00:00:01Z",
+    "first_seen": "1970-01-01T00:00:00.005Z", "plate": "XY", "anything": {"a": 1}, "speed": 300,
+}  # fmt: skip
+
+
+def test_record_is_made_from_json() -> None:
+    car = schema.decode(Car, FULL)
+    assert car == Car(
+        name="Älfa", wheels=(Wheel(3, Colour.BLUE), Wheel(4)), tags=["a"], price=2.0, is_sold=True, kind="bus",
+        extra={"x": [1]}, sizes={"l": 1}, colours=frozenset(Colour), built_at=1000, first_seen_at=5, plate="XY",
+        anything={"a": 1}, speed=300,
+    )  # fmt: skip
+
+
+def test_defaults_stand_in_for_what_is_not_sent() -> None:
+    assert schema.decode(Car, {"name": "a"}) == Car(name="a")
+
+
+def test_record_is_written_with_enums_as_values_and_times_as_text() -> None:
+    assert schema.encode(schema.decode(Car, FULL)) == FULL | {
+        "wheels": [{"size": 3, "colour": "blue"}, {"size": 4, "colour": "red"}],
+        "colours": ["blue", "red"],
+        "built_at": "1970-01-01T00:00:01.000Z",
+    }
+
+
+def test_written_enum_is_a_plain_string() -> None:
+    assert type(schema.encode(Wheel(1))["colour"]) is str
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"nmae": 1}, "nmae"),
+        ({"secret": "x"}, "secret"),
+        ({"first_seen_at": 5}, "first_seen_at"),
+        ({"x" * 500: 1}, "x" * 64),
+        ({"name": 5}, "name"),
+        ({"name": None}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "sixsix"}, "name"),
+        ({"wheels": {}}, "wheels"),
+        ({"wheels": [{"size": 1}, 5]}, "wheels[1]"),
+        ({"wheels": [{}]}, "wheels[0].size"),
+        ({"wheels": [{"size": 1, "colour": "pink"}]}, "wheels[0].colour"),
+        ({"wheels": [{"size": 1, "colour": ["red"]}]}, "wheels[0].colour"),
+        ({"wheels": [{"size": 1, "rim": 2}]}, "wheels[0].rim"),
+        ({"tags": ["a", "b", "c"]}, "tags"),
+        ({"tags": [1]}, "tags[0]"),
+        ({"price": "1"}, "price"),
+        ({"price": True}, "price"),
+        ({"price": -1}, "price"),
+        ({"is_sold": 1}, "is_sold"),
+        ({"is_sold": "true"}, "is_sold"),
+        ({"kind": "car"}, "kind"),
+        ({"kind": 1}, "kind"),
+        ({"extra": []}, "extra"),
+        ({"sizes": {"l": "1"}}, "sizes.l"),
+        ({"sizes": {"l": True}}, "sizes.l"),
+        ({"colours": "red"}, "colours"),
+        ({"built_at": 5}, "built_at"),
+        ({"built_at": "today"}, "built_at"),
+        ({"plate": "ab"}, "plate"),
+        ({"plate": "AB\n"}, "plate"),
+        ({"speed": 0}, "speed"),
+        ({"speed": 301}, "speed"),
+        ({"speed": 1.0}, "speed"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_its_path(change: dict[str, Any], param: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        schema.decode(Car, {"name": "a"} | change)
+    assert refused.value.param == param
+    assert refused.value.message.startswith(param)
+
+
+def test_missing_field_is_named() -> None:
+    with pytest.raises(InvalidRequest, match="name is missing") as refused:
+        schema.decode(Car, {})
+    assert refused.value.param == "name"
+
+
+@pytest.mark.parametrize("value", [None, [], "x", 5, True])
+def test_only_an_object_makes_a_record(value: object) -> None:
+    with pytest.raises(InvalidRequest, match="must be an object") as refused:
+        schema.decode(Car, value)
+    assert refused.value.param is None
+
+
+def test_value_at_fault_is_never_repeated() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        schema.decode(Car, {"name": "a", "kind": "my-secret"})
+    assert "my-secret" not in refused.value.message
+
+
+def test_schema_says_what_is_read() -> None:
+    takes = schema.json_schema(Car)
+    properties = takes["properties"]
+    assert isinstance(properties, dict)
+    assert takes["required"] == ["name"]
+    assert takes["additionalProperties"] is False
+    assert list(properties) == list(FULL)
+    assert properties["name"] == {"type": "string", "minLength": 1, "maxLength": 5, "description": "What it is called."}
+    assert properties["kind"] == {"type": "string", "enum": ["van", "bus"]}
+    assert properties["price"] == {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]}
+    assert properties["tags"] == {"type": "array", "items": {"type": "string"}, "maxItems": 2}
+    assert properties["plate"] == {"type": "string", "pattern": "^[A-Z]{2}$"}
+    assert properties["speed"] == {"type": "integer", "minimum": 1, "maximum": 300}
+
+
+def test_schema_of_what_is_written_requires_every_field() -> None:
+    gives = schema.json_schema(Car, written=True)
+    assert gives["required"] == list(FULL)
+    properties = gives["properties"]
+    assert isinstance(properties, dict)
+    assert properties["first_seen"]["format"] == "date-time"
+
+
+def test_type_without_json_form_is_refused_when_compiled() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Odd:
+        raw: bytes
+
+    with pytest.raises(TypeError, match="no JSON form"):
+        schema.decoder(Odd)
+    with pytest.raises(TypeError, match="no dataclass"):
+        schema.decoder(int)
+
+
+def test_union_of_records_is_read_and_written_by_what_fits() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Garage:
+        content: Wheel | str | None
+
+    for text, value in (("x", "x"), ({"size": 1, "colour": "red"}, Wheel(1)), (None, None)):
+        garage = schema.decode(Garage, {"content": text})
+        assert garage.content == value
+        assert schema.encode(garage) == {"content": text}
+    with pytest.raises(InvalidRequest):
+        schema.decode(Garage, {"content": 5})
