@@ -14,9 +14,7 @@ class GatewayError(Exception):
 
     code = "internal_error"
 
-    def __init__(
-        self, message: str, *, param: str | None = None, retry_after_seconds: int | None = None
-    ) -> None:
+    def __init__(self, message: str, *, param: str | None = None, retry_after_seconds: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.param = param

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""Build gateway.pyz: one file for every supported Python and platform, byte-identical for the same inputs.
+
+Needs the standard library and pip. The wheels named in deploy/requirements.txt are fetched once into build/wheels and
+checked against their pinned hashes at every build. `python build_zipapp.py` takes the native matcher of this platform
+and the byte code of this Python; `--release` takes all of both and refuses to be made with less.
+
+Layout of the archive:
+    __main__.py           puts the byte-code pack of the running Python before the sources
+    gateway/, anyio/ ...  the sources, as they are
+    rules.json            the shield's rules
+    _pyc/TAG.pack         one byte-code pack a Python version
+    _native/LIBC/*.so     the C automaton, by C library and extension suffix
+    META/                 manifest with a SHA-256 a member, CycloneDX SBOM, licences
+"""
+
+import argparse
+import hashlib
+import io
+import json
+import marshal
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+if sys.version_info < (3, 11):  # noqa: UP036 - an old Python gets one clear line
+    sys.exit("build_zipapp.py needs Python 3.11 or newer")
+
+HERE = Path(__file__).resolve().parent
+LOCK = HERE / "deploy" / "requirements.txt"
+WHEELS = HERE / "build" / "wheels"
+LAUNCHER = HERE / "deploy" / "launcher.py"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name
+SHEBANG = b"#!/usr/bin/env python3\n"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PLATFORMS = (
+    ("manylinux_2_17_x86_64", "manylinux2014_x86_64"),
+    ("manylinux_2_17_aarch64", "manylinux2014_aarch64"),
+    ("musllinux_1_2_x86_64",),
+    ("musllinux_1_2_aarch64",),
+    ("macosx_10_9_universal2", "macosx_10_13_universal2", "macosx_11_0_arm64"),
+    ("win_amd64",),
+)
+LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
+UNUSED = ("anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "idna/__main__.py", "idna/cli.py")
+DATA = (".sql", ".json", ".html", ".css", ".js", ".svg")
+
+COMPILE = """
+import importlib.util, marshal, sys
+sources = marshal.loads(sys.stdin.buffer.read())
+out = [(name, marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=0))) for name, text in sources]
+sys.stdout.buffer.write(marshal.dumps((importlib.util.MAGIC_NUMBER, sys.implementation.cache_tag, out), 2))
+"""
+
+
+@dataclass(slots=True)
+class Contents:
+    """What goes into the archive. members: bytes by name. components: (wheel, SHA-256) by (project, version)."""
+
+    members: dict[str, bytes] = field(default_factory=dict)
+    components: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+
+
+def sha256(data: bytes) -> str:
+    """Return the SHA-256 of `data` as hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def pinned_hashes() -> set[str]:
+    """Return every SHA-256 the lock file allows."""
+    return set(re.findall(r"--hash=sha256:([0-9a-f]{64})", LOCK.read_text("utf-8")))
+
+
+def pinned_projects() -> dict[str, str]:
+    """Return the version of every project in the lock file."""
+    return dict(re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", LOCK.read_text("utf-8"), re.MULTILINE))
+
+
+def have_wheels(wheels: Path) -> bool:
+    """Tell whether every pinned project has a wheel that this Python could use, without asking an index."""
+    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    names = [path.name for path in wheels.glob("*.whl")]
+    for project, version in pinned_projects().items():
+        start = f"{project.replace('-', '_')}-{version}-"
+        mine = [n for n in names if n.startswith(start) and ("-none-any" in n or (f"-{tag}-" in n and is_mine(n)))]
+        if not mine:
+            return False
+    return True
+
+
+def is_mine(wheel: str) -> bool:
+    """Tell whether a binary wheel was made for the platform that runs the build."""
+    machine = os.uname().machine if hasattr(os, "uname") else "amd64"
+    if sys.platform == "linux":
+        return ("musllinux" if is_musl() else "manylinux") in wheel and machine in wheel
+    return ("macosx" if sys.platform == "darwin" else "win") in wheel
+
+
+def is_musl() -> bool:
+    """Tell whether the C library is musl, which does not know glibc's confstr name."""
+    try:
+        return not os.confstr("CS_GNU_LIBC_VERSION")
+    except (ValueError, OSError):
+        return True
+
+
+def fetch(wheels: Path, *, release: bool) -> None:
+    """Download what is missing, each file checked by pip against the lock."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps"]
+    pip += ["--only-binary", ":all:", "--dest", str(wheels), "--requirement", str(LOCK)]
+    wheels.mkdir(parents=True, exist_ok=True)
+    if release:
+        for python in PYTHONS:
+            for platforms in PLATFORMS:
+                tags = [part for platform in platforms for part in ("--platform", platform)]
+                run_pip([*pip, "--implementation", "cp", "--python-version", python, *tags])
+    elif not have_wheels(wheels):
+        run_pip(pip)
+
+
+def run_pip(command: list[str]) -> None:
+    """Run pip, and end with one line when it cannot do its part."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)  # noqa: S603 - pip itself
+    if done.returncode:
+        last = (done.stderr.strip() or "pip said nothing").splitlines()[-1]
+        sys.exit(f"build_zipapp.py: pip could not fetch the pinned wheels: {last}")
+
+
+def collect_wheels(contents: Contents, wheels: Path) -> None:
+    """Take sources, native files and licences out of every wheel whose hash is pinned.
+
+    A wheel of another version, left over from before, is not pinned and is left alone. Raises SystemExit when two
+    wheels want to be the same native file.
+    """
+    allowed = pinned_hashes()
+    for path in sorted(wheels.glob("*.whl")):
+        raw = path.read_bytes()
+        if sha256(raw) not in allowed:
+            continue
+        project, version = path.name.split("-")[:2]
+        contents.components.setdefault((project.replace("_", "-"), version), []).append((path.name, sha256(raw)))
+        with zipfile.ZipFile(io.BytesIO(raw)) as wheel:
+            for name in wheel.namelist():
+                add_wheel_member(contents, path.name, project, name, wheel.read(name))
+    missing = set(pinned_projects()) - {project for project, _ in contents.components}
+    if missing:
+        sys.exit(f"build_zipapp.py: no pinned wheel for {', '.join(sorted(missing))}: remove {wheels} and try again")
+
+
+def add_wheel_member(contents: Contents, wheel: str, project: str, name: str, data: bytes) -> None:
+    """File one member of a wheel under its name in the archive, or leave it out."""
+    if name.endswith((".so", ".pyd")):
+        libc = next(libc for mark, libc in LIBCS if mark in wheel)
+        member = f"_native/{libc}/{name}"
+        if member in contents.members:
+            sys.exit(f"build_zipapp.py: two wheels want to be {member}")
+        contents.members[member] = data
+    elif ".dist-info/licenses/" in name and not name.endswith("/"):
+        contents.members[f"META/licenses/{project}/{name.rpartition('/')[2]}"] = data
+    elif name.endswith(".py") and name not in UNUSED:
+        contents.members[name] = data
+
+
+def collect_gateway(contents: Contents) -> str:
+    """Take the gateway's own files, and return its version."""
+    for path in sorted((HERE / "gateway").rglob("*")):
+        name = path.relative_to(HERE).as_posix()
+        if path.is_file() and path.suffix in (".py", *DATA):
+            contents.members[name] = path.read_bytes()
+    contents.members["rules.json"] = (HERE / "rules.json").read_bytes()
+    contents.members["META/licenses/gateway/LICENSE"] = (HERE / "LICENSE").read_bytes()
+    found = re.search(r'^__version__ = "([^"]+)"', (HERE / "gateway" / "__init__.py").read_text("utf-8"), re.MULTILINE)
+    assert found, "gateway/__init__.py names the version"
+    contents.members["__main__.py"] = LAUNCHER.read_bytes().replace(b"@VERSION@", found[1].encode())
+    return found[1]
+
+
+def make_pack(python: str, members: dict[str, bytes]) -> tuple[str, bytes]:
+    """Compile every source with `python` in a fresh process and return the member's name and bytes.
+
+    Pack: the magic number (4 bytes), the length of the index (4, little endian), the index as marshal data
+    {module: (file, is_package, start, end)}, then the zlib'd code objects.
+    """
+    sources = [(name, text) for name, text in sorted(members.items()) if name.endswith(".py")]
+    done = subprocess.run(  # noqa: S603 - the interpreter the builder named
+        [python, "-S", "-s", "-c", COMPILE],  # not -I, which would ignore PYTHONHASHSEED
+        input=marshal.dumps(sources, 2),
+        stdout=subprocess.PIPE,
+        cwd=os.sep,
+        env={"PYTHONHASHSEED": "0"},
+        check=True,
+    )
+    magic, tag, compiled = marshal.loads(done.stdout)  # noqa: S302 - written by the line above
+    index: dict[str, tuple[str, bool, int, int]] = {}
+    blob = bytearray()
+    for name, code in compiled:
+        packed = zlib.compress(code, 9)
+        is_package = name.endswith("/__init__.py")
+        module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        index[module] = (name, is_package, len(blob), len(blob) + len(packed))
+        blob += packed
+    head = marshal.dumps(index, 2)
+    return f"_pyc/{tag}.pack", magic + len(head).to_bytes(4, "little") + head + bytes(blob)
+
+
+def find_pythons(*, release: bool) -> list[str]:
+    """Return the interpreters to compile with: this one, or one of every supported version."""
+    if not release:
+        return [sys.executable]
+    found = []
+    running = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    for version in PYTHONS:
+        path = sys.executable if version == running else shutil.which(f"python{version}")
+        works = path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0  # noqa: S603
+        if not path or not works:
+            sys.exit(f"build_zipapp.py: a release needs python{version} on PATH for its byte code")
+        found.append(path)
+    return found
+
+
+def sbom(version: str, components: dict[tuple[str, str], list[tuple[str, str]]]) -> bytes:
+    """Return a CycloneDX 1.5 bill of materials: the gateway and each bundled project with its wheels' hashes."""
+    parts = [
+        {
+            "type": "library",
+            "bom-ref": f"pkg:pypi/{project}@{release}",
+            "name": project,
+            "version": release,
+            "purl": f"pkg:pypi/{project}@{release}",
+            "properties": [{"name": "gateway:wheel", "value": f"{name} sha256:{digest}"} for name, digest in files],
+        }
+        for (project, release), files in sorted(components.items())
+    ]
+    bill = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": {"type": "application", "bom-ref": "gateway", "name": "gateway", "version": version}},
+        "components": parts,
+        "dependencies": [{"ref": "gateway", "dependsOn": [part["bom-ref"] for part in parts]}],
+    }
+    return json.dumps(bill, sort_keys=True, indent=1).encode()
+
+
+def write_zip(members: dict[str, bytes]) -> bytes:
+    """Return the archive's bytes: sorted names, fixed times and modes. Packs are stored: their parts are packed."""
+    buffer = io.BytesIO()
+    buffer.write(SHEBANG)
+    with zipfile.ZipFile(buffer, "a") as archive:  # "a": the offsets count the first line
+        for name in sorted(members):
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.create_system, info.external_attr = 3, 0o100644 << 16
+            stored = name.endswith(".pack") or name == "__main__.py"
+            info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+            archive.writestr(info, members[name], compresslevel=9)
+    return buffer.getvalue()
+
+
+def build(target: Path, *, wheels: Path, release: bool) -> str:
+    """Make the archive at `target` and return its SHA-256. The old file is replaced in one step, never written into."""
+    fetch(wheels, release=release)
+    contents = Contents()
+    collect_wheels(contents, wheels)
+    version = collect_gateway(contents)
+    packs = dict(make_pack(python, contents.members) for python in find_pythons(release=release))
+    members = contents.members | packs
+    members["META/sbom.cdx.json"] = sbom(version, contents.components)
+    manifest = {
+        "version": version,
+        "packs": sorted(packs),
+        "native": sorted(name for name in members if name.startswith("_native/")),
+        "components": dict(sorted(contents.components)),
+        "sha256": {name: sha256(data) for name, data in sorted(members.items())},
+    }
+    members["META/manifest.json"] = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
+    data = write_zip(members)
+    partial = target.with_name(target.name + ".new")
+    partial.write_bytes(data)
+    partial.chmod(0o755)
+    partial.replace(target)
+    return sha256(data)
+
+
+def main() -> None:
+    """Build and print the file's hash as `sha256sum` does."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
+    parser.add_argument("-o", "--output", type=Path, default=HERE / "gateway.pyz", help="where to write the archive")
+    parser.add_argument("--wheels", type=Path, default=WHEELS, help="where the pinned wheels are kept")
+    parser.add_argument("--release", action="store_true", help="all platforms and all Pythons, or nothing")
+    options = parser.parse_args()
+    digest = build(options.output, wheels=options.wheels, release=options.release)
+    sys.stdout.write(f"{digest}  {options.output.name}\n")
+
+
+if __name__ == "__main__":
+    main()

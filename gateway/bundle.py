@@ -1,0 +1,194 @@
+"""What travels with the program: data files, the archive's manifest, the C automaton. The only door to all three.
+
+In a checkout the data files lie beside the package and the automaton is an installed module. In the archive the same
+loader reads both, and the native file is checked against the manifest before a byte of it is mapped. On POSIX nothing
+is left on disk: a sealed memfd, else a private file that is unlinked once mapped, else pure Python.
+"""
+
+import _imp
+import errno
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+
+MODULE = "ahocorasick"
+WAYS = ("memfd", "unlinked-file", "python")
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_MFD_EXEC = 0x10  # Linux 6.3; older kernels answer EINVAL
+_F_ADD_SEALS = 1033
+_ALL_SEALS = 0x1 | 0x2 | 0x4 | 0x8
+
+
+class BundleDamaged(Exception):
+    """A file of the archive is not the one its manifest names. Never fall back from this."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeReport:
+    """How the matcher was loaded. way: one of WAYS or ``installed``. tried: (way, "ok" or why not)."""
+
+    way: str
+    member: str | None
+    tried: tuple[tuple[str, str], ...]
+
+
+def read(name: str) -> bytes:
+    """Return a data file, named from the root such as ``rules.json``, in a checkout or in the archive.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    loader = globals()["__loader__"]
+    data: bytes = loader.get_data(os.path.join(_ROOT, *name.split("/")))
+    return data
+
+
+def archive_path() -> str | None:
+    """Return the path of the archive the program runs from, or None in a checkout."""
+    return _ROOT if os.path.isfile(_ROOT) else None
+
+
+def archive_sha256() -> str | None:
+    """Return the SHA-256 of the archive file, or None in a checkout or when the file is gone."""
+    path = archive_path()
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def manifest() -> dict[str, object] | None:
+    """Return the archive's own manifest, or None in a checkout."""
+    if archive_path() is None:
+        return None
+    value: dict[str, object] = json.loads(read("META/manifest.json"))
+    return value
+
+
+def load_native(wish: str | None) -> NativeReport:
+    """Put the C automaton into `sys.modules`, before anything imports it, or see to it that it is not there.
+
+    wish: one of WAYS to try that one alone, or None for all in order.
+
+    Raises:
+        BundleDamaged: the archive's native file does not match the manifest.
+    """
+    if wish == "python":
+        return _without_native(None, (("native", "not wanted"),))
+    about = manifest()
+    if about is None:
+        return NativeReport("installed", None, (("installed", "a checkout uses the installed package"),))
+    member = f"_native/{_libc()}/{MODULE}{EXTENSION_SUFFIXES[0]}"
+    hashes = about["sha256"]
+    assert isinstance(hashes, dict)
+    if member not in hashes:
+        return _without_native(None, (("native", f"none in this archive for {EXTENSION_SUFFIXES[0]}"),))
+    data = read(member)
+    if hashlib.sha256(data).hexdigest() != hashes[member]:
+        raise BundleDamaged(f"{member} does not match the manifest")
+    tried: list[tuple[str, str]] = []
+    ways: tuple[tuple[str, Callable[[bytes], None]], ...] = (("memfd", _by_memfd), ("unlinked-file", _by_file))
+    for way, load in ways:
+        if wish not in (None, way):
+            continue
+        try:
+            load(data)
+        except (OSError, ImportError) as error:
+            tried.append((way, f"{type(error).__name__}: {error}"))
+        else:
+            return NativeReport(way, member, (*tried, (way, "ok")))
+    return _without_native(member, tuple(tried))
+
+
+def _without_native(member: str | None, tried: tuple[tuple[str, str], ...]) -> NativeReport:
+    sys.modules[MODULE] = None  # type: ignore[assignment]  # so that an import of it fails, as the fallback expects
+    return NativeReport("python", member, (*tried, ("python", "ok")))
+
+
+def _libc() -> str:
+    if sys.platform != "linux":
+        return sys.platform
+    try:
+        return "gnu" if os.confstr("CS_GNU_LIBC_VERSION") else "musl"
+    except (ValueError, OSError):
+        return "musl"
+
+
+def _map(path: str) -> None:
+    loader = ExtensionFileLoader(MODULE, path)
+    spec = ModuleSpec(MODULE, loader, origin=path)
+    module = _imp.create_dynamic(spec)
+    _imp.exec_dynamic(module)
+    module.__spec__, module.__loader__ = spec, loader
+    sys.modules[MODULE] = module
+
+
+def _by_memfd(data: bytes) -> None:
+    if sys.platform != "linux":
+        raise OSError("this system has no memfd")
+    import fcntl  # POSIX only
+
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    try:
+        descriptor = os.memfd_create(MODULE, flags | _MFD_EXEC)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        descriptor = os.memfd_create(MODULE, flags)
+    try:
+        _write_all(descriptor, data)
+        fcntl.fcntl(descriptor, _F_ADD_SEALS, _ALL_SEALS)
+        _map(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)  # the mapping outlives it
+
+
+def _by_file(data: bytes) -> None:
+    why = []
+    for base in _scratch_folders():
+        try:
+            folder = tempfile.mkdtemp(prefix=".gateway-", dir=base)
+        except OSError as error:
+            why.append(f"{base}: {error.strerror}")
+            continue
+        path = os.path.join(folder, MODULE + EXTENSION_SUFFIXES[0])
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o500)
+            try:
+                _write_all(descriptor, data)
+            finally:
+                os.close(descriptor)
+            _map(path)
+            return
+        except (OSError, ImportError) as error:
+            why.append(f"{base}: {error}")
+        finally:
+            for undo, what in ((os.unlink, path), (os.rmdir, folder)):
+                try:
+                    undo(what)
+                except OSError:
+                    continue  # not made, or a system that keeps a mapped file
+    raise OSError("; ".join(why) or "no folder that allows mapping a file")
+
+
+def _scratch_folders() -> Iterator[str]:
+    for folder in ("/run", "/dev/shm", "/tmp", "/var/tmp") if os.name == "posix" else (tempfile.gettempdir(),):  # noqa: S108
+        try:
+            if not hasattr(os, "statvfs") or not os.statvfs(folder).f_flag & os.ST_NOEXEC:
+                yield folder
+        except OSError:
+            continue
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
