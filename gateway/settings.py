@@ -1,0 +1,232 @@
+"""Every setting, one row each: flag over environment over TOML file over default. The only door to the environment."""
+
+import ipaddress
+import os
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+
+from gateway.errors import SetupError
+
+_BYTES = 1024 * 1024
+_TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+KNOWN_ELSEWHERE = ("GATEWAY_CONFIG", "GATEWAY_NATIVE")
+
+
+def _row(
+    default: object, about: str, *, env: str | None = None, secret: bool = False, choices: tuple[str, ...] = ()
+) -> typing.Any:
+    """Describe one setting. env: its variable, when that is not GATEWAY_ and the name. A secret has no flag."""
+    return field(default=default, metadata={"about": about, "env": env, "secret": secret, "choices": choices})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator decided. Units stand in the names; None means not set."""
+
+    host: str = _row("127.0.0.1", "Address to listen on. Another than loopback needs RBAC_ENABLED=true.")
+    port: int = _row(5001, "Port to listen on; 0 picks a free one.")
+    data_dir: str = _row("", "Folder of database and credentials, or :memory: to write nothing.")
+    rules: str | None = _row(None, "File of shield rules to use instead of the built-in ones.")
+    tls_cert: str | None = _row(None, "Certificate chain (PEM) to serve HTTPS with.")
+    tls_key: str | None = _row(None, "Private key (PEM) of the certificate.")
+    allowed_hosts: tuple[str, ...] = _row((), "Names the Host header may have, comma-separated; empty for any.")
+    trusted_proxies: tuple[str, ...] = _row((), "Networks whose X-Forwarded-For is believed, comma-separated.")
+    rbac_enabled: bool = _row(
+        False, "Whether the internal API asks for a signed-in user. Off, only loopback is served.", env="RBAC_ENABLED"
+    )
+    upstream_url: str | None = _row(None, "OpenAI base URL of the model gateway, /v1 included. Unset: echo.")
+    upstream_api_key: str | None = _row(None, "Key sent to the upstream.", secret=True)
+    upstream_ca_file: str | None = _row(None, "Certificates (PEM) to trust for the upstream instead of the host's.")
+    upstream_models: tuple[str, ...] = _row((), "Models to list; empty asks the upstream.")
+    upstream_connect_seconds: float = _row(5.0, "Longest wait for a connection to the upstream.")
+    upstream_first_byte_seconds: float = _row(60.0, "Longest wait for the first byte of the upstream's answer.")
+    upstream_total_seconds: float = _row(120.0, "Longest wait for the whole answer of the upstream.")
+    upstream_reply_bytes: int = _row(16 * _BYTES, "Longest answer of the upstream, before and after decompression.")
+    shield_mode: str = _row("block", "What a BLOCK does.", choices=("block", "observe"))
+    unscannable: str = _row(
+        "review", "What to do with parts that cannot be read (images, audio).", choices=("allow", "review", "block")
+    )
+    outbound_action: str = _row("block", "What an outbound BLOCK does.", choices=("block", "redact"))
+    tool_injection: bool = _row(True, "Whether tool descriptions and schemas are scanned for injection.")
+    max_text_chars: int = _row(500_000, "Longest text of a scan or of all messages of a chat, in code points.")
+    max_messages: int = _row(2_000, "Most messages of one chat request.")
+    max_chat_body_bytes: int = _row(16 * _BYTES, "Longest body of a chat request.")
+    max_scan_body_bytes: int = _row(4 * _BYTES, "Longest body of a scan request.")
+    max_body_bytes: int = _row(1 * _BYTES, "Longest body of any other request.")
+    drain_seconds: float = _row(30.0, "How long SIGTERM waits for what is in flight.")
+    log_level: str = _row("info", "Least level that is logged.", choices=("debug", "info", "warning", "error"))
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings, where each value came from, and what in the environment was not understood."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+def rows() -> tuple[Field[typing.Any], ...]:
+    """Return one field a setting; its metadata holds `about`, `env`, `secret` and `choices`."""
+    return fields(Settings)
+
+
+def variable(row: Field[typing.Any]) -> str:
+    """Return the environment variable of a setting."""
+    return row.metadata["env"] or f"GATEWAY_{row.name.upper()}"
+
+
+def flag(row: Field[typing.Any]) -> str:
+    """Return the command-line flag of a setting."""
+    return "--" + row.name.replace("_", "-")
+
+
+def native_choice() -> str | None:
+    """Return the one way the matcher may be loaded (GATEWAY_NATIVE), or None for the usual order."""
+    return os.environ.get("GATEWAY_NATIVE") or None
+
+
+def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Loaded:
+    """Read the settings. flags: text by setting name, plus `config` for the TOML file.
+
+    Raises:
+        SetupError: an unknown key, a value of the wrong type or out of range, or values that do not go together.
+    """
+    environ = os.environ if environ is None else environ
+    path = flags.get("config") or environ.get("GATEWAY_CONFIG")
+    table = _read_toml(path) if path else {}
+    hints = typing.get_type_hints(Settings)
+    values: dict[str, object] = {}
+    sources: dict[str, str] = {}
+    for row in rows():
+        name, env = row.name, variable(row)
+        raw: object
+        if name in flags:
+            raw, source, where = flags[name], "flag", flag(row)
+        elif environ.get(env):
+            raw, source, where = environ[env], "environment", env
+        elif name in table:
+            raw, source, where = table[name], f"file {path}", name
+        else:
+            values[name], sources[name] = row.default, "default"
+            continue
+        values[name], sources[name] = _convert(raw, hints[name], row.metadata["choices"], where), source
+    if not values["data_dir"]:
+        values["data_dir"], sources["data_dir"] = _default_data_dir(environ)
+    settings = Settings(**typing.cast(typing.Any, values))
+    _check(settings)
+    known = {variable(row) for row in rows()}.union(KNOWN_ELSEWHERE)
+    strange = sorted(name for name in environ if name.startswith("GATEWAY_") and name not in known)
+    return Loaded(settings, sources, tuple(f"{name} is no setting of this version" for name in strange))
+
+
+def show(loaded: Loaded) -> str:
+    """Return one line a setting: name, value and source. Secrets are masked."""
+    lines = []
+    for row in rows():
+        value = getattr(loaded.settings, row.name)
+        shown = "****" if row.metadata["secret"] and value else value
+        lines.append(f"{row.name} = {shown!r}  ({loaded.sources[row.name]})")
+    return "\n".join(lines)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address or name can only be reached from this host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _read_toml(path: str) -> dict[str, object]:
+    try:
+        table = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SetupError(f"cannot read the settings file {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SetupError(f"the settings file {path} is not TOML: {error}") from error
+    known = {row.name for row in rows()}
+    for name in table:
+        if name not in known:
+            raise SetupError(f"{path} has an unknown setting {name!r}; `serve --show-settings` lists all", param=name)
+    return table
+
+
+def _convert(raw: object, hint: object, choices: tuple[str, ...], where: str) -> object:
+    """Turn text of a flag or variable, or a TOML value, into the setting's type."""
+    if isinstance(hint, types.UnionType):
+        hint = next(part for part in typing.get_args(hint) if part is not type(None))
+    try:
+        if typing.get_origin(hint) is tuple:
+            parts = raw.split(",") if isinstance(raw, str) else raw
+            if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+                raise ValueError
+            return tuple(part.strip() for part in parts if part.strip())
+        value = _scalar(raw, hint)
+    except ValueError:
+        name = {int: "a whole number", float: "a number", bool: "true or false"}.get(typing.cast(type, hint), "text")
+        raise SetupError(f"{where} must be {name}", param=where) from None
+    if choices and value not in choices:
+        raise SetupError(f"{where} must be one of {', '.join(choices)}", param=where)
+    return value
+
+
+def _scalar(raw: object, hint: object) -> object:
+    if hint is bool:
+        if isinstance(raw, bool):
+            return raw
+        if str(raw).lower() not in _TRUTH:
+            raise ValueError
+        return _TRUTH[str(raw).lower()]
+    if isinstance(raw, bool):
+        raise ValueError
+    if hint is int:
+        if isinstance(raw, str) and not (raw.isascii() and raw.isdigit()):
+            raise ValueError
+        if isinstance(raw, float):
+            raise ValueError
+        return int(typing.cast(str, raw))
+    if hint is float:
+        value = float(typing.cast(str, raw))
+        if not 0 <= value < 1e9:
+            raise ValueError
+        return value
+    if not isinstance(raw, str):
+        raise ValueError
+    return raw
+
+
+def _default_data_dir(environ: Mapping[str, str]) -> tuple[str, str]:
+    if environ.get("STATE_DIRECTORY"):
+        return environ["STATE_DIRECTORY"].split(":")[0], "environment STATE_DIRECTORY"
+    if environ.get("XDG_DATA_HOME"):
+        return os.path.join(environ["XDG_DATA_HOME"], "gateway"), "environment XDG_DATA_HOME"
+    return os.path.join(os.path.expanduser("~"), ".local", "share", "gateway"), "default"
+
+
+def _check(settings: Settings) -> None:
+    """Refuse values that are out of range or do not go together."""
+    if not 0 <= settings.port <= 65535:
+        raise SetupError("port must be 0 to 65535", param="port")
+    for row in rows():
+        value = getattr(settings, row.name)
+        if row.name.startswith(("max_", "upstream_")) and isinstance(value, int | float) and value <= 0:
+            raise SetupError(f"{row.name} must be more than 0", param=row.name)
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise SetupError("tls_cert and tls_key go together: give both or none", param="tls_cert")
+    if settings.upstream_url and not settings.upstream_url.startswith(("http://", "https://")):
+        raise SetupError("upstream_url must begin with http:// or https://", param="upstream_url")
+    for network in settings.trusted_proxies:
+        try:
+            ipaddress.ip_network(network, strict=False)
+        except ValueError:
+            raise SetupError(f"trusted_proxies: {network} is no network", param="trusted_proxies") from None
+    if not settings.rbac_enabled and not is_loopback(settings.host):
+        raise SetupError(
+            f"listening on {settings.host} needs RBAC_ENABLED=true: without it the internal API asks for no user",
+            param="host",
+        )
