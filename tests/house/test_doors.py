@@ -1,0 +1,75 @@
+"""Every outside thing has one door. A second door is a defect even when it works."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "gateway").rglob("*.py"))
+
+DOORS = {
+    "h11": ("gateway/http/",),
+    "socket": ("gateway/http/", "gateway/cli/serve.py"),
+    "ssl": ("gateway/http/",),
+    "asyncio": ("gateway/http/transport.py",),
+    "ahocorasick": ("gateway/shield/automaton.py",),
+    "sqlite3": ("gateway/store/sqlite.py",),
+    "tomllib": ("gateway/settings.py",),
+    "random": (),
+    "secrets": (),
+    "uuid": (),
+    "subprocess": (),
+    "pickle": (),
+}
+NAMES = {
+    r"\bos\.(environ|getenv)\b": ("gateway/settings.py",),
+    r"\b(time\.time|time_ns|datetime\.now|datetime\.utcnow|os\.urandom)\b": ("gateway/clock.py",),
+    r"\bsys\.stdout\b|\bprint\(": ("gateway/cli/", "gateway/mcp/stdio.py"),
+    r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\s": ("gateway/store/",),
+    r"\bexcept Exception\b": (
+        "gateway/api/dispatch.py",
+        "gateway/mcp/server.py",
+        "gateway/cli/main.py",
+    ),
+}
+
+
+def place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def modules(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def code(path: Path) -> str:
+    """Return the file without comments, docstrings and other free-standing strings."""
+    text = path.read_text("utf-8")
+    lines = text.split("\n")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[number] = ""
+    return "\n".join(line.split("  # ")[0] for line in lines if not line.lstrip().startswith("#"))
+
+
+@pytest.mark.parametrize("module", DOORS)
+def test_a_module_is_imported_only_behind_its_door(module: str) -> None:
+    for path in FILES:
+        if module in modules(path):
+            assert place(path).startswith(DOORS[module]) if DOORS[module] else False, f"{place(path)} imports {module}"
+
+
+@pytest.mark.parametrize("pattern", NAMES)
+def test_a_thing_is_named_only_behind_its_door(pattern: str) -> None:
+    for path in FILES:
+        found = re.search(pattern, code(path))
+        assert not found or place(path).startswith(NAMES[pattern]), f"{place(path)} has {found and found[0]!r}"
