@@ -5,8 +5,8 @@ cannot say stands in `typing.Annotated`: a `Bounds`, and a plain string as the f
 field's own definition says:
 
 - an `int` field whose name ends in ``_at`` is Unix milliseconds inside and RFC 3339 text outside;
-- ``field(metadata={"json": "timestamp"})`` gives the field another name outside;
-- ``field(metadata={"json": None})`` keeps the field inside: it is never read nor written.
+- ``field(metadata={"json_name": "timestamp"})`` gives the field another name outside;
+- ``field(metadata={"json_name": None})`` keeps the field inside: it is never read nor written.
 """
 
 import dataclasses
@@ -285,9 +285,9 @@ def _record(cls: Any) -> _Kind:
         raise TypeError(f"{cls!r} is no dataclass")
     hints = get_type_hints(cls, include_extras=True)
     fields = {
-        str(field.metadata.get("json", field.name)): field
+        str(field.metadata.get("json_name", field.name)): field
         for field in dataclasses.fields(cls)
-        if field.metadata.get("json", field.name) is not None
+        if field.metadata.get("json_name", field.name) is not None
     }
     kinds = {name: _kind(hints[field.name], is_time=field.name.endswith("_at")) for name, field in fields.items()}
     required = [

@@ -36,8 +36,8 @@ class Car:
     sizes: dict[str, int] = field(default_factory=dict)
     colours: frozenset[Colour] = frozenset()
     built_at: int | None = None
-    first_seen_at: int = field(default=0, metadata={"json": "first_seen"})
-    secret: str = field(default="inner", metadata={"json": None})
+    first_seen_at: int = field(default=0, metadata={"json_name": "first_seen"})
+    secret: str = field(default="inner", metadata={"json_name": None})
     plate: Annotated[str, schema.Bounds(pattern="^[A-Z]{2}$")] = "AB"
     anything: object = None
     speed: Annotated[int, schema.Bounds(1, 300)] = 50

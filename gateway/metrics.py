@@ -1,0 +1,181 @@
+"""Counters, gauges and histograms of one process as Prometheus text. Knows no route and no transport.
+
+Every family is a row of `FAMILIES`. A family holds at most `MOST_CELLS` combinations of label values; what comes after
+that is counted under ``other``, so that no caller can make memory grow. Labels never hold a key, a prompt or a path as
+sent: routes are templates.
+"""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MOST_CELLS = 500
+_LABEL_CHARS = 100
+_LATENCY = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric. buckets: upper bounds in seconds, for histograms only."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+FAMILIES = (
+    Family("gateway_build_info", "gauge", "Always 1; what runs.", ("version", "python", "matcher")),
+    Family("gateway_start_time_seconds", "gauge", "Unix time at which this process began to serve."),
+    Family("gateway_requests_total", "counter", "Requests answered.", ("route", "method", "status")),
+    Family("gateway_request_seconds", "histogram", "From the head of a request to its answer.", ("route",), _LATENCY),
+    Family("gateway_refused_connections_total", "counter", "Requests refused before a route was known.", ("code",)),
+    Family("gateway_auth_failures_total", "counter", "Requests refused for their credentials.", ("code",)),
+    Family("gateway_rate_limited_total", "counter", "Requests over the rate limit of their key."),
+    Family("gateway_scans_total", "counter", "Texts and chats scanned.", ("source", "verdict")),
+    Family("gateway_upstream_requests_total", "counter", "Requests sent to the upstream.", ("outcome",)),
+    Family("gateway_upstream_seconds", "histogram", "Time the upstream took to answer.", (), _LATENCY),
+    Family("gateway_tokens_total", "counter", "Tokens the upstream counted.", ("kind",)),
+)
+
+
+class Cell:
+    """One counter or gauge with its label values."""
+
+    __slots__ = ("_lock", "value")
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+        self.value: float = 0
+
+    def add(self, amount: float = 1) -> None:
+        """Count up."""
+        with self._lock:
+            self.value += amount
+
+
+class Histogram:
+    """One histogram with its label values."""
+
+    __slots__ = ("_bounds", "_lock", "counts", "total")
+
+    def __init__(self, lock: threading.Lock, bounds: tuple[float, ...]) -> None:
+        self._lock = lock
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one observation in its bucket."""
+        index = bisect_left(self._bounds, seconds)
+        with self._lock:
+            self.counts[index] += 1
+            self.total += seconds
+
+
+class Metrics:
+    """The metrics of one process. Every method may be called from any thread."""
+
+    def __init__(self, families: Sequence[Family] = FAMILIES) -> None:
+        self._lock = threading.Lock()
+        self._families = {family.name: family for family in families}
+        self._cells: dict[str, dict[tuple[str, ...], Cell]] = {
+            family.name: {} for family in families if family.kind != "histogram"
+        }
+        self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {
+            family.name: {} for family in families if family.kind == "histogram"
+        }
+        for family in families:
+            if not family.labels and family.kind != "gauge":
+                self._prepare(family.name)
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        """Count `name` up by `amount`."""
+        self.counter(name, **labels).add(amount)
+
+    def gauge(self, name: str, value: float, **labels: str) -> None:
+        """Set `name` to `value`."""
+        self.counter(name, **labels).value = value
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Count one observation of `name`."""
+        self.histogram(name, **labels).observe(seconds)
+
+    def counter(self, name: str, **labels: str) -> Cell:
+        """Return the cell of these labels, to keep and count up where every microsecond matters."""
+        cells = self._cells[name]
+        key = self._key(name, labels, cells)
+        cell = cells.get(key)
+        if cell is None:
+            cell = cells.setdefault(key, Cell(self._lock))
+        return cell
+
+    def histogram(self, name: str, **labels: str) -> Histogram:
+        """Return the histogram of these labels, to keep."""
+        histograms = self._histograms[name]
+        key = self._key(name, labels, histograms)
+        histogram = histograms.get(key)
+        if histogram is None:
+            histogram = histograms.setdefault(key, Histogram(self._lock, self._families[name].buckets))
+        return histogram
+
+    def render(self) -> str:
+        """Return all metrics in the Prometheus text format 0.0.4."""
+        lines: list[str] = []
+        for family in self._families.values():
+            lines.append(f"# HELP {family.name} {_escape(family.help)}")
+            lines.append(f"# TYPE {family.name} {family.kind}")
+            if family.kind == "histogram":
+                for key, histogram in sorted(self._histograms[family.name].items()):
+                    lines.extend(_histogram_lines(family, key, histogram))
+            else:
+                for key, cell in sorted(self._cells[family.name].items()):
+                    lines.append(f"{family.name}{_braces(zip(family.labels, key, strict=True))} {_number(cell.value)}")
+        return "\n".join(lines) + "\n"
+
+    def _prepare(self, name: str) -> None:
+        if name in self._cells:
+            self.counter(name)
+        else:
+            self.histogram(name)
+
+    def _key(self, name: str, labels: Mapping[str, str], known: Mapping[tuple[str, ...], object]) -> tuple[str, ...]:
+        """Return the label values in the family's order; `other` in every place when the family is full."""
+        names = self._families[name].labels
+        if len(labels) != len(names):
+            raise ValueError(f"{name} has the labels {names}")
+        key = tuple([str(labels[label])[:_LABEL_CHARS] for label in names])
+        if key not in known and len(known) >= MOST_CELLS:
+            return ("other",) * len(names)
+        return key
+
+
+def _histogram_lines(family: Family, key: tuple[str, ...], histogram: Histogram) -> list[str]:
+    labels = list(zip(family.labels, key, strict=True))
+    bounds = [*(_number(bound) for bound in family.buckets), "+Inf"]
+    sums = list(accumulate(histogram.counts))
+    lines = [
+        f"{family.name}_bucket{_braces([*labels, ('le', bound)])} {count}"
+        for bound, count in zip(bounds, sums, strict=True)
+    ]
+    lines.append(f"{family.name}_sum{_braces(labels)} {_number(histogram.total)}")
+    lines.append(f"{family.name}_count{_braces(labels)} {sums[-1]}")
+    return lines
+
+
+def _braces(labels: Iterable[tuple[str, str]]) -> str:
+    inner = ",".join(f'{name}="{_escape(value).replace(chr(34), chr(92) + chr(34))}"' for name, value in labels)
+    return f"{{{inner}}}" if inner else ""
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
