@@ -1,0 +1,209 @@
+"""Decide between a secret and its look-alike once a pattern has matched: form, checksum, entropy, placeholder. Pure.
+
+`VALIDATORS` maps the names that rules use to checks `f(value, argument) -> bool`; the argument is empty when the
+rule gives none. The numbers of people, cards and accounts are checked in check_digits.py and id_numbers.py.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+
+from gateway.shield.check_digits import CHECK_DIGITS, Check
+from gateway.shield.id_numbers import ID_VALIDATORS
+
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_RUNS = "abcdefghijklmnopqrstuvwxyz 01234567890 9876543210 qwertyuiop"
+_RUN_CHARS = 7
+_MARKERS = (
+    "example", "xxxx", "your", "placeholder", "changeme", "change_me", "change-me", "dummy", "redacted", "insert",
+    "replace", "sample", "****", "....", "fixme", "todo", "notreal", "not_real", "not-real", "<", ">", "${", "{{",
+    "}}", "$(", "%(", "#{", "deadbeef", "\u2026", "mysecret", "my_secret", "my-secret", "goes-here", "goes_here",
+)  # fmt: skip
+# What stands where a password would, in code, in forms and in prose.
+_NO_PASSWORDS = frozenset(
+    "password passwd passphrase secret token none null nil true false undefined string str text varchar required "
+    "optional default prompt hidden input value empty blank reset forgot change user username login bytes any object "
+    "boolean integer number field label type name file disabled enabled invalid incorrect expired wrong missing "
+    "protected encrypted hashed masked environment variable options config self pwd pass key credentials".split()
+)
+# A reference to a value instead of a value: variables, calls, attributes, subscripts, links to a secret store.
+_REFERENCE = re.compile(
+    r"[$%@&{(!*]|[\w.]{1,60}\(|[a-z_]\w{0,40}(?:\.|->|::)[A-Za-z_]\w{2,60}(?:$|[\[(.,;)])|[a-zA-Z_][\w.]{0,60}\["
+    r"|(?:https?|file|s3|vault|arn|op|ref|env|secretsmanager|ssm)[:+]"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_SEAM = re.compile(r"[-_. /:,+]|(?<=[a-z0-9])(?=[A-Z])")
+_WORD = re.compile(r"[A-Z]?[a-z]{1,40}\d{0,2}|[A-Z]{2,40}\d{0,2}|v?\d{0,4}|[A-Za-z]")
+_SEED_CHARS = range(3, 9)
+# Words that prose cannot do without and that the word list of BIP 39 does not have.
+_FUNCTION_WORDS = frozenset("the and was are for with from his her they not but were has had have been which".split())
+
+
+def entropy_of(value: str) -> float:
+    """Measure the Shannon entropy of the characters of `value`, in bits per character."""
+    counts = Counter(value).values()
+    return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
+
+
+def entropy(value: str, argument: str) -> bool:
+    """Say whether `value` has at least `argument` bits per character; 3 when none is given."""
+    return entropy_of(value) >= float(argument or 3)
+
+
+def not_placeholder(value: str, _argument: str) -> bool:
+    """Say whether `value` could be real: no mark of an example, no run of the alphabet, no few characters repeated."""
+    folded = value.lower()
+    if any(marker in folded for marker in _MARKERS) or re.search(r"([^=])\1{7}", folded):
+        return False
+    body = folded[-max(len(folded) * 2 // 3, 8) :]
+    if len(set(body)) < min(6, max(3, len(body) // 3)):
+        return False
+    return not any(folded[at : at + _RUN_CHARS] in _RUNS for at in range(len(folded) - _RUN_CHARS + 1))
+
+
+def not_wordy(value: str, _argument: str) -> bool:
+    """Say whether `value` is more than words and short numbers joined, which is what names in code are."""
+    return not all(_WORD.fullmatch(piece) for piece in _SEAM.split(value))
+
+
+def not_uuid(value: str, _argument: str) -> bool:
+    """Say whether `value` is something else than a UUID (RFC 9562), which is an identifier before it is a secret."""
+    return not _UUID.fullmatch(value)
+
+
+def secret(value: str, argument: str) -> bool:
+    """Say whether `value` looks made by a random generator: letters and digits, enough entropy, no name, no reference.
+
+    `argument`: fewest bits per character; 3 when none is given.
+    """
+    has_digit = any(char.isdigit() for char in value)
+    has_letter = any(char.isalpha() for char in value)
+    is_mixed = value != value.lower() and value != value.upper()
+    random = has_letter and (has_digit or (is_mixed and entropy(value, "3.7")))
+    return (
+        random
+        and entropy(value, argument)
+        and not _REFERENCE.match(value)
+        and not_wordy(value, "")
+        and not_placeholder(value, "")
+    )
+
+
+def password(value: str, argument: str) -> bool:
+    """Say whether `value` could be a password a person chose: no placeholder, reference, type or form word.
+
+    `argument`: ``strict`` asks for a digit or a sign besides letters as well, for places where prose may stand.
+    """
+    text = value.strip("'\"`")
+    folded = text.lower()
+    if len(text) < 4 or folded.strip(" .,:;!?()[]") in _NO_PASSWORDS or len(set(folded)) < 3 or _REFERENCE.match(text):
+        return False
+    if any(marker in folded for marker in _MARKERS) or re.fullmatch(r"pass(?:word|wd)?[_-]?(?:here|field)?", folded):
+        return False
+    return argument != "strict" or bool(re.search(r"[0-9!@#$%^&*?+=~]", text)) and not re.fullmatch(r"[\d.,:]*", text)
+
+
+def checksum62(value: str, _argument: str) -> bool:
+    """Check the last six characters of a GitHub or npm token: the CRC-32 of the rest in base 62 (GitHub blog, 2021)."""
+    body, check = value.rpartition("_")[2][:-6], value[-6:]
+    number = zlib.crc32(body.encode("ascii", "replace"))
+    written = ""
+    for _ in range(6):
+        number, place = divmod(number, 62)
+        written = _BASE62[place] + written
+    return written == check
+
+
+def decode_base64(text: str) -> bytes:
+    """Decode base64 of either alphabet, padded or not, cut anywhere; empty when it is none."""
+    joined = text.strip().replace("-", "+").replace("_", "/").rstrip("=")
+    joined = joined[: len(joined) - (len(joined) % 4 == 1)]
+    try:
+        return base64.b64decode(joined + "=" * (-len(joined) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def jwt(value: str, _argument: str) -> bool:
+    """Check that a token has a JSON header with `alg` or `enc`, then an object or five parts (RFC 7519, RFC 7516)."""
+    parts = value.split(".")
+    try:
+        header = json.loads(decode_base64(parts[0]))
+    except (ValueError, RecursionError):
+        return False
+    is_header = isinstance(header, dict) and ("alg" in header or "enc" in header)
+    return is_header and (len(parts) == 5 or (len(parts) > 1 and decode_base64(parts[1])[:1] == b"{"))
+
+
+def holds_base64(value: str, argument: str) -> bool:
+    """Say whether `value` is base64 of a text that holds `argument`."""
+    return argument.encode() in decode_base64(value)
+
+
+def basic_credentials(value: str, _argument: str) -> bool:
+    """Say whether `value` is base64 of a printable `user:password` (RFC 7617) that is no placeholder."""
+    text = decode_base64(value).decode("utf-8", "replace")
+    _user, colon, word = text.partition(":")
+    return bool(colon) and text.isprintable() and "\ufffd" not in text and password(word, "")
+
+
+def base58check(value: str, argument: str) -> bool:
+    """Check a base 58 text of `argument` bytes: the last four are the double SHA-256 of the rest (Bitcoin)."""
+    number = 0
+    for char in value:
+        if char not in _BASE58:
+            return False
+        number = number * 58 + _BASE58.index(char)
+    zeros = len(value) - len(value.lstrip("1"))
+    raw = b"\0" * zeros + number.to_bytes((number.bit_length() + 7) // 8, "big")
+    check = hashlib.sha256(hashlib.sha256(raw[:-4]).digest()).digest()[:4]
+    return len(raw) == int(argument or 25) and raw[-4:] == check
+
+
+def bech32(value: str, _argument: str) -> bool:
+    """Check the six last characters of a bech32 or bech32m text (BIP 173, BIP 350)."""
+    prefix, _one, data = value.lower().rpartition("1")
+    if not prefix or any(char not in _BECH32 for char in data):
+        return False
+    state = 1
+    spread = [ord(char) >> 5 for char in prefix] + [0] + [ord(char) & 31 for char in prefix]
+    for place in spread + [_BECH32.index(char) for char in data]:
+        top, state = state >> 25, (state & 0x1FFFFFF) << 5 ^ place
+        for bit, generator in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
+            state ^= generator if top >> bit & 1 else 0
+    return state in (1, 0x2BC830A3)
+
+
+def seed_phrase(value: str, _argument: str) -> bool:
+    """Check the count and the lengths of the words of a wallet's recovery phrase (BIP 39); few of them repeat."""
+    words = re.findall(r"[a-z]{1,12}", value.lower())
+    fits = len(words) in (12, 15, 18, 21, 24) and all(len(word) in _SEED_CHARS for word in words)
+    return fits and len(set(words)) >= len(words) - 2 and not _FUNCTION_WORDS & set(words)
+
+
+VALIDATORS: Mapping[str, Check] = {
+    **CHECK_DIGITS,
+    **ID_VALIDATORS,
+    "entropy": entropy,
+    "not-placeholder": not_placeholder,
+    "not-wordy": not_wordy,
+    "not-uuid": not_uuid,
+    "secret": secret,
+    "password": password,
+    "github-checksum": checksum62,
+    "npm-checksum": checksum62,
+    "jwt": jwt,
+    "holds-base64": holds_base64,
+    "basic-credentials": basic_credentials,
+    "base58check": base58check,
+    "bech32": bech32,
+    "seed-phrase": seed_phrase,
+}
