@@ -1,0 +1,1 @@
+"""Mechanisms of authentication as functions of values: key form and hash, rate windows. No store, no clock."""

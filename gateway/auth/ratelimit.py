@@ -1,0 +1,103 @@
+"""The exact sliding window of 60 seconds. Pure: told the time, never looks; one object for one process.
+
+Theory of operation. A window remembers when each admitted call came, oldest first, and forgets what is 60 seconds old.
+A call is admitted while fewer than `limit` are remembered, so no interval of 60 seconds ever holds more than `limit`.
+Rejected calls leave no trace. Memory is 8 bytes for each call admitted in the last minute, whatever the limit is.
+"""
+
+import math
+from array import array
+from dataclasses import dataclass
+from typing import Protocol
+
+WINDOW_SECONDS = 60.0
+_SLACK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What the window said of one call.
+
+    remaining: calls that would be admitted now. reset_seconds: whole seconds until the window frees one, 0 when it is
+    empty. retry_after_seconds: 0 when admitted, else 1 to 60: then a call is admitted if nobody else comes first.
+    """
+
+    admitted: bool
+    limit: int
+    remaining: int
+    reset_seconds: int
+    retry_after_seconds: int
+
+
+class RateWindow:
+    """The admitted calls of one key in the last 60 seconds."""
+
+    __slots__ = ("_begin", "_times")
+
+    def __init__(self) -> None:
+        self._times = array("d")
+        self._begin = 0
+
+    def admit(self, now_seconds: float, limit: int) -> Admission:
+        """Admit the call or not. `now_seconds` is of a clock that never goes back."""
+        self._forget(now_seconds)
+        times, begin = self._times, self._begin
+        used = len(times) - begin
+        if used < limit:
+            times.append(now_seconds)
+            return Admission(True, limit, limit - used - 1, _whole(times[begin] + WINDOW_SECONDS - now_seconds), 0)
+        reset = _whole(times[begin] + WINDOW_SECONDS - now_seconds) if used else int(WINDOW_SECONDS)
+        # After a limit was lowered more are remembered than it allows: the call must wait for several to go.
+        wait = _whole(times[begin + used - limit] + WINDOW_SECONDS - now_seconds) if 0 < limit <= used else reset
+        return Admission(False, limit, 0, reset, wait)
+
+    def is_idle(self, now_seconds: float) -> bool:
+        """Tell whether no admitted call is remembered, so that the window may be dropped."""
+        self._forget(now_seconds)
+        return self._begin == len(self._times)
+
+    def _forget(self, now_seconds: float) -> None:
+        times, begin, end = self._times, self._begin, len(self._times)
+        oldest = now_seconds - WINDOW_SECONDS
+        while begin < end and times[begin] <= oldest:
+            begin += 1
+        if begin == end:
+            del times[:]
+            begin = 0
+        elif begin > _SLACK and begin * 2 > end:
+            del times[:begin]
+            begin = 0
+        self._begin = begin
+
+
+class RateLimiter(Protocol):
+    """The windows of all keys, wherever they are kept."""
+
+    def admit(self, key_id: str, *, limit: int, now_seconds: float) -> Admission:
+        """Admit a call of `key_id` or not: never more than `limit` in any 60 seconds."""
+        ...
+
+
+class LocalRateLimiter:
+    """The windows of all keys of one process. Windows without a call of the last minute are dropped."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str, RateWindow] = {}
+        self._sweep_size = _SLACK
+
+    def admit(self, key_id: str, *, limit: int, now_seconds: float) -> Admission:
+        """Admit a call of `key_id` or not: never more than `limit` in any 60 seconds."""
+        window = self._windows.get(key_id)
+        if window is None:
+            if len(self._windows) >= self._sweep_size:
+                self._sweep(now_seconds)
+            window = self._windows[key_id] = RateWindow()
+        return window.admit(now_seconds, limit)
+
+    def _sweep(self, now_seconds: float) -> None:
+        self._windows = {key: window for key, window in self._windows.items() if not window.is_idle(now_seconds)}
+        self._sweep_size = max(_SLACK, 2 * len(self._windows))
+
+
+def _whole(seconds: float) -> int:
+    return min(max(math.ceil(seconds), 1), int(WINDOW_SECONDS))

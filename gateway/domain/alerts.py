@@ -1,0 +1,183 @@
+"""Alerts: their shape, their states, and when a sighting is a new alert. Pure."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Literal
+
+from gateway.errors import Conflict
+from gateway.shield.detections import Severity
+
+MERGE_WITHIN_MS = 10 * 60 * 1000
+REOPEN_WITHIN_MS = 24 * 60 * 60 * 1000
+MAX_EVIDENCE = 20
+MAX_ALERT_LIMIT = 500
+DEFAULT_ALERT_LIMIT = 100
+_MAX_COUNT = 2**53
+
+AlertScope = Literal["active", "terminal", "all"]
+
+
+class AlertStatus(StrEnum):
+    """Where an alert stands."""
+
+    OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
+    INVESTIGATING = "investigating"
+    RESOLVED = "resolved"
+    FALSE_POSITIVE = "false_positive"
+    SUPPRESSED = "suppressed"
+
+
+class AlertSource(StrEnum):
+    """Which part of the gateway raised it."""
+
+    SHIELD = "shield"
+    AUTH = "auth"
+    BUDGET = "budget"
+    ACCESS = "access"
+    PROVIDER = "provider"
+    FLEET = "fleet"
+    INTEGRITY = "integrity"
+
+
+ACTIVE = (AlertStatus.OPEN, AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING)
+# Nobody has to act on these; with ACTIVE they are all there is.
+TERMINAL = (AlertStatus.RESOLVED, AlertStatus.FALSE_POSITIVE, AlertStatus.SUPPRESSED)
+
+_CLOSED = {AlertStatus.RESOLVED, AlertStatus.FALSE_POSITIVE, AlertStatus.SUPPRESSED}
+TRANSITIONS: Mapping[AlertStatus, frozenset[AlertStatus]] = MappingProxyType(
+    {
+        AlertStatus.OPEN: frozenset({AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING} | _CLOSED),
+        AlertStatus.ACKNOWLEDGED: frozenset({AlertStatus.INVESTIGATING} | _CLOSED),
+        AlertStatus.INVESTIGATING: frozenset(_CLOSED),
+        AlertStatus.RESOLVED: frozenset({AlertStatus.OPEN}),
+        AlertStatus.FALSE_POSITIVE: frozenset({AlertStatus.OPEN}),
+        AlertStatus.SUPPRESSED: frozenset({AlertStatus.OPEN}),
+    }
+)
+_WORST_FIRST = tuple(Severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """Something a person should look at. Times in Unix milliseconds; `_at` is left off some names in JSON.
+
+    fingerprint: what makes two sightings the same, from `fingerprint`. evidence: JSON objects, newest last, no secrets.
+    origin: where it was seen, such as ``shield.scan`` or ``chat.inbound``.
+    """
+
+    id: str
+    title: str
+    description: str
+    severity: Severity
+    source: AlertSource
+    rule: str
+    fingerprint: str
+    status: AlertStatus = AlertStatus.OPEN
+    count: int = 1
+    first_seen_at: int = field(metadata={"json_name": "first_seen"})
+    last_seen_at: int = field(metadata={"json_name": "last_seen"})
+    acknowledged_by: str | None = None
+    assigned_to: str | None = None
+    resolved_by: str | None = None
+    resolved_at: int | None = None
+    resolution: str | None = None
+    suppressed_until_at: int | None = field(default=None, metadata={"json_name": "suppressed_until"})
+    agent: str | None = None
+    key_prefix: str | None = None
+    request_id: str | None = None
+    origin: str | None = None
+    evidence: tuple[Mapping[str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertFilter:
+    """Which alerts to list, newest first. None means any.
+
+    since: seen at or after; until: first seen at or before; Unix milliseconds.
+    """
+
+    status: AlertStatus | None = None
+    severity: Severity | None = None
+    source: AlertSource | None = None
+    scope: AlertScope = "all"
+    since: int | None = None
+    until: int | None = None
+    limit: int = DEFAULT_ALERT_LIMIT
+    cursor: str | None = None
+
+
+def fingerprint(source: str, rule: str, subject: str) -> str:
+    """Return what two sightings of the same thing share: 32 hex digits. `subject` is the agent, else the key."""
+    return hashlib.sha256("\0".join((source, rule, subject)).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def fold(latest: Alert | None, seen: Alert) -> Alert:
+    """Return the alert that stands after `seen`, where `latest` is the newest of the same fingerprint.
+
+    Its id says what to do: `latest.id` is to be updated, `seen.id` is a new alert. A sighting counts on the latest
+    alert within 10 minutes of its last one, as long as that one is suppressed, and within 24 hours of its resolution,
+    which it undoes.
+    """
+    if latest is None:
+        return seen
+    at = seen.last_seen_at
+    match latest.status:
+        case AlertStatus.SUPPRESSED:
+            is_over = latest.suppressed_until_at is not None and latest.suppressed_until_at <= at
+            return _reopened(_counted(latest, seen)) if is_over else _counted(latest, seen)
+        case AlertStatus.RESOLVED:
+            resolved_at = latest.last_seen_at if latest.resolved_at is None else latest.resolved_at
+            return _reopened(_counted(latest, seen)) if at - resolved_at < REOPEN_WITHIN_MS else seen
+        case _:
+            return _counted(latest, seen) if at - latest.last_seen_at < MERGE_WITHIN_MS else seen
+
+
+def move(
+    alert: Alert, status: AlertStatus, *, who: str, at: int, note: str | None = None, until_at: int | None = None
+) -> Alert:
+    """Return `alert` in its next state. until_at: the end of a suppression, None for no end.
+
+    Raises:
+        Conflict: the state of `alert` does not lead to `status`.
+    """
+    if status not in TRANSITIONS[alert.status]:
+        raise Conflict(f"An alert that is {alert.status} cannot become {status}.", param="status")
+    match status:
+        case AlertStatus.ACKNOWLEDGED:
+            return replace(alert, status=status, acknowledged_by=who)
+        case AlertStatus.INVESTIGATING:
+            return replace(
+                alert, status=status, assigned_to=alert.assigned_to or who, acknowledged_by=alert.acknowledged_by or who
+            )
+        case AlertStatus.OPEN:
+            return _reopened(alert)
+        case AlertStatus.SUPPRESSED:
+            return replace(alert, status=status, suppressed_until_at=until_at, resolution=note)
+        case _:
+            return replace(alert, status=status, resolved_by=who, resolved_at=at, resolution=note)
+
+
+def _counted(latest: Alert, seen: Alert) -> Alert:
+    return replace(
+        latest,
+        count=min(latest.count + seen.count, _MAX_COUNT),
+        severity=min(latest.severity, seen.severity, key=_WORST_FIRST.index),
+        last_seen_at=max(latest.last_seen_at, seen.last_seen_at),
+        request_id=seen.request_id or latest.request_id,
+        evidence=(latest.evidence + seen.evidence)[-MAX_EVIDENCE:],
+    )
+
+
+def _reopened(alert: Alert) -> Alert:
+    return replace(
+        alert,
+        status=AlertStatus.OPEN,
+        resolved_by=None,
+        resolved_at=None,
+        resolution=None,
+        suppressed_until_at=None,
+    )

@@ -1,0 +1,166 @@
+"""Audit events, the filter over them and their hash chain. Pure: what is written where is the store's affair.
+
+The chain. An event's hash is the SHA-256 of the hash before it (64 ASCII hex digits; zeros before the first) followed
+by the event's canonical JSON: every field but `prev_hash` and `hash` under the names of the API, keys sorted, no
+blanks, UTF-8, the time as Unix milliseconds. `seq` counts from 1 without gaps within one instance. So a change, a gap,
+a swap or a missing piece in the middle breaks the chain at that place; its end is guarded by what the store keeps
+beside it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+GENESIS_HASH = "0" * 64
+MAX_AUDIT_LIMIT = 1000
+DEFAULT_AUDIT_LIMIT = 100
+
+Outcome = Literal["success", "refused", "failed"]
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvent:
+    """One thing that happened, for ever.
+
+    occurred_at: Unix milliseconds, ``timestamp`` in JSON. source: which part saw it, such as ``api``, ``mcp``, ``cli``.
+    actor: the name of who did it. before, after: the changed fields of the resource. details: JSON values only.
+    seq, prev_hash, hash: 0 and empty until the store has appended the event.
+    """
+
+    id: str
+    seq: int = 0
+    occurred_at: int = field(metadata={"json_name": "timestamp"})
+    source: str
+    action: str
+    outcome: Outcome = "success"
+    reason: str | None = None
+    actor: str
+    actor_type: str
+    actor_id: str | None = None
+    key_prefix: str | None = None
+    ip: str | None = None
+    user_agent: str | None = None
+    resource_type: str | None = None
+    resource_id: str | None = None
+    before: Mapping[str, object] | None = None
+    after: Mapping[str, object] | None = None
+    request_id: str | None = None
+    instance_id: str
+    details: Mapping[str, object] = field(default_factory=dict)
+    prev_hash: str = ""
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which events to list, newest first. None means any. since, until: Unix milliseconds, both included.
+
+    search: found without regard to ASCII case in action, actor, resource or details.
+    """
+
+    source: str | None = None
+    action: str | None = None
+    actor: str | None = None
+    resource_type: str | None = None
+    since: int | None = None
+    until: int | None = None
+    exclude_actions: tuple[str, ...] = ()
+    search: str | None = None
+    limit: int = DEFAULT_AUDIT_LIMIT
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """What a check of the chain found.
+
+    events: how many were read and found good. first_broken_seq, reason: None when all is well.
+    """
+
+    ok: bool
+    events: int
+    first_broken_seq: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHead:
+    """The last link of an instance's chain, or a place in it."""
+
+    seq: int
+    hash: str
+
+
+def canonical(event: AuditEvent) -> bytes:
+    """Return the canonical JSON of `event`, without `prev_hash` and `hash`.
+
+    Raises:
+        ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
+    """
+    return _ENCODER.encode(
+        {
+            "action": event.action,
+            "actor": event.actor,
+            "actor_id": event.actor_id,
+            "actor_type": event.actor_type,
+            "after": event.after,
+            "before": event.before,
+            "details": event.details,
+            "id": event.id,
+            "instance_id": event.instance_id,
+            "ip": event.ip,
+            "key_prefix": event.key_prefix,
+            "outcome": event.outcome,
+            "reason": event.reason,
+            "request_id": event.request_id,
+            "resource_id": event.resource_id,
+            "resource_type": event.resource_type,
+            "seq": event.seq,
+            "source": event.source,
+            "timestamp": event.occurred_at,
+            "user_agent": event.user_agent,
+        }
+    ).encode("utf-8")
+
+
+def chain(prev_hash: str, event: AuditEvent) -> str:
+    """Return the hash of `event`, whose `seq` is set, after the event whose hash is `prev_hash`."""
+    return hashlib.sha256(prev_hash.encode("ascii") + canonical(event)).hexdigest()
+
+
+def link(head: ChainHead, event: AuditEvent) -> AuditEvent:
+    """Return `event` as the next one after `head`, with `seq`, `prev_hash` and `hash` set."""
+    numbered = replace(event, seq=head.seq + 1, prev_hash=head.hash)
+    return replace(numbered, hash=chain(head.hash, numbered))
+
+
+def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHead, ChainReport]:
+    """Follow `events` in the order of the chain from `head`; return the last good place and the report.
+
+    Stops at the first event that is not what its hash or its place says.
+    """
+    good = 0
+    for event in events:
+        reason = None
+        if event.seq != head.seq + 1:
+            reason = f"event {head.seq + 1} is missing or out of order"
+        elif event.prev_hash != head.hash:
+            reason = f"event {event.seq} does not follow the event before it"
+        elif _recomputed(head.hash, event) != event.hash:
+            reason = f"event {event.seq} was changed"
+        if reason is not None:
+            return head, ChainReport(ok=False, events=good, first_broken_seq=head.seq + 1, reason=reason)
+        head = ChainHead(event.seq, event.hash)
+        good += 1
+    return head, ChainReport(ok=True, events=good)
+
+
+def _recomputed(prev_hash: str, event: AuditEvent) -> str | None:
+    try:
+        return chain(prev_hash, event)
+    except (ValueError, TypeError):
+        return None

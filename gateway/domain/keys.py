@@ -1,0 +1,75 @@
+"""The shape of an API key's record. The key itself is in `CreatedKey` alone, once."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gateway.domain.principals import Principal, Scope
+
+DEFAULT_RATE_LIMIT = 60
+MAX_RATE_LIMIT = 10_000_000
+MAX_NAME_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """What is stored of an API key. All times in Unix milliseconds.
+
+    prefix: ``svc_`` and the first 6 hex digits, to recognize the key by. digest: SHA-256 of the key, 64 hex digits,
+    never shown.
+    rate_limit: requests in any 60 seconds. created_by: the maker's name. rotated_from: id of the key it replaces.
+    """
+
+    id: str
+    name: str
+    prefix: str
+    digest: str = field(metadata={"json_name": None})
+    scopes: tuple[Scope, ...]
+    rate_limit: int
+    created_at: int
+    created_by: str
+    expires_at: int | None = None
+    revoked_at: int | None = None
+    last_used_at: int | None = None
+    rotated_from: str | None = None
+
+    def status(self, now_at: int) -> Literal["active", "revoked", "expired"]:
+        """Return the state at `now_at`. A revoked key stays revoked after its expiry."""
+        if self.revoked_at is not None and self.revoked_at <= now_at:
+            return "revoked"
+        if self.expires_at is not None and self.expires_at <= now_at:
+            return "expired"
+        return "active"
+
+    def principal(self) -> Principal:
+        """Return who calls with this key. Whether the key is still good is not looked at."""
+        return Principal(
+            kind="key",
+            id=self.id,
+            name=self.name,
+            scopes=frozenset(self.scopes),
+            permissions=frozenset(),
+            key_prefix=self.prefix,
+            rate_limit=self.rate_limit,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """What its maker says of a key to be made. Checked by `services.keys`, not here."""
+
+    name: str
+    scopes: tuple[Scope, ...]
+    rate_limit: int = DEFAULT_RATE_LIMIT
+    expires_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedKey:
+    """A new key and its record. The only record that holds a key; it is answered once and kept nowhere."""
+
+    key: str
+    record: KeyRecord
+
+    def __repr__(self) -> str:
+        """Leave the key out, so that no log line can hold it."""
+        return f"CreatedKey(record={self.record!r})"

@@ -1,0 +1,57 @@
+"""Pages of a list that is read newest first, and the opaque cursors between them. Pure."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gateway.errors import InvalidRequest
+
+T = TypeVar("T")
+
+MAX_INTEGER = 2**63 - 1
+_TAG_BYTES = 6
+_MAX_CURSOR_CHARS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list. next: the cursor of the part after it, or None at the end."""
+
+    items: tuple[T, ...]
+    limit: int
+    next: str | None
+
+
+def write_cursor(query: Sequence[object], position: Sequence[int]) -> str:
+    """Return the opaque cursor that goes on after `position` (non-negative integers) in the list that `query` names."""
+    place = ".".join(str(number) for number in position).encode("ascii")
+    return base64.urlsafe_b64encode(_tag(query, place) + place).decode("ascii").rstrip("=")
+
+
+def read_cursor(cursor: str, query: Sequence[object], *, count: int) -> tuple[int, ...]:
+    """Return the `count` integers that `write_cursor` put into `cursor` for the same `query`.
+
+    Raises:
+        InvalidRequest: the cursor is not one of this query's. `param` is ``cursor``.
+    """
+    try:
+        if len(cursor) > _MAX_CURSOR_CHARS:
+            raise ValueError
+        raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        tag, place = raw[:_TAG_BYTES], raw[_TAG_BYTES:]
+        numbers = tuple(int(part) for part in place.decode("ascii").split("."))
+        is_in_range = 0 <= min(numbers) <= max(numbers) <= MAX_INTEGER
+        is_ours = is_in_range and len(numbers) == count and tag == _tag(query, place)
+    except (ValueError, binascii.Error):
+        is_ours = False
+    if not is_ours:
+        raise InvalidRequest("The cursor belongs to another query; ask again without it.", param="cursor")
+    return numbers
+
+
+def _tag(query: Sequence[object], place: bytes) -> bytes:
+    # The place is part of the tag, so that a changed cursor is refused as well as another query's.
+    return hashlib.sha256(repr(tuple(query)).encode("utf-8", "backslashreplace") + b"\0" + place).digest()[:_TAG_BYTES]
