@@ -1,0 +1,66 @@
+"""The bytes of an answer: status line, Date, framing and the handler's headers. Pure but for the Date of the second."""
+
+from email.utils import formatdate
+from http import HTTPStatus
+
+from gateway.http.messages import Response
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+_OURS = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
+_WITHOUT_BODY = frozenset({204, 304})
+
+
+class AnswerWriter:
+    """Renders answers. `tick` once a second keeps Date right, and is the only time the clock is asked."""
+
+    def __init__(self) -> None:
+        self._starts: dict[int, str] = {}
+        self._date = ""
+        self.tick()
+
+    def tick(self) -> None:
+        """Take the Date of now into the answers that follow."""
+        self._date = formatdate(usegmt=True)
+        self._starts.clear()
+
+    def render(self, response: Response, *, is_last: bool, is_head: bool = False, is_http10: bool = False) -> bytes:
+        """Return head and body of `response`, the head alone when it has a stream or answers HEAD.
+
+        is_last: the connection ends after it. is_http10: a stream is then delimited by the end of the connection.
+
+        Raises:
+            ValueError: a status or header that may not be sent, such as a value with a line break.
+        """
+        status = response.status
+        start = self._starts.get(status)
+        if start is None:
+            if not 200 <= status <= 599:
+                raise ValueError("the status of an answer is 200 to 599")
+            start = f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\ndate: {self._date}"
+            self._starts[status] = start
+        parts = [start]
+        for name, value in response.headers:
+            if name.lower() in _OURS or ":" in name or " " in name:
+                raise ValueError(f"a handler may not send the header {name!r}")
+            parts.append(f"{name}: {value}")
+        if not "".join(parts[1:]).isprintable():
+            raise ValueError("a header holds a control character")
+        body = response.body
+        if response.stream is not None:
+            if not is_http10:
+                parts.append("transfer-encoding: chunked")
+            body = b""
+        elif status in _WITHOUT_BODY:
+            body = b""
+        else:
+            parts.append(f"content-length: {len(body)}")
+        parts.append("connection: close\r\n\r\n" if is_last else "\r\n")
+        head = "\r\n".join(parts).encode("latin-1")
+        return head if is_head or not body else head + body
+
+
+def render_chunk(piece: bytes) -> bytes:
+    """Return one chunk of the chunked coding. `piece` is not empty."""
+    return b"%x\r\n%b\r\n" % (len(piece), piece)

@@ -1,0 +1,258 @@
+"""From raw bytes to the head of one request: a fast path for plain heads, a strict guard before h11 for all others.
+
+Theory of operation. One anchored regular expression accepts only heads about which no two readers can disagree:
+HTTP/1.1, origin form, tokens, visible ASCII, one Host, no repeated field, digits as Content-Length, nothing that
+changes the framing. Everything else passes a guard over the raw lines and is then parsed by h11, which is the
+authority. The guard refuses what h11 0.16 repairs without a word: Content-Length beside Transfer-Encoding, equal
+repeated lengths, bare LF, folded lines, HTTP/1.2 and later, an empty Host, control bytes, heads of any size.
+
+The property that tests hold: what the fast path accepts, h11 accepts with the same method, target and headers.
+"""
+
+import re
+from dataclasses import dataclass
+
+import h11
+
+from gateway.http.messages import Headers, HttpError, Limits
+from gateway.http.target import check_host, split_absolute, split_target
+
+_TOKEN = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]"
+_FAST_HEAD = re.compile(
+    rb"(GET|POST|HEAD|PUT|DELETE|PATCH|OPTIONS) (/[!-~]*+) HTTP/1\.1\r\n"
+    rb"((?:" + _TOKEN + rb"++:[ \t]*+[!-~][ -~]*+\r\n){1,40}+)\r\n"
+)
+_FAST_BYTES = 8_192
+_REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb"+) ([!-~]+) HTTP/([0-9])\.([0-9])")
+_FIELD_LINE = re.compile(rb"(" + _TOKEN + rb"+):([\t -~\x80-\xff]*)")
+_TOKENS = re.compile(rb"[ \t]*" + _TOKEN + rb"+[ \t]*(?:,[ \t]*" + _TOKEN + rb"+[ \t]*)*")
+# In a head that has not ended yet: a control byte, LF without CR, CR without LF.
+_NEVER_IN_HEAD = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n)(?=[\x00-\xff])")
+
+# RFC 9110 section 5.3: these are no lists, so two of them are two different requests to two readers.
+_SINGLE = frozenset(
+    b"authorization content-length content-type cookie date expect from host if-modified-since if-range"
+    b" if-unmodified-since max-forwards origin proxy-authorization range referer transfer-encoding user-agent".split()
+)
+# What changes framing or the life of the connection is read by the slow path alone.
+_NEVER_FAST = frozenset(
+    {"transfer-encoding", "expect", "upgrade", "te", "trailer", "proxy-connection", "http2-settings"}
+)
+
+
+@dataclass(slots=True, eq=False)
+class Head:
+    """The head of one request, its framing decided.
+
+    size_bytes: how much of the buffer it took. body_bytes: declared length of the body, None when it is chunked.
+    is_last: the connection ends after this request. expects_continue: the body waits for ``100 Continue``.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Headers
+    size_bytes: int
+    body_bytes: int | None
+    is_last: bool
+    is_http10: bool = False
+    expects_continue: bool = False
+
+
+def parse_head(
+    data: bytes, limits: Limits, *, allowed_hosts: frozenset[str] | None = None, seen_bytes: int = 0
+) -> Head | None:
+    """Return the head at the start of `data`, or None when it has not ended yet and may still become good.
+
+    seen_bytes: how much of `data` an earlier call returned None for; it is not searched again.
+
+    Raises:
+        HttpError: 400, 414, 417, 421, 431, 501 or 505; the rest of the connection cannot be read.
+    """
+    if seen_bytes == 0:
+        head = _fast_head(data, limits, allowed_hosts)
+        if head is not None:
+            return head
+    start = 2 if data.startswith(b"\r\n") else 0  # RFC 9112 section 2.2: one empty line before a request is ignored
+    end = data.find(b"\r\n\r\n", max(start, seen_bytes - 3))
+    if end < 0:
+        _check_partial(data, start, limits, seen_bytes)
+        return None
+    _check_sizes(data, start, end, limits)
+    if seen_bytes:
+        head = _fast_head(data, limits, allowed_hosts)
+        if head is not None:
+            return head
+    return _strict_head(data[start:end], end + 4, allowed_hosts)
+
+
+def _fast_head(data: bytes, limits: Limits, allowed_hosts: frozenset[str] | None) -> Head | None:
+    """Return the head if it is plain, None if it needs the slow path for whatever reason."""
+    found = _FAST_HEAD.match(data)
+    if found is None:
+        return None
+    size_bytes = found.end()
+    if size_bytes > _FAST_BYTES or size_bytes > limits.line_bytes or size_bytes > limits.head_bytes:
+        return None
+    lines = found[3].decode("ascii").split("\r\n")
+    lines.pop()
+    if len(lines) > limits.header_count:
+        return None
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        fields[name.lower()] = value.strip()
+    if len(fields) != len(lines) or not _NEVER_FAST.isdisjoint(fields):
+        return None
+    host = fields.get("host")
+    if host is None:
+        return None
+    is_last = False
+    connection = fields.get("connection")
+    if connection is not None and connection != "keep-alive":
+        if connection != "close":
+            return None
+        is_last = True
+    body_bytes = 0
+    length = fields.get("content-length")
+    if length is not None:
+        if len(length) > 9 or not length.isdigit():
+            return None
+        body_bytes = int(length)
+    check_host(host, allowed_hosts)
+    path, query = split_target(found[2].decode("ascii"))
+    return Head(found[1].decode("ascii"), path, query, Headers(fields), size_bytes, body_bytes, is_last)
+
+
+def _check_partial(data: bytes, start: int, limits: Limits, seen_bytes: int) -> None:
+    """Refuse a head that has not ended and can no longer become good."""
+    if _NEVER_IN_HEAD.search(data, max(start, seen_bytes - 1)) is not None:
+        raise _malformed("The head holds a control character or a line that does not end in CRLF.")
+    line_end = data.find(b"\r\n", start)
+    if (line_end if line_end >= 0 else len(data)) - start > limits.line_bytes:
+        raise _line_too_long()
+    if len(data) > limits.head_bytes or len(data) - data.rfind(b"\n") > limits.line_bytes + 2:
+        raise _head_too_large()
+
+
+def _check_sizes(data: bytes, start: int, end: int, limits: Limits) -> None:
+    """Refuse a complete head over a limit, before any of it is parsed."""
+    lines = data[start:min(end, limits.head_bytes + limits.line_bytes)].split(b"\r\n", limits.header_count + 1)
+    if len(lines[0]) > limits.line_bytes:
+        raise _line_too_long()
+    if end + 4 > limits.head_bytes or len(lines) > limits.header_count + 1 or max(map(len, lines)) > limits.line_bytes:
+        raise _head_too_large()
+
+
+def _strict_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | None) -> Head:
+    """Guard the lines of `raw` (without the empty line), let h11 parse them and decide the framing."""
+    first, *lines = raw.split(b"\r\n")
+    found = _REQUEST_LINE.fullmatch(first)
+    if found is None:
+        raise _malformed("The request line is malformed.")
+    if found[3] + found[4] not in (b"11", b"10"):
+        raise HttpError(505, "http_version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+    is_http10 = found[4] == b"0"
+    singles = check_lines(lines)
+    body_bytes = _read_framing(singles, is_http10=is_http10)
+    expects_continue = _read_expect(singles) and not is_http10  # RFC 9110 section 10.1.1
+    try:
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=len(raw) + 5)
+        connection.receive_data(raw + b"\r\n\r\n")
+        event = connection.next_event()
+    except h11.RemoteProtocolError as error:
+        raise _malformed("The head is malformed.") from error
+    if type(event) is not h11.Request:  # the guard leaves nothing else
+        raise _malformed("The head is malformed.")
+    fields: dict[str, str] = {}
+    for raw_name, raw_value in event.headers:
+        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    target = event.target.decode("ascii")
+    host = fields.get("host")
+    if not target.startswith("/"):
+        target_host, target = split_absolute(target)
+        if host is not None and target_host.lower() != host.lower():
+            raise _malformed("The request target names another host than the Host header.")
+        host = target_host
+    path, query = split_target(target)
+    if host is not None:
+        check_host(host, allowed_hosts)
+    elif allowed_hosts is not None:
+        raise HttpError(421, "host_not_allowed", "This server does not answer without a host.")
+    is_last = is_http10 or "close" in [word.strip() for word in fields.get("connection", "").lower().split(",")]
+    return Head(
+        event.method.decode("ascii"),
+        path,
+        query,
+        Headers(fields),
+        size_bytes,
+        body_bytes,
+        is_last,
+        is_http10,
+        expects_continue,
+    )
+
+
+def check_lines(lines: list[bytes]) -> dict[bytes, bytes]:
+    """Refuse header lines that h11 would repair or merge, and return the fields that must be single.
+
+    For heads of requests and of replies. Names are in lower case, values without the blanks around them.
+
+    Raises:
+        HttpError: 400.
+    """
+    singles: dict[bytes, bytes] = {}
+    for line in lines:
+        found = _FIELD_LINE.fullmatch(line)
+        if found is None:
+            raise _malformed("A header line is malformed or folded.")
+        name = found[1].lower()
+        if name in singles:
+            raise _malformed("A header that must be single was sent twice.")
+        if name in _SINGLE:
+            singles[name] = found[2].strip(b" \t")
+    if b"content-length" in singles and b"transfer-encoding" in singles:
+        raise _malformed("Content-Length and Transfer-Encoding were both sent.")
+    return singles
+
+
+def _read_expect(singles: dict[bytes, bytes]) -> bool:
+    expectation = singles.get(b"expect")
+    if expectation is None:
+        return False
+    if expectation.lower() != b"100-continue":
+        raise HttpError(417, "expectation_failed", "The only expectation that is met is 100-continue.")
+    return True
+
+
+def _read_framing(singles: dict[bytes, bytes], *, is_http10: bool) -> int | None:
+    """Return the length of the body, None for chunked. RFC 9112 section 6.3, its lenient parts left out."""
+    coding = singles.get(b"transfer-encoding")
+    if coding is not None:
+        codings = [word.strip(b" \t") for word in coding.lower().split(b",")]
+        if is_http10 or codings.count(b"chunked") > 1 or _TOKENS.fullmatch(coding) is None:
+            raise _malformed("The Transfer-Encoding header is malformed.")
+        if codings != [b"chunked"]:
+            raise HttpError(501, "not_implemented", "The only transfer coding that is read is chunked.")
+        return None
+    length = singles.get(b"content-length")
+    if length is None:
+        return 0
+    if not length.isdigit():
+        raise _malformed("The Content-Length header is malformed.")
+    if len(length) > 18:
+        raise HttpError(413, "body_too_large", "The body is over the limit of this path.")
+    return int(length)
+
+
+def _malformed(message: str) -> HttpError:
+    return HttpError(400, "invalid_request", message)
+
+
+def _line_too_long() -> HttpError:
+    return HttpError(414, "uri_too_long", "The request line is too long.")
+
+
+def _head_too_large() -> HttpError:
+    return HttpError(431, "headers_too_large", "The header block is too large.")

@@ -1,0 +1,135 @@
+"""What passes between the server and whoever handles a request: Request, Response, Headers, HttpError, Limits.
+
+Records only: no socket, no parsing. `Request` and `Response` are made once or more for every request and therefore not
+frozen (a frozen record of nine fields costs two microseconds to make); nobody changes one after it was made.
+"""
+
+import resource
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+
+_SPARE_DESCRIPTORS = 64  # database, log, listeners, the archive, threads' pipes
+
+
+class Headers:
+    """Header fields by lower-case name. A field that was sent several times is joined with ``", "``.
+
+    The server refuses a request that repeats a field which must be single, so a joined value is always a list.
+    """
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self._fields = fields
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """Return the value of `name` (lower case) or `default`."""
+        return self._fields.get(name, default)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._fields
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._fields.items())
+
+    def __repr__(self) -> str:
+        return f"Headers({', '.join(self._fields)})"  # never the values: some are secrets
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One request whose head and body have arrived complete and were found well formed.
+
+    path: canonical and percent-decoded; never holds ``//``, a dot segment, a backslash or a control character.
+    query: as sent, without the ``?``; "" when there is none.
+    peer: IP address of the other end of the connection, "" when it has none.
+    started_seconds: monotonic time at which the first bytes of the request had arrived.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Headers
+    body: bytes = field(repr=False)
+    peer: str
+    is_tls: bool
+    started_seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class Response:
+    """An answer. Either `body` is sent whole, or `stream` piece by piece.
+
+    headers: names and values of printable Latin-1. Content-Length, Transfer-Encoding, Connection and Date are the
+    server's business and may not be among them.
+    """
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = field(default=b"", repr=False)
+    stream: AsyncIterator[bytes] | None = None
+
+
+class HttpError(Exception):
+    """A request that is refused before, or instead of, being handled.
+
+    status, code: of the API's error table, such as 431 and ``headers_too_large``. message: a sentence for a person; it
+    never repeats what was sent. headers: to add to the answer. param: the field at fault, or None.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: tuple[tuple[str, str], ...] = (),
+        param: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.headers = headers
+        self.param = param
+
+
+def connections_allowed() -> int:
+    """Return how many connections this process can hold: each may need one more to the upstream."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        soft = 1 << 20
+    return max((soft - _SPARE_DESCRIPTORS) // 2, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one peer may take of the server. Times are enforced by a sweep, up to `sweep_seconds` late.
+
+    head_bytes, line_bytes, header_count: of a request's head; chunk_line_bytes: a chunk's size with its extensions.
+    head_seconds: from the first byte of a head to its last, and from the accepted connection to its first byte;
+    idle_seconds: between an answer and the next request; write_seconds: until a peer takes `piece_bytes` of an answer.
+    linger_seconds, linger_bytes: how long and how much is read and thrown away after a refusal, so that the peer can
+    read the answer. drain_idle_seconds, drain_seconds: what idle and busy connections get after `stop`.
+    connections: beyond it, a request is answered 503. held_bytes: bodies of all connections that have not arrived whole
+    or are being handled; beyond it, 503.
+    """
+
+    head_bytes: int = 32_768
+    line_bytes: int = 16_384
+    header_count: int = 100
+    chunk_line_bytes: int = 256
+    trailer_bytes: int = 8_192
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    idle_seconds: float = 75.0
+    write_seconds: float = 30.0
+    handshake_seconds: float = 10.0
+    linger_seconds: float = 5.0
+    linger_bytes: int = 32 * 1024 * 1024
+    drain_idle_seconds: float = 1.0
+    drain_seconds: float = 30.0
+    sweep_seconds: float = 1.0
+    piece_bytes: int = 262_144
+    held_bytes: int = 512 * 1024 * 1024
+    connections: int = field(default_factory=connections_allowed)

@@ -1,0 +1,129 @@
+"""The server: accepts connections, gives each a session, and drains. Knows no route and no API key."""
+
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway.http.answer import AnswerWriter
+from gateway.http.messages import HttpError, Limits, Request, Response
+from gateway.http.session import Session, Site
+from gateway.http.transport import Acceptor, Sweep, open_accepted
+
+
+class Server:
+    """An HTTP/1.1 server over sockets that listen already.
+
+    handle: answers a request; what it raises is answered 500. refuse: renders every refusal of the protocol, so that
+    there is one error shape. body_limit: method and path to the bytes a body may have. allowed_hosts: host names
+    (lower case, with a port or without) that are answered; None for all.
+    """
+
+    def __init__(
+        self,
+        *,
+        handle: Callable[[Request], Awaitable[Response]],
+        refuse: Callable[[HttpError], Response],
+        body_limit: Callable[[str, str], int],
+        limits: Limits | None = None,
+        tls: ssl.SSLContext | None = None,
+        allowed_hosts: frozenset[str] | None = None,
+    ) -> None:
+        self._handle = handle
+        self._refuse = refuse
+        self._body_limit = body_limit
+        self._limits = limits or Limits()
+        self._tls = tls
+        self._allowed_hosts = allowed_hosts
+        self._is_stopping = False
+        self._stopping: anyio.Event | None = None
+
+    def stop(self) -> None:
+        """Make `serve` drain and return. May be called before `serve` and more than once; from the loop's thread."""
+        self._is_stopping = True
+        if self._stopping is not None:
+            self._stopping.set()
+
+    async def serve(self, listeners: Sequence[socket.socket], started: Callable[[], None]) -> None:
+        """Serve `listeners` until `stop`, then drain; closes them. Call it once.
+
+        started: called when connections are accepted. On `stop` the connections that the kernel has accepted are taken
+        first; requests under way get `drain_seconds`; idle connections get `drain_idle_seconds`, in case a request is
+        on its way. What is left is cancelled.
+        """
+        writer = AnswerWriter()
+        sweep = Sweep(self._limits.sweep_seconds, writer.tick)
+        site = Site(
+            self._handle, self._refuse, self._body_limit, self._limits, self._allowed_hosts, writer, sweep
+        )
+        self._stopping = anyio.Event()
+        crowd: _Crowd | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                crowd = _Crowd(site, tasks, self._tls)
+                acceptor = Acceptor(listeners, take=crowd.take, retry_seconds=self._limits.sweep_seconds)
+                acceptor.resume()
+                started()
+                try:
+                    if not self._is_stopping:
+                        await self._stopping.wait()
+                    site.is_stopping = True
+                finally:
+                    acceptor.close()
+                await crowd.drain()
+                tasks.cancel_scope.cancel()
+        finally:
+            for connection in tuple(sweep.connections):
+                connection.abort()
+
+
+class _Crowd:
+    """The tasks of all connections of one server, one each."""
+
+    def __init__(self, site: Site, tasks: TaskGroup, tls: ssl.SSLContext | None) -> None:
+        self._site = site
+        self._tasks = tasks
+        self._tls = tls
+        self._count = 0
+        self._gone = anyio.Event()
+
+    def take(self, accepted: socket.socket) -> bool:
+        """Start a task for a new connection; say whether there is room for another."""
+        limits = self._site.limits
+        self._count += 1
+        # A closed connection may have bytes to send yet: it still takes a descriptor.
+        open_count = max(self._count, len(self._site.sweep.connections))
+        self._tasks.start_soon(self._run, accepted, open_count > limits.connections)
+        return open_count < limits.connections + limits.connections // 8 + 8
+
+    async def _run(self, accepted: socket.socket, is_surplus: bool) -> None:
+        limits = self._site.limits
+        try:
+            connection = await open_accepted(
+                accepted, self._site.sweep, tls=self._tls, handshake_seconds=limits.handshake_seconds
+            )
+            if connection is not None:
+                await Session(connection, self._site, is_surplus=is_surplus).run()
+        finally:
+            self._count -= 1
+            if self._count == 0:
+                self._gone.set()
+
+    async def drain(self) -> None:
+        """Wait until every connection has ended, as long as the limits allow; end the idle ones earlier."""
+        limits = self._site.limits
+        with anyio.move_on_after(limits.drain_seconds):
+            with anyio.move_on_after(limits.drain_idle_seconds):
+                await self._wait_empty()
+            for connection in tuple(self._site.sweep.connections):
+                if connection.is_idle:
+                    connection.close(limits.write_seconds)
+            await self._wait_empty()
+
+    async def _wait_empty(self) -> None:
+        while self._count:
+            self._gone = anyio.Event()
+            await self._gone.wait()
+        await self._site.sweep.wait_empty()

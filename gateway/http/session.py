@@ -1,0 +1,277 @@
+"""One connection of the server: head, body, handler, answer, again. Knows no route and no API key."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio.lowlevel
+
+from gateway.http.answer import CONTINUE, LAST_CHUNK, AnswerWriter, render_chunk
+from gateway.http.chunked import ChunkError, ChunkReader
+from gateway.http.head import Head, parse_head
+from gateway.http.messages import HttpError, Limits, Request, Response
+from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
+
+
+@dataclass(slots=True, eq=False)
+class Site:
+    """What all connections of one server share.
+
+    is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled.
+    """
+
+    handle: Callable[[Request], Awaitable[Response]]
+    refuse: Callable[[HttpError], Response]
+    body_limit: Callable[[str, str], int]
+    limits: Limits
+    allowed_hosts: frozenset[str] | None
+    writer: AnswerWriter
+    sweep: Sweep
+    is_stopping: bool = False
+    held_bytes: int = 0
+
+
+class Session:
+    """Serves the requests of one connection in their order; nothing is read while one is being answered.
+
+    is_surplus: the server is full, so the first request is answered 503.
+    """
+
+    def __init__(self, connection: Connection, site: Site, *, is_surplus: bool) -> None:
+        self._connection = connection
+        self._site = site
+        self._is_surplus = is_surplus
+        self._unread = b""
+        self._is_head = False
+        self._held_bytes = 0
+        self._is_first = True
+
+    async def run(self) -> None:
+        """Serve until either side has had enough, then close. Only cancellation is raised."""
+        connection, site = self._connection, self._site
+        try:
+            while await self._serve_request():
+                pass
+        except HttpError as error:
+            await self._refuse(error)
+        except Exception as error:
+            site.sweep.report("a connection ended by an error of the server", error)
+            connection.abort()
+        except BaseException:
+            connection.abort()
+            raise
+        finally:
+            self._release()
+            connection.close(site.limits.write_seconds)
+
+    async def _serve_request(self) -> bool:
+        """Serve one request; say whether another may follow."""
+        connection, site = self._connection, self._site
+        head = await self._next_head()
+        if head is None:
+            return False
+        started_seconds = site.sweep.now_seconds()
+        self._is_head = head.method == "HEAD"
+        if self._is_surplus:
+            raise HttpError(503, "overloaded", "Too many connections are open.", headers=(("retry-after", "1"),))
+        body = b"" if head.body_bytes == 0 else await self._read_body(head)
+        connection.deadline_seconds = NEVER
+        request = Request(
+            head.method,
+            head.path,
+            head.query,
+            head.headers,
+            body,
+            connection.peer,
+            connection.is_tls,
+            started_seconds,
+        )
+        try:
+            response = await site.handle(request)
+        except Exception as error:
+            site.sweep.report("a handler raised", error)
+            response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
+        is_last = head.is_last or site.is_stopping
+        await self._answer(response, is_last=is_last, is_http10=head.is_http10)
+        self._release()
+        return not is_last and not connection.is_gone
+
+    # Reading.
+
+    async def _next_head(self) -> Head | None:
+        """Return the next head; None when the peer ended, or sent nothing at all in time."""
+        connection, limits, now_seconds = self._connection, self._site.limits, self._site.sweep.now_seconds
+        data = self._unread
+        if data:
+            await anyio.lowlevel.checkpoint()  # pipelined requests give way to the other connections
+        seen_bytes = 0
+        while True:
+            if data:
+                self._is_head = data.startswith(b"HEAD ")
+                head = parse_head(data, limits, allowed_hosts=self._site.allowed_hosts, seen_bytes=seen_bytes)
+                if head is not None:
+                    self._unread = data[head.size_bytes :]
+                    self._is_first = False
+                    return head
+                if seen_bytes == 0:
+                    connection.deadline_seconds = now_seconds() + limits.head_seconds
+                seen_bytes = len(data)
+            else:
+                connection.deadline_seconds = now_seconds() + self._idle_seconds()
+                connection.is_idle = True
+            try:
+                more = await connection.read()
+            except DeadlinePassed:
+                if not data:
+                    return None
+                raise HttpError(408, "request_timeout", "The head did not arrive in time.") from None
+            finally:
+                connection.is_idle = False
+            if not more:
+                if not data or connection.is_gone:
+                    return None
+                raise HttpError(400, "invalid_request", "The connection ended within the head.")
+            data += more
+
+    def _idle_seconds(self) -> float:
+        limits = self._site.limits
+        if self._site.is_stopping:
+            return limits.drain_idle_seconds
+        return limits.head_seconds if self._is_first else limits.idle_seconds
+
+    async def _read_body(self, head: Head) -> bytes:
+        site = self._site
+        limit_bytes = site.body_limit(head.method, head.path)
+        declared_bytes = head.body_bytes
+        if declared_bytes is not None and declared_bytes > limit_bytes:
+            raise _body_too_large()
+        if head.expects_continue and not self._unread:
+            self._connection.write(CONTINUE)
+        self._connection.deadline_seconds = site.sweep.now_seconds() + site.limits.body_seconds
+        if declared_bytes is None:
+            return await self._read_chunks(limit_bytes)
+        data = self._unread
+        if len(data) >= declared_bytes:
+            self._unread = data[declared_bytes:]
+            return data[:declared_bytes] if self._unread else data
+        pieces = [data]
+        missing_bytes = declared_bytes - len(data)
+        while missing_bytes > 0:
+            data = await self._more()
+            pieces.append(data[:missing_bytes])
+            self._unread = data[missing_bytes:]
+            missing_bytes -= len(data)
+        return b"".join(pieces)
+
+    async def _read_chunks(self, limit_bytes: int) -> bytes:
+        limits = self._site.limits
+        reader = ChunkReader(line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
+        data, pieces, size_bytes = self._unread, [b""], 0
+        self._unread = b""
+        while True:
+            try:
+                piece = reader.feed(data)
+            except ChunkError as error:
+                raise HttpError(400, "invalid_request", "The chunked body is malformed.") from error
+            pieces.append(piece)
+            size_bytes += len(piece)
+            if size_bytes > limit_bytes:
+                raise _body_too_large()
+            if reader.is_finished:
+                self._unread = reader.rest
+                return b"".join(pieces)
+            data = await self._more()
+
+    async def _more(self) -> bytes:
+        """Return the next bytes of a body. They are counted as held until the request was answered."""
+        site = self._site
+        try:
+            data = await self._connection.read()
+        except DeadlinePassed:
+            raise HttpError(408, "request_timeout", "The body did not arrive in time.") from None
+        if not data:
+            raise HttpError(400, "invalid_request", "The connection ended within the body.")
+        self._held_bytes += len(data)
+        site.held_bytes += len(data)
+        if site.held_bytes > site.limits.held_bytes:
+            raise HttpError(503, "overloaded", "Too much is being sent at once.", headers=(("retry-after", "1"),))
+        return data
+
+    def _release(self) -> None:
+        self._site.held_bytes -= self._held_bytes
+        self._held_bytes = 0
+
+    # Writing.
+
+    async def _answer(self, response: Response, *, is_last: bool, is_http10: bool) -> None:
+        site, stream = self._site, response.stream
+        is_last = is_last or (is_http10 and stream is not None)
+        try:
+            try:
+                raw = site.writer.render(response, is_last=is_last, is_head=self._is_head, is_http10=is_http10)
+            except ValueError as error:
+                site.sweep.report("an answer could not be sent", error)
+                response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
+                await self._send(site.writer.render(response, is_last=is_last, is_head=self._is_head))
+                return
+            await self._send(raw)
+            if stream is not None and not self._is_head:
+                await self._send_stream(stream, is_chunked=not is_http10)
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def _send_stream(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:
+        connection = self._connection
+        async for piece in stream:
+            if piece:
+                await self._send(render_chunk(piece) if is_chunked else piece)
+            if connection.is_gone:
+                return
+        if is_chunked:
+            await self._send(LAST_CHUNK)
+
+    async def _send(self, raw: bytes) -> None:
+        """Write `raw` in pieces, each of which the peer has to take within `write_seconds`."""
+        connection, limits = self._connection, self._site.limits
+        if len(raw) <= limits.piece_bytes:
+            connection.write(raw)
+            if connection.is_full:
+                await self._flush()
+            return
+        for at in range(0, len(raw), limits.piece_bytes):
+            connection.write(raw[at : at + limits.piece_bytes])
+            if connection.is_full:
+                await self._flush()
+            if connection.is_gone:
+                return
+
+    async def _flush(self) -> None:
+        connection = self._connection
+        connection.deadline_seconds = self._site.sweep.now_seconds() + self._site.limits.write_seconds
+        await connection.flush()
+        connection.deadline_seconds = NEVER
+
+    async def _refuse(self, error: HttpError) -> None:
+        """Answer with a refusal, then read and throw away for a while.
+
+        Closing at once would reset the connection, and the reset can overtake the answer.
+        """
+        connection, site = self._connection, self._site
+        response = site.refuse(error)
+        connection.write(site.writer.render(response, is_last=True, is_head=self._is_head))
+        connection.end_writing()
+        connection.deadline_seconds = site.sweep.now_seconds() + site.limits.linger_seconds
+        left_bytes = site.limits.linger_bytes
+        try:
+            while left_bytes > 0:
+                data = await connection.read()
+                if not data:
+                    return
+                left_bytes -= len(data)
+        except DeadlinePassed:
+            return
+
+
+def _body_too_large() -> HttpError:
+    return HttpError(413, "body_too_large", "The body is over the limit of this path.")

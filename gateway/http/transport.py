@@ -1,0 +1,325 @@
+"""Sockets, accepting and deadlines: the one file that names asyncio. Knows no HTTP.
+
+Theory of operation. One asyncio.Protocol feeds one long-lived task per connection; an answer is one `send`. No timer
+belongs to a connection: its owner sets `deadline_seconds`, and one sweep a second ends what is late. What a peer sends
+while nobody reads is held up to `_READ_AHEAD_BYTES`, then the socket is no longer read.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import cast
+
+NEVER = float("inf")
+_READ_AHEAD_BYTES = 65_536
+_SHUTDOWN_SECONDS = 2.0
+_BACKLOG = 2_048
+_ACCEPTS_PER_TURN = 512
+_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class DeadlinePassed(Exception):
+    """The peer sent nothing until the deadline of the connection."""
+
+
+class Connection(asyncio.Protocol):
+    """One TCP or TLS connection, for one task that reads it.
+
+    deadline_seconds: monotonic time after which a waiting `read` raises DeadlinePassed and anything else is aborted.
+    peer: IP address of the other end. is_gone: nothing that is written arrives any more. is_full: what was written
+    waits for the peer; `flush` before writing more. is_idle: its owner's word that nothing is owed to the peer.
+    """
+
+    def __init__(self, sweep: "Sweep") -> None:
+        self.deadline_seconds = NEVER
+        self.peer = ""
+        self.is_tls = False
+        self.is_gone = False
+        self.is_full = False
+        self.is_idle = False
+        self._sweep = sweep
+        self._loop = sweep.loop
+        self._transport: asyncio.Transport | None = None
+        self._received = b""
+        self._has_ended = False
+        self._is_held = False
+        self._is_late = False
+        self._reader: asyncio.Future[None] | None = None
+        self._flusher: asyncio.Future[None] | None = None
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            address = str(peer[0])
+            self.peer = address.removeprefix("::ffff:") if "." in address else address
+        self.is_tls = transport.get_extra_info("ssl_object") is not None
+        self._sweep.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._received = self._received + data if self._received else data
+        reader = self._reader
+        if reader is not None:
+            if not reader.done():
+                reader.set_result(None)
+        elif len(self._received) > _READ_AHEAD_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+            self._is_held = True
+
+    def eof_received(self) -> bool:
+        self._has_ended = True
+        _wake(self._reader)
+        return not self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_gone = self._has_ended = True
+        self.is_full = False
+        self._sweep.remove(self)
+        _wake(self._reader)
+        _wake(self._flusher)
+
+    def pause_writing(self) -> None:
+        self.is_full = True
+
+    def resume_writing(self) -> None:
+        self.is_full = False
+        _wake(self._flusher)
+
+    # What the owner calls.
+
+    async def read(self) -> bytes:
+        """Wait for bytes and return all that have arrived; b"" once the peer has sent its last.
+
+        Raises:
+            DeadlinePassed: nothing came in time. The connection is still open for an answer.
+        """
+        if not self._received and not self._has_ended:
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+            is_late, self._is_late = self._is_late, False
+            if is_late and not self._received:
+                raise DeadlinePassed
+        data, self._received = self._received, b""
+        if self._is_held and self._transport is not None and not self.is_gone:
+            self._is_held = False
+            self._transport.resume_reading()
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Send `data`, or hold what the socket does not take. Does nothing when the peer is gone."""
+        if self._transport is not None and not self.is_gone:
+            self._transport.write(data)
+
+    async def flush(self) -> None:
+        """Wait until the peer has taken enough to write more, or is gone."""
+        while self.is_full:
+            self._flusher = self._loop.create_future()
+            try:
+                await self._flusher
+            finally:
+                self._flusher = None
+
+    def has_unread(self) -> bool:
+        """Say whether the peer has sent, or ended, since the last `read`."""
+        return bool(self._received) or self._has_ended
+
+    def has_unsent(self) -> bool:
+        """Say whether something that was written has not left yet."""
+        return self._transport is not None and self._transport.get_write_buffer_size() > 0
+
+    def end_writing(self) -> None:
+        """Tell the peer that nothing more comes, and go on reading. TLS cannot; there it does nothing."""
+        if self._transport is not None and not self.is_gone and self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def close(self, within_seconds: float) -> None:
+        """Send what was written, then close; abort when the peer does not take it `within_seconds`."""
+        if self._transport is not None and not self.is_gone:
+            self.deadline_seconds = self._loop.time() + within_seconds
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once and drop what has not left yet."""
+        if self._transport is not None and not self.is_gone:
+            self._transport.abort()
+
+    def expire(self) -> None:
+        """Act on a deadline that has passed. The sweep calls it."""
+        reader = self._reader
+        if reader is None:
+            self.abort()
+        elif not reader.done():
+            self.deadline_seconds = NEVER
+            self._is_late = True
+            reader.set_result(None)
+
+
+def _wake(waiter: "asyncio.Future[None] | None") -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)
+
+
+class Sweep:
+    """The open connections of one server or client, and the one timer that ends those past their deadline.
+
+    on_tick is called at each sweep and when a first connection is added. The timer runs while there are connections.
+    """
+
+    def __init__(self, every_seconds: float, on_tick: Callable[[], None] | None = None) -> None:
+        self.connections: set[Connection] = set()
+        self.loop = asyncio.get_running_loop()
+        self._every_seconds = every_seconds
+        self._on_tick = on_tick
+        self._timer: asyncio.TimerHandle | None = None
+        self._emptied: asyncio.Future[None] | None = None
+
+    def now_seconds(self) -> float:
+        """Return the monotonic clock by which deadlines are set."""
+        return self.loop.time()
+
+    def add(self, connection: Connection) -> None:
+        """Watch `connection` until it is lost."""
+        self.connections.add(connection)
+        if self._timer is None:
+            self._tick()
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection that is lost."""
+        self.connections.discard(connection)
+        if not self.connections:
+            _wake(self._emptied)
+
+    async def wait_empty(self) -> None:
+        """Wait until no connection is open. For one task at a time."""
+        while self.connections:
+            self._emptied = self.loop.create_future()
+            await self._emptied
+
+    def report(self, message: str, error: BaseException) -> None:
+        """Hand an error that no caller can see to the loop's exception handler."""
+        self.loop.call_exception_handler({"message": message, "exception": error})
+
+    def _tick(self) -> None:
+        if self._on_tick is not None:
+            self._on_tick()
+        now_seconds = self.loop.time()
+        for connection in [one for one in self.connections if one.deadline_seconds <= now_seconds]:
+            connection.expire()
+        self._timer = self.loop.call_later(self._every_seconds, self._tick) if self.connections else None
+
+
+class Acceptor:
+    """Takes connections from listening sockets, each time until none is left.
+
+    take: gets each new socket and says whether there is room for another. After False, or when the process has run out
+    of file descriptors, nothing is accepted until `resume`, or until `retry_seconds` have passed.
+    """
+
+    def __init__(
+        self, listeners: Sequence[socket.socket], *, take: Callable[[socket.socket], bool], retry_seconds: float
+    ) -> None:
+        self._listeners = listeners
+        self._take = take
+        self._retry_seconds = retry_seconds
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def resume(self) -> None:
+        """Accept from now on."""
+        self._timer = None
+        for listener in self._listeners:
+            listener.setblocking(False)
+            self._loop.add_reader(listener.fileno(), self._accept, listener)
+
+    def close(self) -> None:
+        """Take what the kernel has already accepted for us, then close the sockets.
+
+        Closing first would reset those connections, whose clients believe to be connected.
+        """
+        for listener in self._listeners:
+            self._loop.remove_reader(listener.fileno())
+            self._accept(listener)
+        if self._timer is not None:
+            self._timer.cancel()
+        for listener in self._listeners:
+            listener.close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                accepted, _address = listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_DESCRIPTORS:
+                    return self._pause()
+                continue  # the peer left before we came: ECONNABORTED, EPROTO
+            accepted.setblocking(False)
+            if not self._take(accepted):
+                return self._pause()
+
+    def _pause(self) -> None:
+        for listener in self._listeners:
+            self._loop.remove_reader(listener.fileno())
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._retry_seconds, self.resume)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on `host` (a name or an address; "::" takes IPv4 as well) and `port` (0: any).
+
+    Raises:
+        OSError: the address is not ours, or the port is taken.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def server_tls(cert: str, key: str) -> ssl.SSLContext:
+    """Return a context for a server with the PEM files `cert` (with its chain) and `key`; TLS 1.2 and later.
+
+    Raises:
+        OSError: a file cannot be read or is none (ssl.SSLError is an OSError).
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(cert, key)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+async def open_accepted(
+    accepted: socket.socket, sweep: Sweep, *, tls: ssl.SSLContext | None, handshake_seconds: float
+) -> Connection | None:
+    """Make a connection of an accepted socket. None when the peer left or the handshake failed or took too long."""
+    try:
+        _, connection = await sweep.loop.connect_accepted_socket(
+            lambda: Connection(sweep),
+            accepted,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else handshake_seconds,
+            ssl_shutdown_timeout=None if tls is None else _SHUTDOWN_SECONDS,
+        )
+    except OSError:
+        return None
+    return connection

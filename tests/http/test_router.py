@@ -1,0 +1,86 @@
+"""Routing: literal before place, 404, 405 with Allow."""
+
+import pytest
+
+from gateway.http.messages import HttpError
+from gateway.http.router import Route, Router
+
+ROUTES = (
+    Route("GET", "/", "root"),
+    Route("GET", "/api/alerts", "list"),
+    Route("POST", "/api/alerts", "make"),
+    Route("GET", "/api/alerts/{id}", "show"),
+    Route("POST", "/api/alerts/{id}/close", "close"),
+    Route("GET", "/api/alerts/stats", "stats"),
+    Route("POST", "/api/{noun}/stats", "noun"),
+    Route("HEAD", "/own", "own head"),
+    Route("GET", "/own", "own get"),
+)
+
+
+def refused(method: str, path: str) -> HttpError:
+    with pytest.raises(HttpError) as caught:
+        Router(ROUTES).match(method, path)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "handler", "params"),
+    [
+        ("GET", "/", "root", {}),
+        ("GET", "/api/alerts", "list", {}),
+        ("POST", "/api/alerts", "make", {}),
+        ("HEAD", "/api/alerts", "list", {}),
+        ("HEAD", "/own", "own head", {}),
+        ("GET", "/api/alerts/alr_1", "show", {"id": "alr_1"}),
+        ("HEAD", "/api/alerts/alr_1", "show", {"id": "alr_1"}),
+        ("POST", "/api/alerts/a b/close", "close", {"id": "a b"}),
+        ("GET", "/api/alerts/stats", "stats", {}),
+        ("POST", "/api/alerts/stats", "noun", {"noun": "alerts"}),
+    ],
+)
+def test_a_request_finds_its_route(method: str, path: str, handler: str, params: dict[str, str]) -> None:
+    match = Router(ROUTES).match(method, path)
+    assert match.route.handler == handler
+    assert match.params == params
+
+
+@pytest.mark.parametrize("path", ["/none", "/api/alerts/", "/api/alerts/1/open", "/api", "/api/alerts/1/close/2", ""])
+def test_an_unknown_path_is_404(path: str) -> None:
+    error = refused("GET", path)
+    assert (error.status, error.code) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("DELETE", "/api/alerts", "GET, HEAD, POST"),
+        ("get", "/api/alerts", "GET, HEAD, POST"),
+        ("POST", "/api/alerts/1", "GET, HEAD"),
+        ("PUT", "/api/alerts/stats", "GET, HEAD, POST"),
+    ],
+)
+def test_a_known_path_with_another_method_is_405_and_names_the_allowed_ones(method: str, path: str, allow: str) -> None:
+    error = refused(method, path)
+    assert (error.status, error.code, error.headers) == (405, "method_not_allowed", (("allow", allow),))
+
+
+def test_the_shape_with_the_earlier_literal_wins() -> None:
+    router = Router((Route("GET", "/a/{x}/c", 1), Route("GET", "/{y}/b/c", 2), Route("GET", "/a/b/{z}", 3)))
+    assert router.match("GET", "/a/b/c").route.handler == 3
+    assert router.match("GET", "/a/x/c").route.handler == 1
+    assert router.match("GET", "/z/b/c").params == {"y": "z"}
+
+
+@pytest.mark.parametrize(
+    "routes",
+    [
+        (Route("GET", "/a", 1), Route("GET", "/a", 2)),
+        (Route("GET", "/a/{x}", 1), Route("GET", "/a/{y}", 2)),
+        (Route("GET", "a", 1),),
+        (Route("GET", "/{x}/{x}", 1),),
+    ],
+)
+def test_a_table_that_is_ambiguous_or_malformed_is_refused(routes: tuple[Route[int], ...]) -> None:
+    with pytest.raises(ValueError):
+        Router(routes)
