@@ -1,0 +1,48 @@
+"""Characters that look like a Latin letter or an ASCII sign, as rows: what they stand for and the characters.
+
+Only what Unicode's own compatibility decomposition does not say is listed. A letter's two cases are listed with the
+same Latin letter where both look alike, so that words of the other script keep folding the same way in either case.
+"""
+
+LETTERS = (
+    ("a", "аАαΑᎪꓮɑᴀⱯꭺᗅаⲀⲁ"),
+    ("b", "вВьЬβΒᏴꓐʙɓƀᏏϐⲂⲃ"),
+    ("c", "сСϲϹᏟꓚᴄƈⲤⲥ"),
+    ("d", "ԁԀᎠꓓđĐɗᴅꓒᏧ"),
+    ("e", "еЕεΕᎬꓰᴇəǝɛЄєⲈⲉ"),
+    ("f", "ꓝꜰƒϝϜ"),
+    ("g", "ցᏀꓖɡɢɠԌԍ"),
+    ("h", "нНһҺΗհᎻꓧʜħĦⲎⲏ"),
+    ("i", "іІιΙᎥıɪɨɩⲒⲓӀӏꓲ"),
+    ("j", "јЈᎫꓙᴊյϳ"),
+    ("k", "кКκΚᏦꓗᴋƙⲔⲕ"),
+    ("l", "ᏞꓡʟłŁƚլǀ"),
+    ("m", "мМΜᎷꓟᴍɱⲘⲙ"),
+    ("n", "пПηΝνɴոռꓠⲚⲛɲ"),
+    ("o", "оОοΟσօՕᴏꓳøØɵⲞⲟ०"),
+    ("p", "рРρΡᏢꓑᴘƥⲢⲣ"),
+    ("q", "ԛԚզɋ"),
+    ("r", "гГʀᎡꓣɾᏒ"),
+    ("s", "ѕЅᏚꓢꜱʂՏ"),
+    ("t", "тТτΤᎢꓔᴛŧŦƭⲦⲧ"),
+    ("u", "υսՍꓴᴜʋ"),
+    ("v", "ѵѴᏙꓦᴠ"),
+    ("w", "ԝԜωᎳꓪᴡʍɯшШ"),
+    ("x", "хХχΧꓫⲬⲭ"),
+    ("y", "уУүҮγΥᎩꓬʏƴⲨⲩ"),
+    ("z", "ΖζᏃꓜᴢƶⲌ"),
+    ("ss", "ß"),
+    ("ae", "æÆ"),
+    ("oe", "œŒ"),
+    ("'", "‘’‚‛′`´ʼʹ＇"),
+    ('"', "“”„‟″«»"),
+    ("-", "‐‑‒–—―−⁃"),
+    ("/", "⁄∕"),
+    (".", "․。"),
+    ("!", "ǃ"),
+    (":", "꞉∶"),
+    ("*", "∗⁎"),
+    ("|", "∣❘"),
+    ("<", "‹〈⟨"),
+    (">", "›〉⟩"),
+)

@@ -1,0 +1,209 @@
+"""The one form of a text that rules are written for, with offsets back to the text as sent. Decodes nothing.
+
+Theory of operation. `Normalizer.normalize` gives lower case, one blank for each run of white space, no invisible
+character, and one plain letter for every look-alike. Most texts are ASCII: for them it is one `bytes.translate`, and
+the squeezing of blanks where two stand together. For the rest only the distinct characters are asked, one by one and
+remembered, and replaced in C. Positions are needed only when something matched, so the map from the normalized text
+to the text as sent is made at the first question: a list of the places where the two run apart.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+
+from gateway.shield.lookalikes import LETTERS
+
+_BLANKS = b"\t\n\v\f\r\x1c\x1d\x1e\x1f "
+_LOWER = bytes(
+    ord(chr(byte).lower())
+    if 65 <= byte <= 90
+    else 32
+    if byte in _BLANKS
+    else 0
+    if byte < 32 or byte == 127
+    else byte
+    for byte in range(256)
+)
+_ASCII = bytes(range(128))
+_REMEMBERED_CHARS = 8192
+_LONGEST_FOLD_CHARS = 4
+# Marks that decorate any letter. Those of one script (Hebrew points, Indic vowels) carry its words and stay.
+_MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F), (0x0483, 0x0489))
+# Shown as nothing, but not of the category Cf.
+_UNSEEN = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFFA0, 0xFFA0),
+    (0xE0100, 0xE01EF),
+)
+# Ideographs and syllables fold to themselves; asking Unicode's tables about each would only cost time.
+_THEMSELVES = ((0x3041, 0x3096), (0x30A1, 0x30FA), (0x3400, 0x9FFF), (0xAC00, 0xD7A3), (0x20000, 0x3FFFF))
+# First code point of a block of 26 letters in order: tags are apart, they run through all of ASCII.
+_ALPHABETS = (0x1F110, 0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x249C)
+
+
+def _is_within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
+    return any(low <= code <= high for low, high in ranges)
+
+
+class View:
+    """A normalized text and the way back to the text it was made from.
+
+    text: the normalized text. source: the text as given; positions lead into it.
+    """
+
+    __slots__ = ("_at", "_flat", "_from", "_longs", "source", "text")
+
+    def __init__(self, text: str, source: str, flat: str | None = None, longs: dict[str, str] | None = None) -> None:
+        """Keep what the map is made from.
+
+        flat: the text before its length changed, of the length of `source`; None when the length never changed.
+        longs: characters of `flat` that became nothing or more than one character.
+        """
+        self.text = text
+        self.source = source
+        self._flat = flat
+        self._longs = longs or {}
+        self._at: list[int] | None = None
+        self._from: list[int] = []
+
+    def position(self, offset: int) -> int:
+        """Return where in `source` the normalized character at `offset` comes from."""
+        if self._flat is None:
+            return offset
+        if self._at is None:
+            self._map()
+        assert self._at is not None
+        step = bisect_right(self._at, offset) - 1
+        return self._from[step] + offset - self._at[step]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the half-open span in `source` of a non-empty span of the normalized text."""
+        if self._flat is None:
+            return start, end
+        return self.position(start), self.position(end - 1) + 1
+
+    def _map(self) -> None:
+        """List the normalized offsets where a new straight run begins, and where in `source` each run begins."""
+        flat, longs = self._flat, self._longs
+        assert flat is not None
+        edge = "".join(map(re.escape, longs))
+        runs = re.compile(f" [ {edge}]+|[{edge}][ {edge}]{{0,}}" if edge else "  +")
+        at, origin, out, done = [0], [0], 0, 0
+        for run in runs.finditer(flat):
+            start, end = run.span()
+            out += start - done
+            was_blank = False
+            for place in range(start, end):
+                for char in longs.get(flat[place], flat[place]):
+                    if char == " " and was_blank:
+                        continue
+                    was_blank = char == " "
+                    at.append(out)
+                    origin.append(place)
+                    out += 1
+            at.append(out)
+            origin.append(end)
+            done = end
+        self._at, self._from = at, origin
+
+
+class Normalizer:
+    """Makes normalized views. Remembers how single characters fold; holds nothing of any text."""
+
+    __slots__ = ("_lookalikes", "_remembered")
+
+    def __init__(self) -> None:
+        self._lookalikes = {char: plain for plain, chars in LETTERS for char in chars}
+        self._remembered: dict[str, str] = {}
+
+    def normalize(self, text: str) -> View:
+        """Return the normalized view of any `str`, lone surrogates included. Never raises."""
+        raw = text.encode("utf-8", "surrogatepass")
+        lower = raw.translate(_LOWER)
+        if len(raw) == len(text):
+            if b"  " not in lower and b"\0" not in lower:
+                return View(lower.decode("ascii"), text)
+            flat = lower.decode("ascii")
+            return View(_squeeze(flat.replace("\0", "")), text, flat, {"\0": ""})
+        return self._fold(text, lower)
+
+    def _fold(self, text: str, lower: bytes) -> View:
+        flat = lower.decode("utf-8", "surrogatepass")
+        others = set(lower.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+        folds = {char: plain for char in others if (plain := self.fold_char(char)) != char}
+        ones = {char: plain for char, plain in folds.items() if len(plain) == 1}
+        longs = {char: plain for char, plain in folds.items() if len(plain) != 1}
+        if len(ones) <= 24:
+            for char, plain in ones.items():
+                flat = flat.replace(char, plain)
+        else:
+            flat = flat.translate({ord(char): plain for char, plain in ones.items()})
+        folded = flat
+        if "\0" in folded:
+            longs["\0"] = ""
+        if len(longs) <= 24:
+            for char, plain in longs.items():
+                folded = folded.replace(char, plain)
+        else:
+            folded = folded.translate({ord(char): plain for char, plain in longs.items()})
+        if longs or "  " in folded:
+            return View(_squeeze(folded), text, flat, longs)
+        return View(folded, text)
+
+    def fold_char(self, char: str) -> str:
+        """Return what one character is in the normalized text: itself, another, several or none."""
+        known = self._remembered.get(char)
+        if known is None:
+            known = self._ask(char)
+            if len(self._remembered) >= _REMEMBERED_CHARS:
+                self._remembered = {}
+            self._remembered[char] = known
+        return known
+
+    def _ask(self, char: str) -> str:
+        code = ord(char)
+        if code < 128:
+            return chr(_LOWER[code]) if _LOWER[code] else ""
+        if _is_within(code, _THEMSELVES):
+            return char
+        if 0xE0020 <= code <= 0xE007E:
+            return self._ask(chr(code - 0xE0000))
+        category = unicodedata.category(char)
+        if category == "Cf" or category == "Cc" or _is_within(code, _UNSEEN) or _is_within(code, _MARKS):
+            return " " if code == 0x85 else ""
+        if category in ("Zs", "Zl", "Zp") or code == 0x2800:
+            return " "
+        if category == "Nd":
+            return str(unicodedata.decimal(char))
+        for first in _ALPHABETS:
+            if first <= code < first + 26:
+                return chr(ord("a") + code - first)
+        return self._letter(char)
+
+    def _letter(self, char: str) -> str:
+        """Fold by look, else by compatibility, case and marks; what would grow too long stays as it is."""
+        plain = self._lookalikes.get(char)
+        if plain is not None:
+            return plain
+        parts = []
+        for part in unicodedata.normalize("NFKC", char).casefold():
+            bases = unicodedata.normalize("NFKD", part)
+            base = bases[0] if all(_is_within(ord(mark), _MARKS) for mark in bases[1:]) else part
+            if _is_within(ord(base), _MARKS):
+                continue
+            base = self._lookalikes.get(base, base)
+            parts.append(chr(_LOWER[ord(base)]) if base.isascii() and len(base) == 1 else base)
+        folded = " ".join("".join(parts).split(" "))
+        return folded if 0 < len(folded) <= _LONGEST_FOLD_CHARS else char
+
+
+def _squeeze(text: str) -> str:
+    """Make one blank of each run of blanks: each round halves the runs that are left."""
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text

@@ -1,0 +1,198 @@
+"""The rules of the shield: the file, checked field by field, as records. Runs no rule."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.shield.detections import CATEGORIES, Direction, Severity
+from gateway.shield.normalize import Normalizer
+from gateway.shield.patterns import PatternError
+from gateway.shield.plan import Plan, plan_rule
+from gateway.shield.validators import VALIDATORS
+
+_ID = re.compile(r"[a-z0-9]{1,40}(?:-[a-z0-9]{1,40}){0,11}")
+_TABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_REQUIRED = ("id", "name", "category", "severity", "confidence", "description", "direction", "match", "pass")
+_OPTIONAL = ("view", "literals", "pattern", "validator", "standards", "tags")
+VIEWS = ("normalized", "text")
+
+
+class RuleError(ValueError):
+    """A rule file is not what it must be.
+
+    rule: id of the rule, or its place in the file, or empty when the file itself is wrong. field: its field.
+    """
+
+    def __init__(self, rule: str, field: str, reason: str) -> None:
+        super().__init__(f"{rule or 'rules'}: {field}: {reason}" if field else f"{rule or 'rules'}: {reason}")
+        self.rule = rule
+        self.field = field
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule as it stands in the file.
+
+    confidence: 0 to 1. view: ``normalized`` or ``text``. validator: names of checks joined by ``+``, each with an
+    argument after ``:`` where it takes one, or None. match, passes: texts it must and must not match.
+    """
+
+    id: str
+    name: str
+    category: str
+    severity: Severity
+    confidence: float
+    description: str
+    direction: frozenset[Direction]
+    view: str
+    literals: tuple[str, ...]
+    pattern: str | None
+    validator: str | None
+    standards: tuple[str, ...]
+    tags: tuple[str, ...]
+    match: tuple[str, ...]
+    passes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Every rule of a file and its plan, in the file's order.
+
+    digest: SHA-256 of the file, 64 lowercase hex digits. tables: word lists that patterns name.
+    """
+
+    rules: tuple[Rule, ...]
+    plans: tuple[Plan, ...]
+    digest: str
+    tables: Mapping[str, tuple[str, ...]]
+
+
+def load_rules(raw: bytes) -> RuleSet:
+    """Read a rule file and plan its rules.
+
+    Does not run the rules' own examples.
+
+    Raises:
+        RuleError: the file is not JSON, or some rule's field is missing, unknown or wrong.
+    """
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise RuleError("", "", f"not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("version") != 1:
+        raise RuleError("", "version", "must be 1")
+    for field in document:
+        if field not in ("version", "tables", "rules"):
+            raise RuleError("", field, "is not known")
+    tables = _tables(document.get("tables", {}))
+    entries = document.get("rules")
+    if not isinstance(entries, list) or not entries:
+        raise RuleError("", "rules", "must be a list of at least one rule")
+    rules = tuple(_rule(entry, place) for place, entry in enumerate(entries))
+    seen: set[str] = set()
+    for rule in rules:
+        if rule.id in seen:
+            raise RuleError(rule.id, "id", "is given twice")
+        seen.add(rule.id)
+    fold = Normalizer()
+    plans = tuple(_plan(rule, tables, fold) for rule in rules)
+    frozen = {name: tuple(words) for name, words in tables.items()}
+    return RuleSet(rules, plans, hashlib.sha256(raw).hexdigest(), frozen)
+
+
+def _tables(value: object) -> dict[str, list[str]]:
+    if not isinstance(value, dict):
+        raise RuleError("", "tables", "must be an object of word lists")
+    for name, words in value.items():
+        if not _TABLE.fullmatch(name):
+            raise RuleError("", f"tables.{name}", "must be named by letters, digits, _ and -")
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+            raise RuleError("", f"tables.{name}", "must be a list of words")
+    return value
+
+
+def _plan(rule: Rule, tables: dict[str, list[str]], fold: Normalizer) -> Plan:
+    try:
+        return plan_rule(rule.pattern, rule.literals, is_normalized=rule.view == "normalized", tables=tables, fold=fold)
+    except PatternError as error:
+        raise RuleError(rule.id, "literals" if rule.pattern is None else "pattern", str(error)) from error
+
+
+def _rule(entry: object, place: int) -> Rule:
+    if not isinstance(entry, dict):
+        raise RuleError(f"rules[{place}]", "", "must be an object")
+    name = entry.get("id")
+    if not isinstance(name, str) or not _ID.fullmatch(name):
+        raise RuleError(f"rules[{place}]", "id", "must be lower-case words joined by -")
+    for field in _REQUIRED:
+        if field not in entry:
+            raise RuleError(name, field, "is missing")
+    for field in entry:
+        if field not in _REQUIRED and field not in _OPTIONAL:
+            raise RuleError(name, field, "is not known")
+    confidence = entry["confidence"]
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        raise RuleError(name, "confidence", "must be a number from 0 to 1")
+    literals = _words(entry, "literals", name)
+    for literal in literals:
+        if len(literal) < 2 and literal != "@" or not literal.strip():
+            raise RuleError(name, "literals", f"{literal!r} is too short: two characters at least")
+    pattern = _text(entry, "pattern", name) if "pattern" in entry else None
+    if pattern is None and not literals:
+        raise RuleError(name, "pattern", "is missing, and so are literals")
+    directions = _words(entry, "direction", name)
+    if not directions:
+        raise RuleError(name, "direction", "must name inbound, outbound or both")
+    for field in ("match", "pass"):
+        if not _words(entry, field, name):
+            raise RuleError(name, field, "must hold an example")
+    return Rule(
+        id=name,
+        name=_text(entry, "name", name),
+        category=_choice(entry["category"], CATEGORIES, "category", name),
+        severity=Severity(_choice(entry["severity"], tuple(Severity), "severity", name)),
+        confidence=float(confidence),
+        description=_text(entry, "description", name),
+        direction=frozenset(Direction(_choice(word, tuple(Direction), "direction", name)) for word in directions),
+        view=_choice(entry.get("view", "normalized"), VIEWS, "view", name),
+        literals=literals,
+        pattern=pattern,
+        validator=_validator(entry, name),
+        standards=_words(entry, "standards", name),
+        tags=_words(entry, "tags", name),
+        match=_words(entry, "match", name),
+        passes=_words(entry, "pass", name),
+    )
+
+
+def _choice(value: object, choices: tuple[str, ...], field: str, rule: str) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise RuleError(rule, field, f"must be one of {', '.join(choices)}")
+    return value
+
+
+def _text(entry: dict[str, object], field: str, rule: str) -> str:
+    value = entry[field]
+    if not isinstance(value, str) or not value.strip():
+        raise RuleError(rule, field, "must be a text")
+    return value
+
+
+def _words(entry: dict[str, object], field: str, rule: str) -> tuple[str, ...]:
+    value = entry.get(field, [])
+    if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
+        raise RuleError(rule, field, "must be a list of texts")
+    return tuple(value)
+
+
+def _validator(entry: dict[str, object], rule: str) -> str | None:
+    if "validator" not in entry:
+        return None
+    value = _text(entry, "validator", rule)
+    for part in value.split("+"):
+        if part.partition(":")[0] not in VALIDATORS:
+            raise RuleError(rule, "validator", f"there is no check {part!r}")
+    return value

@@ -1,0 +1,86 @@
+"""From detections to a score and a verdict, so that the total can be added up by hand. Finds nothing itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
+
+POINTS: Mapping[Severity, int] = {Severity.CRITICAL: 60, Severity.HIGH: 25, Severity.MEDIUM: 10, Severity.LOW: 3}
+HIGHEST_SCORE = 100
+Action = Literal["block", "review", "allow", "redact"]
+_ACTION_POINTS: Mapping[str, int] = {"block": 60, "review": 25, "allow": 0, "redact": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a score means for one key.
+
+    block_at, review_at: least scores for BLOCK and REVIEW. category_actions: another weight for a category: ``block``
+    60 points, ``review`` 25, ``allow`` and ``redact`` none; the matches of a category under ``redact`` are masked.
+    categories: the only categories whose rules are scanned for, or None for all.
+    """
+
+    block_at: int = 60
+    review_at: int = 25
+    category_actions: Mapping[str, Action] = field(default_factory=dict)
+    categories: frozenset[str] | None = None
+
+
+DEFAULT_POLICY = Policy()
+
+
+def judge(
+    detections: Iterable[Detection], policy: Policy = DEFAULT_POLICY, *, redacted: str | None = None
+) -> ScanResult:
+    """Give every detection its share of the score and draw the verdict from the sum.
+
+    A rule counts once over all places. Of detections of one category that overlap in one place the strongest counts.
+    What does not count, and what an acceptance covers, stays in the list with a score of 0. The answer does not
+    depend on the order of `detections`.
+    """
+    weighed = sorted(((_points(detection, policy), detection) for detection in detections), key=_strength)
+    total = 0
+    rules: set[str] = set()
+    taken: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    shares = []
+    for points, detection in weighed:
+        spans = taken.setdefault((detection.category, detection.place), [])
+        overlaps = any(detection.start < end and start < detection.end for start, end in spans)
+        share = 0
+        if points and detection.rule not in rules and not overlaps:
+            share = min(points, HIGHEST_SCORE - total)
+            total += share
+            rules.add(detection.rule)
+            spans.append((detection.start, detection.end))
+        shares.append(replace(detection, score=share))
+    return ScanResult(verdict_of(total, policy), total, tuple(shares), redacted)
+
+
+def verdict_of(score: int, policy: Policy = DEFAULT_POLICY) -> Verdict:
+    """Hold a score against the policy's two thresholds."""
+    if score >= policy.block_at:
+        return Verdict.BLOCK
+    return Verdict.REVIEW if score >= policy.review_at else Verdict.ALLOW
+
+
+def combine(results: Sequence[ScanResult], policy: Policy = DEFAULT_POLICY) -> ScanResult:
+    """Judge the detections of several places together: each rule counts once over all of them.
+
+    The detections must carry their places. Redacted texts belong to single results; the answer has none.
+    """
+    return judge((detection for result in results for detection in result.detections), policy)
+
+
+def _points(detection: Detection, policy: Policy) -> int:
+    if detection.accepted is not None:
+        return 0
+    action = policy.category_actions.get(detection.category)
+    return POINTS[detection.severity] if action is None else _ACTION_POINTS[action]
+
+
+def _strength(weighed: tuple[int, Detection]) -> tuple[int, int, float, str, int, int, str]:
+    """Sort key: strongest first, then by place in the text, then by rule so that no order is left to chance."""
+    points, detection = weighed
+    place = (detection.place, detection.start, detection.end)
+    return -points, -POINTS[detection.severity], -detection.confidence, *place, detection.rule
