@@ -1,0 +1,1 @@
+"""What models speak: the OpenAI dialect, the built-in echo model, and the upstream behind the gateway."""

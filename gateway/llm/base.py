@@ -1,0 +1,148 @@
+"""What passes between chat, dialects and upstreams: records and two protocols. No dialect and no transport."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from gateway.errors import GatewayError
+
+
+class LeafKind(StrEnum):
+    """Which part a text plays in a request or reply.
+
+    CONTENT: what the conversation says; neighbours are also read as one text. TOOL: names, descriptions and schemas
+    of tools. FIELD: everything else.
+    """
+
+    CONTENT = "content"
+    FIELD = "field"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One text that reaches the model or the client.
+
+    place: path of the text, such as ``messages[1].content``; a key that is no word of the dialect stands as ``*``,
+    since it may itself be a secret. view: empty for the text as sent, else how it was decoded: ``json``, ``url``,
+    ``base64``, ``bytes``, ``tokens``.
+    """
+
+    place: str
+    text: str
+    kind: LeafKind = LeafKind.FIELD
+    view: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """Every text of one request or of one part of a reply, and the places that hold something no one can read."""
+
+    texts: tuple[Leaf, ...]
+    opaque_places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A checked chat request. body: the parsed object, which is what is forwarded."""
+
+    model: str
+    body: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A checked completion.
+
+    body: the parsed object. headers: the few of the upstream's that may be passed on, lower-case names. Token counts
+    are None when the upstream does not tell.
+    """
+
+    body: Mapping[str, object]
+    headers: tuple[tuple[str, str], ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLeaves:
+    """The texts of a reply: one entry a choice, in order, and what stands outside of the choices."""
+
+    choices: tuple[Leaves, ...]
+    outside: Leaves
+
+
+class UpstreamRefused(GatewayError):
+    """The upstream answered with a status of the 4xx class that is the caller's to mend.
+
+    status: the upstream's. code: a word of its own, or the contract's for that status. message: the upstream's own
+    words, cut and without account names, but not yet scanned: only the chat service may show it.
+    """
+
+    def __init__(
+        self, message: str, *, status: int, code: str, param: str | None = None, retry_after_seconds: int | None = None
+    ) -> None:
+        super().__init__(message, param=param, retry_after_seconds=retry_after_seconds)
+        self.status = status
+        self.code = code
+
+
+class Upstream(Protocol):
+    """The connection to one provider of models."""
+
+    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
+        """Send the prompt and return the completion, checked for its shape and not yet scanned.
+
+        traceparent: the caller's W3C trace context, continued when well formed.
+
+        Raises:
+            UpstreamUnavailable: unreachable, late, a 5xx, a 401 or 403, a redirect, or no completion.
+            UpstreamRefused: any other 4xx.
+        """
+        ...
+
+    async def models(self) -> tuple[Mapping[str, object], ...]:
+        """Return the models on offer as OpenAI model objects.
+
+        Raises:
+            UpstreamUnavailable: the provider did not tell.
+        """
+        ...
+
+
+class Dialect(Protocol):
+    """How one kind of client writes prompts and reads replies. Pure: every method is a function of its arguments."""
+
+    def read_prompt(self, body: object) -> Prompt:
+        """Check a parsed body.
+
+        Raises:
+            InvalidRequest: a field is missing or of the wrong type; `param` is its path.
+            UnsupportedValue: what this version does not serve.
+        """
+        ...
+
+    def prompt_leaves(self, prompt: Prompt) -> Leaves:
+        """Return every text of the prompt that reaches the model.
+
+        Raises:
+            BodyTooLarge: more text or more values than allowed.
+        """
+        ...
+
+    def read_reply(self, body: object) -> Reply:
+        """Check a parsed answer.
+
+        Raises:
+            UpstreamUnavailable: it is no completion.
+        """
+        ...
+
+    def reply_leaves(self, reply: Reply) -> ReplyLeaves:
+        """Return every text of the reply that reaches the client.
+
+        Raises:
+            UpstreamUnavailable: more values than allowed.
+        """
+        ...

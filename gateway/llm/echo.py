@@ -1,0 +1,116 @@
+"""The built-in model `echo`: answers with the last user prompt, offline. Knows no provider.
+
+Counting rule. A token is up to six letters, digits or underscores, or one other character that is no white space; the
+white space before it belongs to it. A prompt's tokens are those of all texts of its messages, each text counted by
+itself. The rule is no vendor's; it is exact, so that limits, budgets and usage can be tried without a provider.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from gateway.clock import Clock, Ids
+from gateway.errors import InvalidRequest
+from gateway.llm.base import Prompt, Reply
+
+ECHO_MODEL = "echo"
+MAX_ECHO_CHARS = 2_000_000
+"""Bound of all choices together."""
+_TOKEN = re.compile(r"\w{1,6}|[^\w\s]")
+
+
+class EchoModel:
+    """An upstream that is a function."""
+
+    def __init__(self, *, clock: Clock, ids: Ids) -> None:
+        self._clock = clock
+        self._ids = ids
+
+    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
+        """Answer with the text of the last user message. `n`, `max_completion_tokens` and `max_tokens` are obeyed.
+
+        Raises:
+            InvalidRequest: `n` times the text is longer than `MAX_ECHO_CHARS`.
+        """
+        body = prompt.body
+        text, finish_reason = cut(_last_user_text(body), _limit(body))
+        count = body.get("n")
+        choices = count if isinstance(count, int) else 1
+        if choices * len(text) > MAX_ECHO_CHARS:
+            raise InvalidRequest("n times the length of the prompt is more than echo answers.", param="n")
+        prompt_tokens = sum(count_tokens(said) for said in _texts(body))
+        reply_tokens = choices * count_tokens(text)
+        answer = {
+            "id": self._ids.new("chatcmpl").replace("_", "-", 1),
+            "object": "chat.completion",
+            "created": self._clock.now_at() // 1000,
+            "model": ECHO_MODEL,
+            "choices": [
+                {
+                    "index": index,
+                    "message": {"role": "assistant", "content": text, "refusal": None},
+                    "logprobs": None,
+                    "finish_reason": finish_reason,
+                }
+                for index in range(choices)
+            ],
+            "usage": {
+                "prompt_tokens": prompt_tokens,
+                "completion_tokens": reply_tokens,
+                "total_tokens": prompt_tokens + reply_tokens,
+            },
+        }
+        return Reply(answer, prompt_tokens=prompt_tokens, completion_tokens=reply_tokens)
+
+    async def models(self) -> tuple[Mapping[str, object], ...]:
+        """Return the one model there is."""
+        return ({"id": ECHO_MODEL, "object": "model", "created": 0, "owned_by": "gateway"},)
+
+
+def count_tokens(text: str) -> int:
+    """Count tokens by the rule at the head of this file."""
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def cut(text: str, limit: int | None) -> tuple[str, str]:
+    """Return at most `limit` tokens of `text` and the finish reason: ``stop`` for all of it, else ``length``."""
+    if limit is None:
+        return text, "stop"
+    end = 0
+    for number, token in enumerate(_TOKEN.finditer(text)):
+        if number == limit:
+            return text[:end], "length"
+        end = token.end()
+    return text, "stop"
+
+
+def _limit(body: Mapping[str, object]) -> int | None:
+    """Return the smaller of the two limits a request may set. Less than one token is no limit."""
+    values = (body.get("max_completion_tokens"), body.get("max_tokens"))
+    return min((value for value in values if isinstance(value, int) and value > 0), default=None)
+
+
+def _last_user_text(body: Mapping[str, object]) -> str:
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    for message in reversed(messages):
+        if message["role"] == "user":
+            return "".join(_content(message))
+    return "".join(_content(messages[-1]))
+
+
+def _texts(body: Mapping[str, object]) -> Iterator[str]:
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    for message in messages:
+        yield from _content(message)
+
+
+def _content(message: Mapping[str, object]) -> Iterator[str]:
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for part in content:
+            text = part.get("text")
+            if isinstance(text, str):
+                yield text

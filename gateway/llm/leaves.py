@@ -1,0 +1,240 @@
+"""Collect every text of a JSON value, and join texts for one scan. Pure; knows no dialect and no rule.
+
+Theory of operation. A scanner that sees less than the model is worth nothing, so a walk keeps every string and every
+key, and where a string holds another form of text (JSON, a URL, a data: URL) the decoded form as well. One scan of
+one joined text costs a fraction of a scan a leaf. A blank line between leaves keeps words apart; but an attack that
+was cut in the middle of a word is whole only where neighbours are read without anything between them, so the ends of
+neighbouring content leaves are appended once more, glued together (the seams), where a word may have been cut.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from urllib.parse import unquote_plus
+
+from gateway.errors import BodyTooLarge
+from gateway.llm.base import Leaf, LeafKind, Leaves
+from gateway.llm.payloads import read_payload
+from gateway.shield.detections import Detection
+
+SEAM_CHARS = 160
+"""How much of either end of a long text is glued to its neighbours."""
+SHORT_PAYLOAD_CHARS = 4096
+"""Up to here a file that is no text is also read as it stands: words can be valid base64."""
+UNESCAPE_LEVELS = 3
+UNKNOWN_KEY = "*"
+
+_INSIDE_WORDS = "-_/+=@'"
+_JSON_START = re.compile(r'\s*[\[{"]')
+_WEB_START = re.compile(r"\s*https?:", re.IGNORECASE)
+_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_ESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+class Walk:
+    """Collects the leaves of one value.
+
+    words: the keys and values of the dialect, which are no text of anybody. max_chars: bound of all texts together,
+    decoded files included. max_nodes: bound of strings, numbers, arrays and objects together.
+    """
+
+    def __init__(self, words: Collection[str], *, max_chars: int, max_nodes: int) -> None:
+        self._words = words
+        self._chars_left = max_chars
+        self._nodes_left = max_nodes
+        self._content: list[Leaf] = []
+        self._others: list[Leaf] = []
+        self._opaque: list[str] = []
+
+    def leaves(self) -> Leaves:
+        """Return what was collected: content first, so that neighbours in the conversation stay neighbours."""
+        return Leaves((*self._content, *self._others), tuple(self._opaque))
+
+    def collect(self, value: object, place: str, kind: LeafKind = LeafKind.FIELD) -> None:
+        """Take every string and unknown key of `value`, whatever its shape.
+
+        Raises:
+            BodyTooLarge: a bound was reached.
+        """
+        self.step()
+        if isinstance(value, str):
+            self.text(value, place, kind)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                self.collect(item, self.key(key, place, kind), kind)
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                self.collect(item, f"{place}[{index}]", kind)
+
+    def step(self) -> None:
+        """Count one value towards the bound.
+
+        Raises:
+            BodyTooLarge: the bound was reached.
+        """
+        self._nodes_left -= 1
+        if self._nodes_left < 0:
+            raise BodyTooLarge("The JSON holds too many values.")
+
+    def key(self, key: str, place: str, kind: LeafKind = LeafKind.FIELD) -> str:
+        """Take a key that is no word of the dialect; return the place of its value."""
+        if key in self._words:
+            return f"{place}.{key}" if place else key
+        place = f"{place}.{UNKNOWN_KEY}" if place else UNKNOWN_KEY
+        self.text(key, place, kind)
+        return place
+
+    def text(self, text: str, place: str, kind: LeafKind = LeafKind.FIELD, *, view: str = "") -> None:
+        """Take one string, and what it says when read as JSON or as an address.
+
+        Raises:
+            BodyTooLarge: the bound of all texts was reached.
+        """
+        if not text or (len(text) < 24 and text in self._words):
+            return
+        self._chars_left -= len(text)
+        if self._chars_left < 0:
+            raise BodyTooLarge("The texts together are longer than allowed.")
+        leaf = Leaf(place, text, kind, view)
+        (self._content if kind is LeafKind.CONTENT else self._others).append(leaf)
+        if "\\" in text and _JSON_START.match(text):
+            self._unescaped(leaf)
+        if ("%" in text or "+" in text) and _WEB_START.match(text):
+            self._unquoted(leaf)
+
+    def payload(self, text: str, place: str, *, is_bare: bool = False) -> bool:
+        """Take a data: URL, or base64 without one (`is_bare`), by what it holds. Tell whether all of it was read."""
+        payload = read_payload(text, is_bare=is_bare)
+        if payload is None:
+            self.text(text, place)
+            return False
+        self.text(payload.label, place)
+        if payload.text is not None:
+            self.text(payload.text, place, view="base64")
+        if not payload.is_readable and len(text) <= SHORT_PAYLOAD_CHARS:
+            self.text(text, place)
+        return payload.is_readable
+
+    def opaque(self, place: str) -> None:
+        """Note a place that holds something no scan can read."""
+        self._opaque.append(place)
+
+    def _unescaped(self, leaf: Leaf) -> None:
+        text, view = leaf.text, leaf.view
+        for _ in range(UNESCAPE_LEVELS):
+            plain = unescape_json(text)
+            if plain == text:
+                return
+            text, view = plain, f"{view}>json" if view else "json"
+            self._others.append(Leaf(leaf.place, text, _aside(leaf.kind), view))
+
+    def _unquoted(self, leaf: Leaf) -> None:
+        text, view = leaf.text, leaf.view
+        for _ in range(UNESCAPE_LEVELS):
+            plain = unquote_plus(text)
+            if plain == text:
+                return
+            text, view = plain, f"{view}>url" if view else "url"
+            self._others.append(Leaf(leaf.place, text, _aside(leaf.kind), view))
+
+
+def _aside(kind: LeafKind) -> LeafKind:
+    """Another reading of a content leaf is no neighbour in the conversation."""
+    return LeafKind.FIELD if kind is LeafKind.CONTENT else kind
+
+
+def unescape_json(text: str) -> str:
+    """Undo the escapes of JSON strings wherever they stand. The text need not be valid JSON."""
+    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED[found[2]], text)
+    try:
+        plain.encode()
+    except UnicodeEncodeError:  # halves of surrogate pairs: join them, replace what stays alone
+        return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return plain
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedText:
+    """Many leaves as one text.
+
+    starts: where each piece begins. pieces: its leaf, and where in that leaf it begins.
+    """
+
+    text: str
+    starts: Sequence[int]
+    pieces: Sequence[tuple[Leaf, int]]
+
+    def locate(self, detection: Detection) -> Detection:
+        """Return the detection with its place, and its span counted from the begin of that leaf."""
+        index = bisect_right(self.starts, detection.start) - 1
+        if index < 0:
+            return detection
+        leaf, offset = self.pieces[index]
+        start = detection.start - self.starts[index] + offset
+        end = min(detection.end - self.starts[index] + offset, len(leaf.text))
+        view = f"{leaf.view}>{detection.view}" if leaf.view else detection.view
+        return replace(detection, place=leaf.place, start=min(start, end), end=end, view=view)
+
+
+def join(leaves: Sequence[Leaf]) -> JoinedText:
+    """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
+    parts: list[str] = []
+    starts: list[int] = []
+    pieces: list[tuple[Leaf, int]] = []
+    length = 0
+
+    def add(leaf: Leaf, begin: int, end: int, separator: str) -> None:
+        nonlocal length
+        starts.append(length)
+        pieces.append((leaf, begin))
+        text = leaf.text if end - begin == len(leaf.text) else leaf.text[begin:end]
+        parts.append(text)
+        parts.append(separator)
+        length += len(text) + len(separator)
+
+    def glue(run: Sequence[Leaf]) -> None:
+        """Append neighbours with nothing between them; of a long text only the ends."""
+        for position, leaf in enumerate(run):
+            size = len(leaf.text)
+            is_last = position == len(run) - 1
+            if size <= 2 * SEAM_CHARS:
+                add(leaf, 0, size, "\n" if is_last else "")
+                continue
+            if position:
+                add(leaf, 0, SEAM_CHARS, "\n")
+            if not is_last:
+                add(leaf, size - SEAM_CHARS, size, "")
+
+    for leaf in leaves:
+        add(leaf, 0, len(leaf.text), "\n")
+    for run in _runs([leaf for leaf in leaves if leaf.kind is LeafKind.CONTENT]):
+        glue(run)
+        if len(run) > 2:  # a match must be found as well when a third text stands glued before it
+            for first, second in pairwise(run):
+                glue((first, second))
+    return JoinedText("".join(parts[:-1]), starts, pieces)
+
+
+def _runs(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
+    """Return the runs of two or more neighbours whose seams may hide a match."""
+    runs: list[list[Leaf]] = []
+    for leaf in leaves:
+        if runs and _may_hide(runs[-1][-1], leaf):
+            runs[-1].append(leaf)
+        else:
+            runs.append([leaf])
+    return [run for run in runs if len(run) > 1]
+
+
+def _may_hide(first: Leaf, second: Leaf) -> bool:
+    """Tell whether two texts, read without anything between them, say more than with a line break between them.
+
+    Parts of one message are one text to a model. Two messages are not, unless a word seems to be cut in two: nearly
+    all messages end with punctuation, so that a usual conversation has no seams at all.
+    """
+    before, after = first.text[-1], second.text[0]
+    if first.place.partition(".content")[0] == second.place.partition(".content")[0]:
+        return not before.isspace() and not after.isspace()
+    return (before.isalnum() or before in _INSIDE_WORDS) and (after.isalnum() or after in _INSIDE_WORDS)

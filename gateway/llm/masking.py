@@ -1,0 +1,69 @@
+"""Take texts out of a reply: a whole choice, or single strings. Pure; what has to go is decided elsewhere."""
+
+from collections.abc import Iterator, Mapping
+
+from gateway.errors import InvalidJson
+from gateway.wire import read_json, write_json
+
+NOTICE = "[Withheld by the security gateway: this answer matched its rules against data leaks and attacks.]"
+
+
+def withheld_choice(choice: object, position: int) -> dict[str, object]:
+    """Return what stands for a choice that may not leave. Made afresh: nothing of the old one is kept but its index."""
+    index = choice.get("index") if isinstance(choice, dict) else None
+    return {
+        "index": index if isinstance(index, int) else position,
+        "message": {"role": "assistant", "content": NOTICE, "refusal": None},
+        "logprobs": None,
+        "finish_reason": "content_filter",
+    }
+
+
+def strings(value: object) -> Iterator[str]:
+    """Return every string of `value`, keys included; of a string that is a JSON object or array, those inside it."""
+    if isinstance(value, str):
+        inner = _inner(value)
+        if inner is None:
+            yield value
+        else:
+            yield from strings(inner)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings(item)
+
+
+def with_strings(value: object, masked: Mapping[str, str]) -> object:
+    """Return `value` with the strings that `strings` found exchanged. JSON inside of strings stays valid JSON."""
+    if isinstance(value, str):
+        inner = _inner(value)
+        if inner is None:
+            return masked.get(value, value)
+        changed = with_strings(inner, masked)
+        return value if changed == inner else write_json(changed).decode()
+    if isinstance(value, dict):
+        return {masked.get(key, key): with_strings(item, masked) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_strings(item, masked) for item in value]
+    return value
+
+
+def masked_choice(choice: object, masked: Mapping[str, str]) -> object:
+    """Return the choice with its strings exchanged, and without log probabilities, which repeat it token by token."""
+    changed = with_strings(choice, masked)
+    if isinstance(changed, dict) and changed != choice:
+        return {**changed, "logprobs": None}
+    return changed
+
+
+def _inner(text: str) -> object | None:
+    """Return the object or array that `text` is the JSON of, or None."""
+    if text[:64].lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return read_json(text.encode())
+    except (InvalidJson, UnicodeEncodeError):
+        return None

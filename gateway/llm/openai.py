@@ -1,0 +1,335 @@
+"""The OpenAI chat completions dialect: the shape of a request and of a reply, and where their texts stand.
+
+What is unknown is passed on, and read like everything else: only the words of the dialect itself are left out of a
+scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
+"""
+
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from gateway.errors import BodyTooLarge, InvalidRequest, UnsupportedValue, UpstreamUnavailable
+from gateway.llm.base import LeafKind, Leaves, Prompt, Reply, ReplyLeaves
+from gateway.llm.leaves import Walk
+from gateway.llm.openai_words import WORDS
+
+MAX_MODEL_CHARS = 256
+MAX_CHOICES = 128
+MAX_PROMPT_NODES = 100_000
+MAX_REPLY_NODES = 2_000_000
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_MAY_BE_SILENT = ("assistant", "function")
+_TEXT_FIELDS = {"text": "text", "refusal": "refusal", "input_text": "text", "output_text": "text"}
+_TEXT_PARTS = frozenset((*_TEXT_FIELDS, "thinking", "reasoning"))
+_FILE_PARTS = frozenset(("input_audio", "audio", "file", "input_file", "image", "input_image", "video"))
+_FILE_FIELDS = ("data", "file_data")
+
+_TYPE_NAMES: Mapping[str, tuple[type, ...]] = {
+    "a string": (str,),
+    "a whole number": (int,),
+    "a number": (int, float),
+    "true or false": (bool,),
+    "an object": (dict,),
+    "an array of objects": (list,),
+    "a string or an array of strings": (str, list),
+    "a string or an object": (str, dict),
+}
+# Field, its type as an error names it. Null stands for absent everywhere. Values are the upstream's to judge.
+_FIELDS: tuple[tuple[str, str], ...] = (
+    ("n", "a whole number"),
+    ("max_tokens", "a whole number"),
+    ("max_completion_tokens", "a whole number"),
+    ("top_logprobs", "a whole number"),
+    ("seed", "a whole number"),
+    ("temperature", "a number"),
+    ("top_p", "a number"),
+    ("presence_penalty", "a number"),
+    ("frequency_penalty", "a number"),
+    ("logprobs", "true or false"),
+    ("parallel_tool_calls", "true or false"),
+    ("store", "true or false"),
+    ("user", "a string"),
+    ("service_tier", "a string"),
+    ("reasoning_effort", "a string"),
+    ("stop", "a string or an array of strings"),
+    ("tool_choice", "a string or an object"),
+    ("function_call", "a string or an object"),
+    ("logit_bias", "an object"),
+    ("metadata", "an object"),
+    ("response_format", "an object"),
+    ("prediction", "an object"),
+    ("audio", "an object"),
+    ("stream_options", "an object"),
+    ("web_search_options", "an object"),
+    ("tools", "an array of objects"),
+    ("functions", "an array of objects"),
+)
+
+
+class OpenAiDialect:
+    """Reads requests and replies of POST /chat/completions.
+
+    max_chars: of all texts of a request together. max_messages: of one request.
+    """
+
+    def __init__(self, *, max_chars: int = 500_000, max_messages: int = 2_000, max_reply_chars: int = 1 << 24) -> None:
+        self._max_chars = max_chars
+        self._max_messages = max_messages
+        self._max_reply_chars = max_reply_chars
+
+    def read_prompt(self, body: object) -> Prompt:
+        """Check a parsed body; `stream` before all else, since a client that wants a stream must not wait for 400.
+
+        Raises:
+            InvalidRequest: a field is missing or of the wrong type; `param` is its path.
+            UnsupportedValue: `stream` is true.
+        """
+        if not isinstance(body, dict):
+            raise InvalidRequest("The body must be a JSON object.")
+        stream = body.get("stream")
+        if stream is True:
+            raise UnsupportedValue(
+                "stream is not supported by this version of the API: leave it out, or use version 2 once it is served.",
+                param="stream",
+            )
+        if stream is not None and stream is not False:
+            raise _wrong("stream", "true or false")
+        model = body.get("model")
+        if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL_CHARS:
+            raise _wrong("model", f"a string of 1 to {MAX_MODEL_CHARS} characters")
+        messages = body.get("messages")
+        if not isinstance(messages, list) or not 0 < len(messages) <= self._max_messages:
+            raise _wrong("messages", f"an array of 1 to {self._max_messages} messages")
+        for index, message in enumerate(messages):
+            _check_message(message, f"messages[{index}]")
+        for name, kind in _FIELDS:
+            if body.get(name) is not None:
+                _check_type(body[name], name, kind)
+        count = body.get("n")
+        if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
+            raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
+        return Prompt(model, body)
+
+    def prompt_leaves(self, prompt: Prompt) -> Leaves:
+        """Return every text of the prompt that reaches the model.
+
+        Raises:
+            BodyTooLarge: more text or more values than allowed.
+        """
+        walk = Walk(WORDS, max_chars=self._max_chars, max_nodes=MAX_PROMPT_NODES)
+        messages = prompt.body["messages"]
+        assert isinstance(messages, list)
+        for index, message in enumerate(messages):
+            _walk_message(walk, message, f"messages[{index}]")
+        for name, value in prompt.body.items():
+            if name != "messages":
+                kind = LeafKind.TOOL if name in ("tools", "functions") else LeafKind.FIELD
+                walk.collect(value, walk.key(name, ""), kind)
+        return walk.leaves()
+
+    def read_reply(self, body: object) -> Reply:
+        """Check a parsed answer.
+
+        Raises:
+            UpstreamUnavailable: it is no completion.
+        """
+        choices = body.get("choices") if isinstance(body, dict) else None
+        if not isinstance(body, dict) or not isinstance(choices, list) or not choices:
+            raise _no_completion()
+        for choice in choices:
+            message = choice.get("message") if isinstance(choice, dict) else None
+            if (
+                not isinstance(message, dict)
+                or not isinstance(message.get("content"), str | list | None)
+                or not isinstance(message.get("tool_calls"), list | None)
+                or not isinstance(choice.get("finish_reason"), str | None)
+            ):
+                raise _no_completion()
+        usage = body.get("usage")
+        if not isinstance(usage, dict | None):
+            raise _no_completion()
+        return Reply(
+            body,
+            prompt_tokens=_count(usage, "prompt_tokens"),
+            completion_tokens=_count(usage, "completion_tokens"),
+        )
+
+    def reply_leaves(self, reply: Reply) -> ReplyLeaves:
+        """Return every text of the reply that reaches the client.
+
+        Raises:
+            UpstreamUnavailable: more text or more values than allowed.
+        """
+        choices = reply.body["choices"]
+        assert isinstance(choices, list)
+        try:
+            inside = tuple(self._choice_leaves(choice, f"choices[{index}]") for index, choice in enumerate(choices))
+            walk = self._reply_walk()
+            for name, value in reply.body.items():
+                if name != "choices":
+                    walk.collect(value, walk.key(name, ""))
+        except BodyTooLarge as error:
+            raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
+        return ReplyLeaves(inside, walk.leaves())
+
+    def _choice_leaves(self, choice: Mapping[str, object], place: str) -> Leaves:
+        walk = self._reply_walk()
+        for name, value in choice.items():
+            at = walk.key(name, place)
+            if name == "message" and isinstance(value, dict):
+                _walk_message(walk, value, at)
+            elif name == "logprobs":
+                _walk_logprobs(walk, value, at)
+            else:
+                walk.collect(value, at)
+        return walk.leaves()
+
+    def _reply_walk(self) -> Walk:
+        return Walk(WORDS, max_chars=self._max_reply_chars, max_nodes=MAX_REPLY_NODES)
+
+
+def _wrong(param: str, wanted: str) -> InvalidRequest:
+    return InvalidRequest(f"{param} must be {wanted}.", param=param)
+
+
+def _no_completion() -> UpstreamUnavailable:
+    return UpstreamUnavailable("The model gateway answered something that is no chat completion.")
+
+
+def _count(usage: Mapping[str, object] | None, name: str) -> int | None:
+    value = usage.get(name) if usage else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _check_type(value: object, param: str, kind: str) -> None:
+    """Refuse a value of another type than `kind`, a key of `_TYPE_NAMES`."""
+    is_bool = isinstance(value, bool)
+    if not isinstance(value, _TYPE_NAMES[kind]) or is_bool is not (kind == "true or false"):
+        raise _wrong(param, kind)
+    if isinstance(value, list):
+        wanted, name = (dict, "an object") if kind == "an array of objects" else (str, "a string")
+        for index, item in enumerate(value):
+            if not isinstance(item, wanted):
+                raise _wrong(f"{param}[{index}]", name)
+
+
+def _check_message(message: object, place: str) -> None:
+    if not isinstance(message, dict):
+        raise _wrong(place, "an object with role and content")
+    role = message.get("role")
+    if role not in ROLES:
+        raise _wrong(f"{place}.role", "one of " + ", ".join(ROLES))
+    content = message.get("content")
+    if isinstance(content, list):
+        for index, part in enumerate(content):
+            _check_part(part, f"{place}.content[{index}]")
+    elif not isinstance(content, str) and not (content is None and role in _MAY_BE_SILENT):
+        raise _wrong(f"{place}.content", "a string or an array of parts")
+    for name, kind in (("name", "a string"), ("tool_call_id", "a string"), ("refusal", "a string")):
+        if message.get(name) is not None:
+            _check_type(message[name], f"{place}.{name}", kind)
+    if message.get("tool_calls") is not None:
+        _check_type(message["tool_calls"], f"{place}.tool_calls", "an array of objects")
+
+
+def _check_part(part: object, place: str) -> None:
+    if not isinstance(part, dict):
+        raise _wrong(place, "an object with a type")
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        raise _wrong(f"{place}.type", "a string")
+    field = _TEXT_FIELDS.get(kind)
+    if field is not None and not isinstance(part.get(field), str):
+        raise _wrong(f"{place}.{field}", "a string")
+
+
+def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None:
+    """Collect a message: its content as conversation, everything else as fields."""
+    for name, value in message.items():
+        at = walk.key(name, place)
+        if name == "audio" and isinstance(value, dict) and "data" in value:
+            if not _walk_files(walk, value, at, may_be_bare=True):
+                walk.opaque(at)
+        elif name != "content":
+            walk.collect(value, at)
+        elif isinstance(value, str):
+            walk.text(value, at, LeafKind.CONTENT)
+        elif isinstance(value, list):
+            for index, part in enumerate(value):
+                _walk_part(walk, part, f"{at}[{index}]")
+
+
+def _walk_part(walk: Walk, part: object, place: str) -> None:
+    if not isinstance(part, dict):
+        walk.collect(part, place, LeafKind.CONTENT)
+        return
+    kind = part.get("type")
+    if isinstance(kind, str) and kind in _TEXT_PARTS:
+        field = _TEXT_FIELDS.get(kind)
+        for name, value in part.items():
+            walk.collect(value, walk.key(name, place), LeafKind.CONTENT if name == field else LeafKind.FIELD)
+        return
+    if not _walk_files(walk, part, place, may_be_bare=isinstance(kind, str) and kind in _FILE_PARTS):
+        walk.opaque(place)
+
+
+def _walk_files(walk: Walk, value: object, place: str, *, may_be_bare: bool) -> bool:
+    """Collect what may carry a file; tell whether it does, and all of it was read.
+
+    may_be_bare: whether `data` and `file_data` hold base64 without a data: URL around it.
+    """
+    readable: list[bool] = []
+
+    def visit(item: object, at: str, name: str) -> None:
+        walk.step()
+        if isinstance(item, str):
+            is_bare = may_be_bare and name in _FILE_FIELDS
+            if is_bare or item[:64].lstrip()[:5].lower() == "data:":
+                readable.append(walk.payload(item, at, is_bare=is_bare))
+                return
+        if isinstance(item, dict):
+            for key, inner in item.items():
+                visit(inner, walk.key(key, at), key)
+        elif isinstance(item, list):
+            for index, inner in enumerate(item):
+                visit(inner, f"{at}[{index}]", name)
+        else:
+            walk.collect(item, at)
+
+    visit(value, place, "")
+    return bool(readable) and all(readable)
+
+
+def _walk_logprobs(walk: Walk, value: object, place: str) -> None:
+    """Collect log probabilities: tokens are pieces of one text and are read as that text, and so are their bytes."""
+    tokens: list[str] = []
+    others: list[str] = []
+    octets = bytearray()
+
+    def visit(item: object, at: str, depth: int) -> None:
+        walk.step()
+        if isinstance(item, list):
+            for inner in item:
+                visit(inner, at, depth)
+            return
+        if not isinstance(item, dict):
+            walk.collect(item, at)
+            return
+        for key, inner in item.items():
+            if key == "token" and isinstance(inner, str):
+                (tokens if depth < 2 else others).append(inner)
+            elif key == "bytes" and _is_octets(inner):
+                octets.extend(inner if depth < 2 else (*inner, 10))
+            else:
+                visit(inner, walk.key(key, at), depth + 1)
+
+    visit(value, place, 0)
+    joined = "".join(tokens)
+    walk.text(joined, place, view="tokens")
+    walk.text("\n".join(others), place, view="tokens")
+    if (said := octets.decode("utf-8", "replace")) != joined:
+        walk.text(said, place, view="bytes")
+
+
+def _is_octets(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(item) is int and 0 <= item <= 255 for item in value)
