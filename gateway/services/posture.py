@@ -1,0 +1,211 @@
+"""Gather what is so on this host, and let the posture checks and the threat formula judge it. Changes nothing."""
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+from gateway.domain.policies import ShieldPolicy
+from gateway.services.audit import Audit
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+from gateway.clock import Clock
+from gateway.domain import trust_audits
+from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
+from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter, ChainReport
+from gateway.domain.posture import (
+    DAY_MS,
+    ActiveAlert,
+    Activity,
+    Check,
+    ThreatPart,
+    posture_score,
+    threat_parts,
+    threat_score,
+)
+from gateway.domain.trust_audits import Facts
+from gateway.errors import GatewayError
+from gateway.services.health import Health
+from gateway.settings import Settings, is_loopback
+from gateway.shield import Shield
+from gateway.shield.examples import run_examples
+
+CHAIN_CACHE_SECONDS = 300.0
+FIRST_CREDENTIALS = "first-credentials.txt"
+_FILES_LOOKED_AT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PostureReport:
+    """The two scores, how they come about, and the state of each service.
+
+    posture_score: None when no check applies.
+    """
+
+    threat_score: int
+    posture_score: int | None
+    services: Mapping[str, str]
+    threat: tuple[ThreatPart, ...]
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _FileFacts:
+    """What the file system says. Modes are permission bits; None means not there, or no such thing on this system."""
+
+    data_dir_mode: int | None = None
+    files_mode: int | None = None
+    tls_key_mode: int | None = None
+    has_first_credentials: bool = False
+    free_bytes: int | None = None
+
+
+class Posture:
+    """Checks how this gateway is set up and how much it is under attack."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        shield: Shield,
+        store: Store,
+        audit: Audit,
+        health: Health,
+        clock: Clock,
+        policy: ShieldPolicy,
+    ) -> None:
+        self._settings = settings
+        self._shield = shield
+        self._store = store
+        self._audit = audit
+        self._health = health
+        self._clock = clock
+        self._policy = policy
+        self._lock = anyio.Lock()
+        self._chain: ChainReport | None = None
+        self._chain_seconds = 0.0
+        self._weak_rules: tuple[str, ...] | None = None
+
+    async def check(self) -> PostureReport:
+        """Look at everything once. The audit chain is verified again after five minutes, the rules only once."""
+        async with self._lock:  # the slow parts are looked at once, however many ask
+            chain = await self._verified()
+            if self._weak_rules is None:
+                self._weak_rules = await anyio.to_thread.run_sync(_weak_rules, self._shield)
+        checks = trust_audits.run(await self._facts(chain, self._weak_rules))
+        activity = await self._store.db.read(self._activity)
+        return PostureReport(
+            threat_score=threat_score(activity),
+            posture_score=posture_score(checks),
+            services=self._health.checks(),
+            threat=threat_parts(activity),
+            checks=checks,
+        )
+
+    async def _verified(self) -> ChainReport | None:
+        now_seconds = self._clock.monotonic_seconds()
+        if self._chain is None or now_seconds - self._chain_seconds >= CHAIN_CACHE_SECONDS:
+            try:
+                self._chain = await self._audit.verify()
+            except GatewayError:
+                return None
+            self._chain_seconds = now_seconds
+        return self._chain
+
+    async def _facts(self, chain: ChainReport | None, weak_rules: tuple[str, ...]) -> Facts:
+        settings, now_at = self._settings, self._clock.now_at()
+        files = await anyio.to_thread.run_sync(_file_facts, settings)
+        keys = await self._store.db.read(self._store.keys.list)
+        newest = await self._audit.page(AuditFilter(limit=1))
+        upstream_host = urlsplit(settings.upstream_url).hostname if settings.upstream_url else None
+        return Facts(
+            now_at=now_at,
+            host=settings.host,
+            is_loopback=is_loopback(settings.host),
+            has_tls=settings.tls_cert is not None,
+            rbac_enabled=settings.rbac_enabled,
+            allowed_hosts=settings.allowed_hosts,
+            trusted_proxies=settings.trusted_proxies,
+            upstream_url=settings.upstream_url,
+            is_upstream_local=is_loopback(upstream_host or ""),
+            shield_mode=settings.shield_mode,
+            unscannable=settings.unscannable,
+            tool_injection=settings.tool_injection,
+            block_at=self._policy.scoring.block_at,
+            review_at=self._policy.scoring.review_at,
+            log_level=settings.log_level,
+            is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
+            rules_count=len(self._shield.rules),
+            weak_rules=weak_rules,
+            matcher=self._shield.matcher,
+            keys=[key for key in keys if key.revoked_at is None],
+            in_memory=settings.data_dir == ":memory:",
+            data_dir_mode=files.data_dir_mode,
+            files_mode=files.files_mode,
+            tls_key_mode=files.tls_key_mode,
+            has_first_credentials=files.has_first_credentials,
+            free_bytes=files.free_bytes,
+            audit_events=chain.events if chain else None,
+            chain_problem=None if chain is None else "" if chain.ok else chain.reason or "the chain is broken",
+            newest_at=newest.items[0].occurred_at if newest.items else None,
+        )
+
+    def _activity(self, tx: Transaction) -> Activity:
+        """Read what the last 24 hours brought. More than the newest 1,000 of a kind would not change the score."""
+        now_at = self._clock.now_at()
+
+        def times_at(action: str) -> list[int]:
+            wanted = AuditFilter(action=action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT)
+            return [event.occurred_at for event in self._store.audit.page(tx, wanted).items]
+
+        alerts = self._store.alerts.page(tx, AlertFilter(scope="active", limit=MAX_ALERT_LIMIT)).items
+        return Activity(
+            now_at=now_at,
+            blocks_at=times_at("shield_scan_block"),
+            alerts=[ActiveAlert(alert.severity, alert.last_seen_at) for alert in alerts],
+            auth_failures_at=times_at("api_key_refused"),
+            is_bypassed=self._settings.shield_mode != "block",
+        )
+
+
+def _weak_rules(shield: Shield) -> tuple[str, ...]:
+    """Return the rules one of whose own examples does not hold."""
+    return tuple(dict.fromkeys(failure.rule for failure in run_examples(shield).failures))
+
+
+def _file_facts(settings: Settings) -> _FileFacts:
+    """Look at the data folder and the TLS key. Windows has other permissions, so its bits are not judged."""
+    has_modes = os.name == "posix"
+    tls_key_mode = _mode(settings.tls_key) if settings.tls_key and has_modes else None
+    folder = settings.data_dir
+    if folder == ":memory:" or not os.path.isdir(folder):
+        return _FileFacts(tls_key_mode=tls_key_mode)
+    return _FileFacts(
+        data_dir_mode=_mode(folder) if has_modes else None,
+        files_mode=_widest_mode(folder) if has_modes else None,
+        tls_key_mode=tls_key_mode,
+        has_first_credentials=os.path.exists(os.path.join(folder, FIRST_CREDENTIALS)),
+        free_bytes=shutil.disk_usage(folder).free,
+    )
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return None
+
+
+def _widest_mode(folder: str) -> int | None:
+    """Return every permission that any file in the folder gives, together."""
+    modes = 0
+    with os.scandir(folder) as entries:
+        for entry, _ in zip(entries, range(_FILES_LOOKED_AT), strict=False):
+            if entry.is_file(follow_symlinks=False):
+                modes |= _mode(entry.path) or 0
+    return modes or None

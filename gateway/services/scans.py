@@ -1,0 +1,270 @@
+"""Scan a text for a principal: judge, record, answer. The text itself is never stored; its hash stands for it."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal, cast
+
+import anyio.to_thread
+from gateway.domain.policies import ShieldPolicy
+from gateway.services.audit import Audit
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+from gateway.clock import Clock, Ids
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.traffic import TrafficRow
+from gateway.errors import InvalidRequest, ShieldUnavailable
+from gateway.schema import JsonSchema, json_schema
+from gateway.services.alerts import Alerts, described
+from gateway.shield import Shield
+from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
+from gateway.shield.scoring import Policy
+
+THREAD_CHARS = 16_384
+MAX_TEXT_CHARS = 500_000
+
+# What a fault in a rule, a validator or the matcher can raise. The gateway's own errors are not among it.
+_SHIELD_FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    re.error,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanText:
+    """What a caller asks to have scanned. Nothing in it can lower the protection."""
+
+    text: Annotated[str, "The text to scan."]
+    direction: Annotated[
+        Direction, "inbound: text on its way to a model (default). outbound: text that comes from one."
+    ] = Direction.INBOUND
+
+
+@dataclass(frozen=True, slots=True)
+class ScanStats:
+    """How many detections there are, in all and by severity and category."""
+
+    total: int
+    critical: int
+    high: int
+    medium: int
+    low: int
+    categories: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanAnswer:
+    """What the caller is told of one scan.
+
+    elapsed_ms: what the shield took. redacted: the text with what must not be repeated masked, None when nothing is.
+    """
+
+    verdict: Verdict
+    score: int
+    detections: tuple[Detection, ...]
+    stats: ScanStats
+    action: Literal["none", "redacted"]
+    elapsed_ms: float
+    redacted: str | None
+
+    def data(self) -> dict[str, object]:
+        """Return the `data` object of the API. `redacted` is there only when something is masked."""
+        stats = self.stats
+        data: dict[str, object] = {
+            "verdict": self.verdict.value,
+            "score": self.score,
+            "detections": [_detection_data(detection) for detection in self.detections],
+            "stats": {
+                "total": stats.total,
+                "critical": stats.critical,
+                "high": stats.high,
+                "medium": stats.medium,
+                "low": stats.low,
+                "categories": stats.categories,
+            },
+            "action": self.action,
+            "elapsed_ms": self.elapsed_ms,
+        }
+        if self.redacted is not None:
+            data["redacted"] = self.redacted
+        return data
+
+
+class Scans:
+    """The one way to the shield: for the API, the commands, the MCP tools and the chat."""
+
+    def __init__(
+        self,
+        *,
+        shield: Shield,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        audit: Audit,
+        alerts: Alerts,
+        policy: ShieldPolicy,
+        max_text_chars: int = MAX_TEXT_CHARS,
+    ) -> None:
+        self._shield = shield
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._audit = audit
+        self._alerts = alerts
+        self._policy = policy
+        self._max_text_chars = max_text_chars
+
+    async def scan(self, principal: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
+        """Scan one text. A REVIEW or BLOCK is answered after its audit event and alert are committed.
+
+        Raises:
+            InvalidRequest: the text is too long.
+            ShieldUnavailable: the shield failed; nothing may be let through.
+            AuditUnavailable, Overloaded: what was found could not be recorded.
+        """
+        if len(command.text) > self._max_text_chars:
+            raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
+        started_seconds = self._clock.monotonic_seconds()
+        result = await self.judge_text(command.text, command.direction, self._policy.scoring)
+        elapsed_us = round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000)
+        action: Literal["none", "redacted"] = "none" if result.redacted is None else "redacted"
+        row = TrafficRow(
+            id=self._ids.new("trf"),
+            occurred_at=self._clock.now_at(),
+            request_id=context.request_id,
+            operation="shield.scan",
+            principal_id=principal.id,
+            key_prefix=principal.key_prefix,
+            agent=context.agent,
+            direction=command.direction.value,
+            verdict=result.verdict.value,
+            score=result.score,
+            action=action,
+            detections=tuple(described(result.detections)),
+            text_sha256=hashlib.sha256(command.text.encode("utf-8", "surrogatepass")).hexdigest(),
+            text_chars=len(command.text),
+            elapsed_us=elapsed_us,
+            overhead_us=elapsed_us,
+        )
+        if result.verdict is Verdict.ALLOW:
+            self._store.db.write_behind(lambda tx: self._store.traffic.insert(tx, row))
+        else:
+            await self._record(principal, result, row, context)
+        return ScanAnswer(
+            verdict=result.verdict,
+            score=result.score,
+            detections=result.detections,
+            stats=_counted(result),
+            action=action,
+            elapsed_ms=elapsed_us / 1000,
+            redacted=result.redacted,
+        )
+
+    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+        """Scan without recording anything; a long text in a worker thread, so that others are answered meanwhile.
+
+        Raises:
+            ShieldUnavailable: the shield failed, in whatever way.
+        """
+        try:
+            if len(text) <= THREAD_CHARS:
+                return self._shield.scan(text, direction, policy)
+            return await anyio.to_thread.run_sync(self._shield.scan, text, direction, policy)
+        except _SHIELD_FAULTS as error:
+            # The cause is kept for the log. Its own message may quote the text, so it is not repeated here.
+            raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error
+
+    async def _record(self, principal: Principal, result: ScanResult, row: TrafficRow, context: RequestContext) -> None:
+        """Commit audit event, alert and traffic row together."""
+        event = self._audit.event(
+            f"shield_scan_{result.verdict.value.lower()}",
+            source="shield",
+            principal=principal,
+            request=context,
+            resource_type="text",
+            details={
+                "verdict": result.verdict.value,
+                "score": result.score,
+                "direction": row.direction,
+                "sha256": row.text_sha256,
+                "chars": row.text_chars,
+                "detections": list(row.detections),
+            },
+        )
+
+        def work(tx: Transaction) -> None:
+            self._audit.append(tx, event)
+            self._alerts.raise_from_scan(
+                tx,
+                result,
+                principal=principal,
+                context=context,
+                origin=row.operation,
+                occurred_at=row.occurred_at,
+                text_sha256=row.text_sha256 or "",
+                text_chars=row.text_chars,
+            )
+            self._store.traffic.insert(tx, row)
+
+        await self._store.db.write(work)
+
+
+def scan_schema() -> JsonSchema:
+    """Return the JSON Schema (2020-12) of what `ScanAnswer.data` returns."""
+    answer = _may_lack(json_schema(ScanAnswer, written=True), "redacted")
+    detection = _may_lack(json_schema(Detection, written=True), "place")
+    properties = cast(JsonSchema, answer["properties"])
+    return answer | {
+        "properties": properties
+        | {"redacted": {"type": "string"}, "detections": {"type": "array", "items": detection}},
+    }
+
+
+def _may_lack(schema: JsonSchema, name: str) -> JsonSchema:
+    required = cast(list[str], schema["required"])
+    return schema | {"required": [field for field in required if field != name]}
+
+
+def _counted(result: ScanResult) -> ScanStats:
+    counts = {"critical": 0, "high": 0, "medium": 0, "low": 0}
+    categories: dict[str, int] = {}
+    for detection in result.detections:
+        counts[detection.severity.value] += 1
+        categories[detection.category] = categories.get(detection.category, 0) + 1
+    return ScanStats(
+        total=len(result.detections),
+        critical=counts["critical"],
+        high=counts["high"],
+        medium=counts["medium"],
+        low=counts["low"],
+        categories=categories,
+    )
+
+
+def _detection_data(detection: Detection) -> dict[str, object]:
+    data: dict[str, object] = {
+        "rule": detection.rule,
+        "severity": detection.severity.value,
+        "description": detection.description,
+        "matched": detection.matched,
+        "name": detection.name,
+        "category": detection.category,
+        "confidence": detection.confidence,
+        "score": detection.score,
+        "count": detection.count,
+        "start": detection.start,
+        "end": detection.end,
+        "view": detection.view,
+        "standards": list(detection.standards),
+        "accepted": detection.accepted,
+    }
+    return data | {"place": detection.place} if detection.place else data
