@@ -3,14 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gateway.shield.decode import decodings
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity
-from gateway.shield.matcher import Matcher
+from gateway.shield.disguise import Disguises
+from gateway.shield.matcher import Matcher, Matches
 from gateway.shield.normalize import Normalizer
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge
+from gateway.shield.views import Decoded
 
 BUDGET_RULE = "scan-budget"
+# How far decoding goes: its depth, how many texts, and how many characters of them for one text.
+_DEEPEST = 3
+_MOST_READINGS = 48
+_ROOM_TIMES = 6
+_ROOM_CHARS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +30,37 @@ class _Place:
     view: str
 
 
+class _Reading:
+    """A text to scan: the one that was sent, or one decoded from another reading."""
+
+    __slots__ = ("_decoded", "_parent", "chain", "depth", "text")
+
+    def __init__(self, text: str, decoded: Decoded | None, parent: "_Reading | None") -> None:
+        self.text = text
+        self._decoded = decoded
+        self._parent = parent
+        self.chain: tuple[str, ...] = (*parent.chain, decoded.name) if parent and decoded else ()
+        self.depth = len(self.chain)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Lead a span back to the text as sent."""
+        if self._decoded is None or self._parent is None:
+            return start, end
+        return self._parent.span(*self._decoded.span(start, end))
+
+
 class Shield:
     """A rule set, ready to scan. Immutable in effect: threads may share it."""
 
-    __slots__ = ("_matcher", "_normalizer", "_ruleset")
+    __slots__ = ("_disguises", "_matcher", "_normalizer", "_ruleset")
 
     def __init__(self, ruleset: RuleSet, *, native: bool | None = None) -> None:
         """native: True for the C matcher, False for the one in Python, None for the first that is there."""
         self._ruleset = ruleset
         self._normalizer = Normalizer()
-        self._matcher = Matcher(ruleset.rules, ruleset.plans, native=native)
+        self._disguises = Disguises(plan.source for plan in ruleset.plans)
+        signals = self._disguises.signals
+        self._matcher = Matcher(ruleset.rules, ruleset.plans, signals=signals, native=native)
 
     @property
     def rules(self) -> Sequence[Rule]:
@@ -54,16 +83,43 @@ class Shield:
         Does not wait, does not keep the text.
         """
         places: dict[int, list[_Place]] = {}
-        view = self._normalizer.normalize(text)
-        matches = self._matcher.scan(view)
+        is_cut_short = False
+        room = _ROOM_TIMES * len(text) + _ROOM_CHARS
+        readings = [_Reading(text, None, None)]
+        for reading in readings:
+            matches = self._matcher.scan(self._normalizer.normalize(reading.text))
+            is_cut_short |= matches.is_cut_short
+            self._keep(places, matches, reading, direction, policy)
+            if reading.depth == _DEEPEST:
+                continue
+            for decoded in self._decoded(reading, matches.signals):
+                room -= len(decoded.text)
+                if room < 0 or len(readings) == _MOST_READINGS:
+                    is_cut_short = True
+                    break
+                readings.append(_Reading(decoded.text, decoded, reading))
+        detections = [self._detection(number, found, text) for number, found in places.items()]
+        if is_cut_short:
+            detections.append(_over_budget(text))
+        return judge(detections, policy, redacted=self._redacted(places, text, policy))
+
+    def _decoded(self, reading: "_Reading", signals: frozenset[str]) -> list[Decoded]:
+        found = decodings(reading.text) + self._disguises.readings(reading.text, signals, reading.chain)
+        return [decoded for decoded in found if decoded.text != reading.text]
+
+    def _keep(
+        self,
+        places: dict[int, list[_Place]],
+        matches: Matches,
+        reading: "_Reading",
+        direction: Direction,
+        policy: Policy,
+    ) -> None:
         for match in matches.found:
             rule = self.rules[match.rule]
             if direction in rule.direction and (policy.categories is None or rule.category in policy.categories):
-                places.setdefault(match.rule, []).append(_Place(match.start, match.end, rule.view))
-        detections = [self._detection(number, found, text) for number, found in places.items()]
-        if matches.is_cut_short:
-            detections.append(_over_budget(text))
-        return judge(detections, policy, redacted=self._redacted(places, text, policy))
+                view = ">".join(reading.chain) or rule.view
+                places.setdefault(match.rule, []).append(_Place(*reading.span(match.start, match.end), view))
 
     def _detection(self, number: int, places: list[_Place], text: str) -> Detection:
         rule = self.rules[number]

@@ -1,0 +1,230 @@
+"""Texts hidden in another by an encoding: base64, hex, URL, HTML entities, escapes, lists of codes. Scans nothing.
+
+An encoding is looked for by its shape: the text is translated to classes of characters and `bytes.find` looks for a
+run of one class, which costs a few microseconds where nothing is hidden. Only what was found is read more exactly,
+and only what then is mostly printable is kept.
+"""
+
+import binascii
+import html
+import re
+from collections.abc import Callable
+
+from gateway.shield.views import Builder, Decoded, regions
+
+_LEAST_BASE64_CHARS = 16
+_LEAST_HEX_CHARS = 16
+_AROUND_CHARS = 128
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_DIGITS = b"0123456789"
+
+
+def _classes(*rows: tuple[bytes, bytes]) -> bytes:
+    """Make a translation: each character of a row to the row's class, all others to a dot."""
+    table = bytearray(b"." * 256)
+    for chars, kind in rows:
+        for char in chars:
+            table[char] = kind[0]
+    return bytes(table)
+
+
+_BASE64 = _classes((_LETTERS + _DIGITS + b"+/-_", b"a"))
+_HEX = _classes((b"0123456789abcdefABCDEF", b"h"), (b" ,:;-\n", b" "))
+_CODES = _classes((_DIGITS, b"0"), (b" ,;\n", b" "))
+_PLAIN = bytes(range(32, 127)) + b"\t\n\r"
+_BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
+_HEX_RUN = re.compile(rb"(?:[0-9a-fA-F]{2}){8,}|[0-9a-fA-F]{2}(?:[ ,:;\n-]{1,2}[0-9a-fA-F]{2}){5,}")
+_HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}")
+_URL = re.compile(r"(?:%[0-9A-Fa-f]{2})+|\+")
+_HTML = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31});?")
+_ESCAPE = re.compile(
+    r"(?:\\u[0-9A-Fa-f]{4})+|\\u\{[0-9A-Fa-f]{1,6}\}|\\U[0-9A-Fa-f]{8}|(?:\\x[0-9A-Fa-f]{2})+|(?:\\[0-3][0-7]{2})+"
+    r"|(?:%u[0-9A-Fa-f]{4})+|\\[nrt]"
+)
+_POINTS = re.compile(r"[Uu]\+[0-9A-Fa-f]{4,6}(?:[ ,;]{0,2}[Uu]\+[0-9A-Fa-f]{4,6}){2,}")
+_POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{4,6})")
+_BITS = re.compile(rb"[01]{8}(?:[ ,\n]{0,2}[01]{8}){3,}")
+_DECIMALS = re.compile(rb"\b[0-9]{2,3}(?:[ ,;\n]{1,2}[0-9]{2,3}){7,}\b")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
+
+
+def decodings(text: str) -> list[Decoded]:
+    """Return every decoded view of a text, one for each encoding that is there. Never raises."""
+    # One byte a character, so that offsets are the same; no encoding uses characters beyond ASCII.
+    raw = text.encode("ascii", "replace")
+    found: list[Decoded] = []
+    for decode in _DECODERS:
+        found += decode(text, raw)
+    return found
+
+
+def _readable(data: bytes) -> str:
+    """Return bytes as text if they are mostly printable, else an empty text."""
+    odd = len(data.translate(None, _PLAIN))
+    if odd == 0:
+        return data.decode("ascii")
+    if len(data) >= 8 and data[1::2].count(0) * 10 >= len(data) * 4:
+        return _checked(data.decode("utf-16-le", "replace"))
+    try:
+        return _checked(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        # A cut or a stray byte at an end does not make the rest unreadable.
+        return data.decode("utf-8", "replace") if odd * 8 <= len(data) else ""
+
+
+def _checked(text: str) -> str:
+    odd = sum(not char.isprintable() and char not in "\t\n\r" for char in text)
+    return text if odd * 8 <= len(text) else ""
+
+
+def _base64(text: str, raw: bytes) -> list[Decoded]:
+    shapes = raw.translate(_BASE64)
+    place = shapes.find(b"a" * _LEAST_BASE64_CHARS)
+    builder = Builder("base64")
+    while place >= 0:
+        run = _BASE64_RUN.match(raw, place)
+        if run is None:
+            break
+        data = run[0]
+        if not _add_base64(builder, data, place):
+            at = place
+            for piece in re.split(rb"([+/_-]|\r?\n)", data):
+                if len(piece) >= _LEAST_BASE64_CHARS and len(piece) < len(data):
+                    _add_base64(builder, piece, at)
+                at += len(piece)
+        place = shapes.find(b"a" * _LEAST_BASE64_CHARS, run.end())
+    return builder.done()
+
+
+def _add_base64(builder: Builder, run: bytes, at: int) -> bool:
+    code = run.translate(bytes.maketrans(b"-_", b"+/"), b"\r\n")
+    if code.islower() or code.isupper() or code.isdigit():
+        return False
+    if len(code) % 4 == 1:
+        code = code[:-1]
+    said = _readable(binascii.a2b_base64(code + b"=" * (-len(code) % 4)))
+    if said:
+        builder.end_piece(at)
+        builder.add(said, at, at + len(run))
+    return bool(said)
+
+
+def _hex(text: str, raw: bytes) -> list[Decoded]:
+    shapes = raw.translate(_HEX)
+    builder = Builder("hex")
+    if b"h" * _LEAST_HEX_CHARS in shapes or b"hh hh hh hh hh hh" in shapes:
+        for run in _HEX_RUN.finditer(raw):
+            _add_bytes(builder, bytes.fromhex(run[0].translate(None, b" ,:;\n-").decode()), run)
+    if b"0x" in raw or b"0X" in raw:
+        for run in _HEX_MARKED.finditer(raw):
+            digits = re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])
+            _add_bytes(builder, bytes.fromhex(digits.decode()), run)
+    return builder.done()
+
+
+def _add_bytes(builder: Builder, data: bytes, run: re.Match[bytes]) -> None:
+    said = _readable(data)
+    if said:
+        builder.end_piece(run.start())
+        builder.add(said, run.start(), run.end())
+
+
+def _codes(text: str, raw: bytes) -> list[Decoded]:
+    """Lists of character codes: eight bits each, or decimal numbers."""
+    shapes = raw.translate(_CODES)
+    builder = Builder("codes")
+    if b"0" * 8 in shapes:
+        for run in _BITS.finditer(raw):
+            bits = run[0].translate(None, b" ,\n")
+            _add_bytes(builder, int(bits[:8192], 2).to_bytes(len(bits[:8192]) // 8, "big"), run)
+    if b"00 00" in shapes:
+        for run in _DECIMALS.finditer(raw):
+            numbers = [int(number) for number in re.findall(rb"[0-9]{2,3}", run[0])]
+            if all(number < 128 for number in numbers):
+                _add_bytes(builder, bytes(numbers), run)
+    return builder.done()
+
+
+def _url(text: str, raw: bytes) -> list[Decoded]:
+    if raw.find(b"%") < 0:
+        return []
+    spots = [run.span() for run in re.finditer(r"(?:%[0-9A-Fa-f]{2})+", text)]
+    return _substituted("url", text, spots, _URL, _from_url)
+
+
+def _from_url(code: str) -> str:
+    return " " if code == "+" else bytes.fromhex(code.replace("%", "")).decode("utf-8", "replace")
+
+
+def _html(text: str, raw: bytes) -> list[Decoded]:
+    if raw.find(b"&") < 0:
+        return []
+    spots = [run.span() for run in _HTML.finditer(text) if html.unescape(run[0]) != run[0]]
+    return _substituted("html", text, spots, _HTML, html.unescape)
+
+
+def _escapes(text: str, raw: bytes) -> list[Decoded]:
+    if raw.find(b"\\") < 0 and raw.find(b"%u") < 0:
+        return []
+    spots = [run.span() for run in _ESCAPE.finditer(text) if run[0][1] not in "nrt"]
+    return _substituted("unicode-escape", text, spots, _ESCAPE, _from_escape)
+
+
+def _from_escape(code: str) -> str:
+    if code[1] in "nrt":
+        return " "
+    if code[1] == "x":
+        return bytes.fromhex(code.replace("\\x", "")).decode("utf-8", "replace")
+    if code[1].isdigit():
+        return bytes(int(octal, 8) for octal in code.split("\\")[1:]).decode("utf-8", "replace")
+    if code[2] == "{" or code[1] == "U":
+        return _char(code[2:].strip("{}"))
+    units = b"".join(int(unit, 16).to_bytes(2, "big") for unit in re.split(r"\\u|%u", code)[1:])
+    return units.decode("utf-16-be", "replace")
+
+
+def _char(digits: str) -> str:
+    code = int(digits, 16)
+    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
+
+
+def _points(text: str, raw: bytes) -> list[Decoded]:
+    """Code points written as U+0069 U+0067."""
+    builder = Builder("unicode-escape")
+    if raw.find(b"U+") >= 0 or raw.find(b"u+") >= 0:
+        for run in _POINTS.finditer(text):
+            builder.end_piece(run.start())
+            builder.add("".join(map(_char, _POINT.findall(run[0]))), *run.span())
+    return builder.done()
+
+
+def _selectors(text: str, raw: bytes) -> list[Decoded]:
+    """Bytes written as invisible variation selectors."""
+    builder = Builder("variation-selectors")
+    if not text.isascii():
+        for run in _SELECTORS.finditer(text):
+            codes = (ord(char) for char in run[0])
+            said = _readable(bytes(code - 0xFE00 if code < 0x10000 else code - 0xE0100 + 16 for code in codes))
+            if said:
+                builder.end_piece(run.start())
+                builder.add(said, *run.span())
+    return builder.done()
+
+
+def _substituted(
+    name: str, text: str, spots: list[tuple[int, int]], codes: re.Pattern[str], decode: Callable[[str], str]
+) -> list[Decoded]:
+    """Replace every code near `spots` by what it stands for, with the plain text around it."""
+    builder = Builder(name)
+    for start, end, _ in regions(spots, around=_AROUND_CHARS, length=len(text)):
+        builder.end_piece(start)
+        done = start
+        for code in codes.finditer(text, start, end):
+            builder.add(text[done : code.start()], done, code.start())
+            builder.add(decode(code[0]), *code.span())
+            done = code.end()
+        builder.add(text[done:end], done, end)
+    return builder.done()
+
+
+_DECODERS = (_base64, _hex, _codes, _url, _html, _escapes, _points, _selectors)

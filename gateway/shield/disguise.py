@@ -1,0 +1,206 @@
+"""Texts hidden by moving letters about: rot13, backwards, leet, letters spaced apart, words run together.
+
+rot13 and backwards are looked for only where a signal word stands, a common word so written; the automaton finds
+those on its one way through the text. Leet and spaced letters are found by shape, as encodings are.
+"""
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from gateway.shield.views import Builder, Decoded, regions
+
+_TOLD_BY = (
+    "ignore instruction previous system prompt password reveal secret disregard forget execute delete bypass override "
+    "developer unrestricted pretend jailbreak command your this with from everything restrictions guidelines"
+).split()
+_LEET = "01345678@$!|+"
+_PLAIN = "oleasgtbasilt"
+_AROUND_CHARS = 96
+_LEAST_RUN_TOGETHER = 20
+_LONGEST_RUN_TOGETHER = 400
+_LONGEST_WORD = 20
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SEPARATORS = b" \t\n\r._-*|/,+~:;'\"=<>()[]{}"
+# Function words that patterns leave optional, or do not name.
+_COMMON_WORDS = "a all an and any are as at be by do for from have in is it me my no not now of on or our that the then"
+_MORE_WORDS = "these this to us was we what will with you your above before below following must never only tell show"
+
+
+def _classes(*rows: tuple[bytes, bytes]) -> bytes:
+    table = bytearray(b"." * 256)
+    for chars, kind in rows:
+        for char in chars:
+            table[char] = kind[0]
+    return bytes(table)
+
+
+_SPACED = _classes((_LETTERS + b"0123456789@$!", b"a"), (_SEPARATORS, b" "))
+_LEET_SHAPES = _classes((_LETTERS, b"a"), (b"0134578@$!|+", b"0"))
+_LETTER_SHAPES = _classes((_LETTERS, b"a"))
+_SPACED_RUN = re.compile(rb"(?<!a)a(?: {1,4}a(?!a)){3,}")
+_LEET_TOKEN = re.compile(rb"(?=[a0]{0,20}?(?:a0|0a))[a0]{3,20}(?![a0])")
+_LETTER_RUN = re.compile(rb"a{20,400}")
+_TURNED = re.compile(r"([^\w\s]*)(\w*)([\W]*)")
+_WORDS = re.compile(r"[a-z]{3,20}")
+_REGEX_ESCAPE = re.compile(r"\\[A-Za-z]")
+
+
+def rot13(text: str) -> str:
+    """Move every ASCII letter by 13; twice is the text itself."""
+    return codecs.encode(text, "rot13")
+
+
+class Disguises:
+    """Reads texts whose letters were moved about. words: what run-together text is split into, lower case."""
+
+    __slots__ = ("_backwards", "_rotated", "_words", "signals")
+
+    def __init__(self, sources: Iterable[str]) -> None:
+        """sources: regexes of the rules, whose words a hidden text would use."""
+        self._rotated = frozenset(rot13(word) for word in _TOLD_BY)
+        self._backwards = frozenset(word[::-1] for word in _TOLD_BY)
+        self.signals: tuple[str, ...] = tuple(sorted(self._rotated | self._backwards))
+        words = {word for source in sources for word in _WORDS.findall(_REGEX_ESCAPE.sub(" ", source))}
+        self._words = frozenset(words).union(_COMMON_WORDS.split(), _MORE_WORDS.split())
+
+    def readings(self, text: str, signals: frozenset[str], chain: tuple[str, ...]) -> list[Decoded]:
+        """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far."""
+        found: list[Decoded] = []
+        raw = text.encode("ascii", "replace")
+        if signals & self._rotated and "rot13" not in chain:
+            found += _whole("rot13", rot13(text))
+        if signals & self._backwards and "reversed" not in chain:
+            found += _whole("reversed", text[::-1], is_reversed=True)
+            found += _words_backwards(text)
+        if "leet" not in chain:
+            found += _leet(text, raw)
+        if "spaced" not in chain:
+            found += self._spaced(text, raw)
+            found += self._run_together(text, raw)
+        return found
+
+    def _spaced(self, text: str, raw: bytes) -> list[Decoded]:
+        """Join letters that stand apart."""
+        shapes = raw.translate(_SPACED)
+        if b"a a a a" not in shapes and b"a  a  a  a" not in shapes:
+            return []
+        runs = [run.span() for run in _SPACED_RUN.finditer(shapes)]
+        runs = [(start, end) for start, end in runs if sum(map(str.isalpha, text[start:end])) * 4 >= end - start]
+        builder = Builder("spaced")
+        for low, high, spans in regions(runs, around=_AROUND_CHARS, length=len(text)):
+            builder.end_piece(low)
+            done = low
+            for start, end in spans:
+                builder.add(text[done:start], done, start)
+                self._join(builder, text, start, end)
+                done = end
+            builder.add(text[done:high], done, high)
+        return builder.done()
+
+    def _join(self, builder: Builder, text: str, start: int, end: int) -> None:
+        letters = [place for place in range(start, end) if text[place].isalnum() or text[place] in "@$!"]
+        gaps = [text[here + 1 : there] for here, there in zip(letters, letters[1:], strict=False)]
+        # Letters of a word stand apart by the commonest gap; any other gap ends a word.
+        joint = Counter(gaps).most_common(1)[0][0]
+        word = [letters[0]]
+        for gap, place in zip(gaps, letters[1:], strict=True):
+            if gap != joint:
+                self._split(builder, text, word)
+                builder.add(" ", place - 1, place)
+                word = []
+            word.append(place)
+        self._split(builder, text, word)
+
+    def _run_together(self, text: str, raw: bytes) -> list[Decoded]:
+        """Split long runs of letters into words."""
+        shapes = raw.translate(_LETTER_SHAPES)
+        builder = Builder("joined")
+        if b"a" * _LEAST_RUN_TOGETHER in shapes:
+            for run in _LETTER_RUN.finditer(shapes):
+                if b" " in raw[run.start() : run.end()] or not self._parts(text[run.start() : run.end()].lower()):
+                    continue
+                builder.end_piece(run.start())
+                self._split(builder, text, list(range(*run.span())))
+        return builder.done()
+
+    def _split(self, builder: Builder, text: str, places: list[int]) -> None:
+        """Add letters as words if they are words run together, else as they are."""
+        letters = "".join(text[place] for place in places)
+        cuts = self._parts(letters.lower()) if len(letters) > 4 else []
+        for number, place in enumerate(places):
+            if number in cuts:
+                builder.add(" ", place, place)
+            builder.add(text[place], place, place + 1)
+
+    def _parts(self, letters: str) -> list[int]:
+        """Return where to cut letters into known words; nothing if they are one word or mostly no words."""
+        letters = letters[:_LONGEST_RUN_TOGETHER]
+        best = [(0, 0)]
+        for end in range(1, len(letters) + 1):
+            starts = [start for start in range(max(0, end - _LONGEST_WORD), end) if letters[start:end] in self._words]
+            choices = [(best[start][0] + (end - start) ** 2, start) for start in starts]
+            best.append(max(choices, default=(best[end - 1][0], end - 1)))
+        cuts, known, end = [], 0, len(letters)
+        while end > 0:
+            start = best[end][1]
+            if letters[start:end] in self._words:
+                known += end - start
+                cuts += [start, end]
+            end = start
+        if known * 10 < len(letters) * 6:
+            return []
+        return sorted({cut for cut in cuts if 0 < cut < len(letters)})
+
+
+def _whole(name: str, said: str, *, is_reversed: bool = False) -> list[Decoded]:
+    builder = Builder(name)
+    builder.add(said, 0, len(said), is_reversed=is_reversed)
+    return builder.done()
+
+
+def _words_backwards(text: str) -> list[Decoded]:
+    """Turn every word round; signs before or after it end up behind it."""
+    builder = Builder("reversed")
+    for part in _TURNED.finditer(text):
+        before, word, after = part.groups()
+        start, end = part.span(2)
+        builder.add(word[::-1], start, end, is_reversed=True)
+        builder.add(before, part.start(), start)
+        builder.add(after, end, part.end())
+    return builder.done()
+
+
+def _leet(text: str, raw: bytes) -> list[Decoded]:
+    """Write the digits and signs inside words as the letters they look like."""
+    shapes = raw.translate(_LEET_SHAPES)
+    if b"a0a" not in shapes and b"0aa" not in shapes:
+        return []
+    tokens = [token.span() for token in _LEET_TOKEN.finditer(shapes)]
+    builder = Builder("leet")
+    for low, high, spans in regions(tokens, around=_AROUND_CHARS, length=len(text)):
+        if sum(shapes.count(b"0", start, end) for start, end in spans) < 2:
+            continue
+        builder.end_piece(low)
+        done = low
+        for start, end in spans:
+            builder.add(text[done:start], done, start)
+            builder.add(_unleet(text[start:end]), start, end)
+            done = end
+        builder.add(text[done:high], done, high)
+    return builder.done()
+
+
+def _unleet(word: str) -> str:
+    """Read a word in leet, letter by letter. A 1 is an l after most vowels and l, and before a first vowel; else an i."""
+    word = word.lower()
+    plain = word.translate(str.maketrans(_LEET, _PLAIN))
+    letters = list(plain)
+    for place, char in enumerate(word):
+        if char in "1!|":
+            before = letters[place - 1] if place else ""
+            after = plain[place + 1 : place + 2]
+            is_l = before in ("a", "e", "u", "l") or (after in ("a", "e", "o") and before in ("", "c", "p", "f", "b"))
+            letters[place] = "l" if is_l or (before == "i" and after in ("", "e", "l", "t")) else "i"
+    return "".join(letters)
