@@ -34,7 +34,7 @@ FAMILIES = (
     Family("gateway_start_time_seconds", "gauge", "Unix time at which this process began to serve."),
     Family("gateway_requests_total", "counter", "Requests answered.", ("route", "method", "status")),
     Family("gateway_request_seconds", "histogram", "From the head of a request to its answer.", ("route",), _LATENCY),
-    Family("gateway_refused_connections_total", "counter", "Requests refused before a route was known.", ("code",)),
+    Family("gateway_refused_requests_total", "counter", "Requests refused before a route was known.", ("code",)),
     Family("gateway_auth_failures_total", "counter", "Requests refused for their credentials.", ("code",)),
     Family("gateway_rate_limited_total", "counter", "Requests over the rate limit of their key."),
     Family("gateway_scans_total", "counter", "Texts and chats scanned.", ("source", "verdict")),

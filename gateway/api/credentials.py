@@ -1,0 +1,113 @@
+"""Who calls and from where: the API key of a request, the client's address, the request's context. Checks no key."""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+
+from gateway.domain.principals import RequestContext
+from gateway.http.messages import Headers, Request
+
+_TRACEPARENT = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
+_USER_AGENT_CHARS = 256
+_AGENT_CHARS = 100
+_FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
+_MAPPED = "::ffff:"
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def api_key(headers: Headers) -> str | None:
+    """Return the key as sent, unchecked: of `X-Service-Key`, else of `Authorization: Bearer`. None: none was sent.
+
+    The only place that reads a key, from these two headers alone. A header sent twice arrives joined by a comma, which
+    no key holds, so that two different ones never pass.
+    `Authorization` of another scheme, or without a token, answers "", which is no key either.
+    """
+    key = headers.get("x-service-key")
+    if key is not None:
+        return key
+    authorization = headers.get("authorization")
+    if authorization is None:
+        return None
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer":
+        return ""
+    return token.strip(" ")
+
+
+def traceparent(headers: Headers) -> str | None:
+    """Return a well-formed W3C `traceparent` of version 00, or None."""
+    value = headers.get("traceparent")
+    if value is None or (found := _TRACEPARENT.fullmatch(value)) is None:
+        return None
+    # All zeros mean no trace and no parent (W3C Trace Context, sections 3.2.2.3 and 3.2.2.4).
+    return value if found[1].strip("0") and found[2].strip("0") else None
+
+
+class Callers:
+    """Finds out where a request came from. trusted_proxies: networks whose X-Forwarded-For is believed."""
+
+    def __init__(self, trusted_proxies: Sequence[str]) -> None:
+        self._trusted: tuple[Network, ...] = tuple(ipaddress.ip_network(one, strict=False) for one in trusted_proxies)
+
+    def address(self, request: Request) -> str | None:
+        """Return the client's address: the peer, or what the trusted proxies before it say. None: no address."""
+        peer = _plain(request.peer)
+        forwarded = request.headers.get("x-forwarded-for") if self._trusted else None
+        if forwarded is None or not self._trusts(peer):
+            return peer or None
+        client = peer
+        # From the right: each entry was written by the proxy after it, so only what a trusted one wrote counts.
+        for entry in reversed(forwarded.split(",")):
+            text = _plain(entry.strip())
+            if not _is_address(text):
+                break
+            client = text
+            if not self._trusts(text):
+                break
+        return client
+
+    def context(self, request: Request, request_id: str) -> RequestContext:
+        """Return where the request came from, for the audit."""
+        headers = request.headers
+        user_agent = headers.get("user-agent")
+        agent = headers.get("x-service-agent")
+        return RequestContext(
+            request_id=request_id,
+            ip=self.address(request),
+            user_agent=user_agent[:_USER_AGENT_CHARS] if user_agent else None,
+            traceparent=traceparent(headers),
+            agent=agent[:_AGENT_CHARS] if agent else None,
+        )
+
+    def is_local(self, request: Request) -> bool:
+        """Tell whether the request was made on this host. What a proxy passed on was not; a trusted one is believed."""
+        if not _is_loopback(request.peer):
+            return False
+        if self._trusted and self._trusts(_plain(request.peer)) and "x-forwarded-for" in request.headers:
+            return _is_loopback(self.address(request) or "")
+        return not any(name in request.headers for name in _FORWARDED)
+
+    def _trusts(self, text: str) -> bool:
+        if not _is_address(text):
+            return False
+        address = ipaddress.ip_address(text)
+        return any(address in network for network in self._trusted if network.version == address.version)
+
+
+def _plain(text: str) -> str:
+    """Write an IPv4 address that came over an IPv6 socket as what it is."""
+    return text[len(_MAPPED) :] if text.startswith(_MAPPED) and "." in text else text
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(text: str) -> bool:
+    plain = _plain(text)
+    return _is_address(plain) and ipaddress.ip_address(plain).is_loopback

@@ -1,0 +1,247 @@
+"""The OpenAPI 3.1 document, derived from the rows of `operations` and the records they name. Serves nothing.
+
+What no record describes, the bodies of the OpenAI API, is given here as far as the gateway itself looks at it.
+"""
+
+from collections.abc import Sequence
+
+from gateway import __version__
+from gateway.api.responses import STATUS_BY_CODE
+from gateway.operations.operation import Answer, Door, Operation, Parameter
+from gateway.schema import WRITTEN_TIME_PATTERN, JsonSchema, json_schema
+from gateway.settings import Settings
+
+_KEY_CODES = ("missing_api_key", "invalid_api_key", "key_revoked", "key_expired", "insufficient_scope", "rate_limited")
+_BODY_CODES = ("invalid_json", "body_too_large", "unsupported_media_type", "request_timeout")
+_EVERY_CODE = ("invalid_request", "internal_error")
+_TEXT: JsonSchema = {"type": "string"}
+_NULLABLE_TEXT: JsonSchema = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+_REQUEST_ID: JsonSchema = {"type": "string", "pattern": "^req_[0-9A-HJKMNP-TV-Z]{26}$"}
+_STATE: JsonSchema = {"type": "string", "enum": ["ok", "degraded"]}
+
+_ERROR: JsonSchema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["ok", "error"],
+    "properties": {
+        "ok": {"const": False},
+        "error": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["message", "type", "code", "param", "request_id"],
+            "properties": {
+                "message": _TEXT,
+                "type": _TEXT,
+                "code": {"type": "string", "enum": sorted(STATUS_BY_CODE)},
+                "param": _NULLABLE_TEXT,
+                "request_id": _REQUEST_ID,
+            },
+        },
+    },
+}
+_META: JsonSchema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["request_id", "timestamp"],
+    "properties": {
+        "request_id": _REQUEST_ID,
+        "timestamp": {"type": "string", "format": "date-time", "pattern": WRITTEN_TIME_PATTERN},
+    },
+}
+_PAGE: JsonSchema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["limit", "count", "next"],
+    "properties": {
+        "limit": {"type": "integer", "minimum": 0},
+        "count": {"type": "integer", "minimum": 0},
+        "next": _NULLABLE_TEXT | {"description": "Give it back as `cursor` for the next page; null at the end."},
+    },
+}
+_CHAT_REQUEST: JsonSchema = {
+    "type": "object",
+    "description": "The request of the OpenAI API. Fields not listed here are scanned and passed on.",
+    "required": ["model", "messages"],
+    "properties": {
+        "model": {"type": "string", "minLength": 1, "maxLength": 200},
+        "messages": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["role", "content"],
+                "properties": {
+                    "role": {"type": "string", "enum": ["developer", "system", "user", "assistant"]},
+                    "content": {
+                        "anyOf": [
+                            _TEXT,
+                            {
+                                "type": "array",
+                                "minItems": 1,
+                                "items": {
+                                    "type": "object",
+                                    "required": ["type", "text"],
+                                    "properties": {"type": {"const": "text"}, "text": _TEXT},
+                                },
+                            },
+                        ]
+                    },
+                },
+            },
+        },
+        "max_tokens": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+        "stream": {"const": False, "description": "Streaming is not served in v1."},
+    },
+}
+_CHAT_REPLY: JsonSchema = {
+    "type": "object",
+    "required": ["choices"],
+    "properties": {"id": _TEXT, "model": _TEXT, "choices": {"type": "array", "items": {"type": "object"}}},
+}
+_MODELS: JsonSchema = {
+    "type": "object",
+    "required": ["object", "data"],
+    "properties": {
+        "object": {"const": "list"},
+        "data": {"type": "array", "items": {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}},
+    },
+}
+_HEALTH: JsonSchema = {
+    "type": "object",
+    "required": ["status", "name"],
+    "properties": {
+        "status": _STATE,
+        "name": _TEXT,
+        "version": _TEXT,
+        "uptime_seconds": {"type": "number", "minimum": 0},
+        "checks": {"type": "object", "additionalProperties": _TEXT},
+    },
+}
+# Bodies by the name of the row, for rows that an edge answers by itself.
+_BODIES: dict[str, JsonSchema] = {"chat.completions": _CHAT_REQUEST}
+_REPLIES: dict[str, JsonSchema] = {
+    "chat.completions": _CHAT_REPLY,
+    "models.list": _MODELS,
+    "health": _HEALTH,
+    "openapi": {"type": "object"},
+}
+
+
+def document(operations: Sequence[Operation], settings: Settings) -> dict[str, object]:
+    """Return the OpenAPI 3.1 document of `operations`."""
+    paths: dict[str, dict[str, object]] = {}
+    for operation in operations:
+        method, path = operation.route
+        paths.setdefault(path, {})[method.lower()] = _describe(operation, settings)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Security gateway",
+            "version": __version__,
+            "description": "Scans text for attacks and leaks, and proxies chat completions through the scan.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "serviceKey": {"type": "apiKey", "in": "header", "name": "X-Service-Key"},
+                "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "svc_ and 40 hex digits"},
+            },
+            "schemas": {"Error": _ERROR, "Meta": _META, "Page": _PAGE},
+        },
+    }
+
+
+def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
+    """Return the operation object of one row."""
+    needs = f" Needs the scope `{operation.needs}`." if operation.needs else ""
+    described: dict[str, object] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "description": operation.summary + needs,
+        "tags": [operation.name.split(".")[0]],
+        "security": _security(operation),
+        "parameters": [_parameter(parameter) for parameter in operation.query],
+        "responses": _responses(operation),
+    }
+    body = _body(operation, settings)
+    if body is not None:
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return described
+
+
+def _security(operation: Operation) -> list[dict[str, list[str]]]:
+    keys: list[dict[str, list[str]]] = [{"serviceKey": []}, {"bearer": []}]
+    if operation.door is Door.OPEN:
+        return []
+    return keys if operation.door is Door.KEY else [*keys, {}]
+
+
+def _parameter(parameter: Parameter) -> dict[str, object]:
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "required": False,
+        "description": parameter.about,
+        "schema": parameter.schema,
+    }
+
+
+def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
+    if operation.takes is None or operation.query:
+        return _BODIES.get(operation.name)
+    schema = json_schema(operation.takes)
+    properties = dict(schema["properties"])  # type: ignore[call-overload]
+    for name, setting in (operation.max_chars or {}).items():
+        properties[name] = properties[name] | {"maxLength": getattr(settings, setting)}
+    return schema | {"properties": properties}
+
+
+def _responses(operation: Operation) -> dict[str, object]:
+    """Return the good answer and every error the row may give, the protocol's own as the default."""
+    media_type = "text/plain" if operation.name == "metrics" else "application/json"
+    responses: dict[str, object] = {
+        "200": {"description": "Done.", "content": {media_type: {"schema": _good(operation)}}}
+    }
+    codes = _EVERY_CODE + operation.fails
+    if operation.door is not Door.OPEN and operation.door is not Door.OPTIONAL:
+        codes += _KEY_CODES
+    if _takes_body(operation):
+        codes += _BODY_CODES
+    by_status: dict[int, list[str]] = {}
+    for code in codes:
+        by_status.setdefault(STATUS_BY_CODE[code], []).append(code)
+    for status in sorted(by_status):
+        responses[str(status)] = _error(f"One of: {', '.join(f'`{code}`' for code in by_status[status])}.")
+    responses["default"] = _error("Any other refusal.")
+    return responses
+
+
+def _takes_body(operation: Operation) -> bool:
+    return operation.name in _BODIES or (operation.takes is not None and not operation.query)
+
+
+def _error(description: str) -> dict[str, object]:
+    return {
+        "description": description,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+
+
+def _good(operation: Operation) -> JsonSchema:
+    """Return the schema of the good answer, in its envelope if it has one."""
+    if operation.gives is None or operation.call is None:
+        return _REPLIES.get(operation.name, _TEXT)
+    inner = operation.schema() if operation.schema else json_schema(operation.gives, written=True)
+    if operation.answer is Answer.BARE:
+        return inner
+    properties: JsonSchema = {"ok": {"const": True}, "data": inner, "meta": {"$ref": "#/components/schemas/Meta"}}
+    if operation.answer is Answer.PAGE:
+        properties |= {"data": {"type": "array", "items": inner}, "page": {"$ref": "#/components/schemas/Page"}}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }

@@ -1,0 +1,72 @@
+"""From the bytes of a request to values: the JSON body and the query. One strict reader each; nothing is guessed."""
+
+from collections.abc import Mapping
+from urllib.parse import unquote_to_bytes
+
+from gateway.errors import InvalidRequest, UnsupportedMediaType
+from gateway.http.messages import Request
+from gateway.operations.operation import Parameter
+from gateway.wire import read_json
+
+_NAME_CHARS = 64
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def read_body(request: Request) -> object:
+    """Return the JSON value of the body.
+
+    Raises:
+        UnsupportedMediaType: it is not declared as uncompressed JSON in UTF-8.
+        InvalidJson: it is not strict JSON.
+    """
+    headers = request.headers
+    if not _is_json(headers.get("content-type")):
+        raise UnsupportedMediaType("Send the body with 'Content-Type: application/json'.", param="Content-Type")
+    if (headers.get("content-encoding") or "identity").lower() != "identity":
+        raise UnsupportedMediaType("Send the body uncompressed, without Content-Encoding.", param="Content-Encoding")
+    return read_json(request.body)
+
+
+def read_query(query: str, parameters: Mapping[str, Parameter], *, now_at: int) -> dict[str, object]:
+    """Return the values of the query by name; what was not sent is left out.
+
+    Raises:
+        InvalidRequest: a parameter is unknown, repeated, or not of its form. `param` is its name.
+    """
+    values: dict[str, object] = {}
+    for part in query.split("&"):
+        if not part:
+            continue
+        raw_name, _, raw_value = part.partition("=")
+        name = _decode(raw_name, raw_name)
+        parameter = parameters.get(name)
+        if parameter is None:
+            known = ", ".join(parameters) or "none"
+            raise InvalidRequest(
+                f"{name[:_NAME_CHARS]} is no parameter here; the parameters are: {known}.", param=name[:_NAME_CHARS]
+            )
+        if name in values:
+            raise InvalidRequest(f"{name} was sent more than once.", param=name)
+        values[name] = parameter.read(_decode(raw_value, name), now_at)
+    return values
+
+
+def _is_json(content_type: str | None) -> bool:
+    if content_type == "application/json":
+        return True
+    media_type, _, rest = (content_type or "").partition(";")
+    if media_type.strip().lower() != "application/json":
+        return False
+    parameter = rest.strip().lower().replace('"', "")
+    return parameter in ("", "charset=utf-8", "charset=utf8")
+
+
+def _decode(text: str, name: str) -> str:
+    """Undo percent-encoding and ``+``. RFC 3986 section 2.1: a ``%`` is followed by two hex digits."""
+    pieces = text.split("%")
+    try:
+        if not all(len(piece) >= 2 and _HEX.issuperset(piece[:2]) for piece in pieces[1:]):
+            raise ValueError
+        return unquote_to_bytes(text.replace("+", " ")).decode("utf-8")
+    except ValueError:
+        raise InvalidRequest("The query is not percent-encoded UTF-8.", param=name[:_NAME_CHARS]) from None

@@ -1,0 +1,123 @@
+"""Every path the server answers: the rows of `operations`, each with what answers it. Runs nothing."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import cast
+
+from gateway.api.chat import ChatEdge
+from gateway.api.openapi import document
+from gateway.api.plain import PlainEdge
+from gateway.api.reading import read_body, read_query
+from gateway.api.responses import envelope_response, json_response
+from gateway.app import Gateway
+from gateway.domain.paging import Page
+from gateway.domain.principals import Principal, RequestContext
+from gateway.http.messages import Request, Response
+from gateway.http.router import Route
+from gateway.operations.operation import Answer, Operation
+from gateway.operations.public import PUBLIC
+from gateway.schema import decoder, encoder
+from gateway.settings import Settings
+from gateway.wire import write_json, write_time
+
+Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
+"""What answers a request whose caller may come in. Adds only headers of its own; GatewayErrors pass through it."""
+
+
+class Endpoint:
+    """One row, ready to answer: compiled once, looked at never again."""
+
+    __slots__ = ("body_bytes", "door", "handle", "has_secret", "is_openai", "needs", "path")
+
+    def __init__(self, operation: Operation, handle: Handler, settings: Settings) -> None:
+        self.path = operation.route[1]
+        self.door = operation.door
+        self.needs = operation.needs
+        self.has_secret = operation.has_secret
+        self.is_openai = operation.is_openai
+        self.body_bytes: int = getattr(settings, operation.body_setting)
+        self.handle = handle
+
+
+def routes(gateway: Gateway, operations: Sequence[Operation] = PUBLIC) -> list[Route[Endpoint]]:
+    """Return one route a row. Raises ValueError for a row that nothing answers."""
+    edges = _edges(gateway, operations)
+    table = []
+    for operation in operations:
+        if operation.call is not None:
+            handle = _calling(gateway, operation)
+        elif operation.name in edges:
+            handle = _guarding(gateway, operation, edges[operation.name])
+        else:
+            raise ValueError(f"nothing answers {operation.name}")
+        table.append(Route(*operation.route, Endpoint(operation, handle, gateway.settings)))
+    return table
+
+
+def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Handler]:
+    """Return what answers the rows that have no call."""
+    chat = ChatEdge(gateway)
+    plain = PlainEdge(gateway, document(operations, gateway.settings))
+    return {
+        "chat.completions": chat.complete,
+        "models.list": chat.models,
+        "health": plain.health,
+        "openapi": plain.openapi,
+        "metrics": plain.metrics,
+    }
+
+
+def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], object]:
+    """Return what makes the row's record of a request. A row that takes nothing refuses every query."""
+    parameters = {parameter.name: parameter for parameter in operation.query}
+    clock = gateway.clock
+    if operation.takes is None or parameters:
+        make = operation.takes
+
+        def take_query(request: Request) -> object:
+            values = read_query(request.query, parameters, now_at=clock.now_at()) if request.query else {}
+            return None if make is None else make(**values)
+
+        return take_query
+    decode = decoder(operation.takes)
+
+    def take_body(request: Request) -> object:
+        if request.query:
+            read_query(request.query, parameters, now_at=0)
+        return decode(read_body(request))
+
+    return take_body
+
+
+def _guarding(gateway: Gateway, operation: Operation, handle: Handler) -> Handler:
+    """Put before an edge what it may not forget: refusing a query, unless its clients add parameters of their own."""
+    if operation.is_openai:
+        return handle
+    take = _taking(gateway, operation)
+
+    async def guard(request: Request, who: Principal, context: RequestContext) -> Response:
+        take(request)
+        return await handle(request, who, context)
+
+    return guard
+
+
+def _calling(gateway: Gateway, operation: Operation) -> Handler:
+    """Return what reads, calls and writes a row that an operation of a service answers."""
+    call, gives, clock = operation.call, operation.gives, gateway.clock
+    if call is None or gives is None:
+        raise ValueError(f"{operation.name} must say what it calls and gives")
+    take = _taking(gateway, operation)
+    write = operation.write or encoder(gives)
+    is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE
+
+    async def handle(request: Request, who: Principal, context: RequestContext) -> Response:
+        value = await call(gateway, who, take(request), context)
+        if is_bare:
+            return json_response(write(value))
+        page = cast("Page[object]", value) if is_page else None
+        data = write(value) if page is None else [write(item) for item in page.items]
+        return envelope_response(
+            write_json(data), page, request_id=context.request_id, timestamp=write_time(clock.now_at())
+        )
+
+    return handle

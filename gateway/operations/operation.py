@@ -1,0 +1,159 @@
+"""The shape of one row: an operation, its parameters, and who may use it. No row stands here.
+
+Routes, OpenAPI, the README's tables and the tests of permission are read from the rows.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any
+
+from gateway.app import Gateway
+from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.errors import InvalidRequest
+from gateway.schema import JsonSchema
+from gateway.wire import TIME_PATTERN, read_integer, read_time
+
+MAX_FILTER_CHARS = 200
+MAX_CURSOR_CHARS = 512
+
+ANONYMOUS = Principal(kind="key", id="", name="anonymous", scopes=frozenset(), permissions=frozenset())
+"""Whoever calls an operation that needs no key, without one."""
+
+Call = Callable[[Gateway, Principal, Any, RequestContext], Awaitable[object]]
+
+
+class Door(Enum):
+    """Who may come in. Every row says it; none is open by omission.
+
+    KEY: whoever has an API key with the row's scope. OPTIONAL: everybody, and a good key is told more.
+    LOOPBACK: whoever calls from this host, and whoever has a key with the row's scope. OPEN: everybody.
+    """
+
+    KEY = "key"
+    OPTIONAL = "optional"
+    LOOPBACK = "loopback"
+    OPEN = "open"
+
+
+class Answer(Enum):
+    """How the value of an operation is wrapped. DATA and PAGE: in the envelope; BARE: as it is."""
+
+    DATA = "data"
+    PAGE = "page"
+    BARE = "bare"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the query.
+
+    read: from its text and the time (Unix milliseconds) to the value of the filter's field of the same name; raises
+    InvalidRequest. schema: JSON Schema of the text as sent.
+    """
+
+    name: str
+    about: str
+    read: Callable[[str, int], object]
+    schema: JsonSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing the gateway can be asked to do.
+
+    name: unique, and the operationId of the OpenAPI document. route: method and path template.
+    takes: the record made of the body or, with `query`, of the query. None: neither is looked at.
+    gives: the record of the answer (of one item, for a page); `write` and `schema` replace what `gateway.schema` makes
+    of it. call: None when an edge answers by itself (chat, metrics, the OpenAPI document).
+    body_setting: name of the setting that bounds the body. fails: codes beyond those that every row of its door has.
+    has_secret: whether the answer carries a secret, and so is never compressed. is_openai: whether the clients are
+    those of the OpenAI API, who add query parameters of their own and read their own names of the rate headers.
+    max_chars: settings that bound texts of the body, by field; the service enforces them.
+    """
+
+    name: str
+    route: tuple[str, str]
+    door: Door
+    needs: Scope | None
+    summary: str
+    takes: type[object] | None = None
+    query: tuple[Parameter, ...] = ()
+    gives: type[object] | None = None
+    write: Callable[[Any], object] | None = None
+    schema: Callable[[], JsonSchema] | None = None
+    answer: Answer = Answer.DATA
+    call: Call | None = None
+    body_setting: str = "max_body_bytes"
+    max_chars: Mapping[str, str] | None = None
+    fails: tuple[str, ...] = ()
+    has_secret: bool = False
+    is_openai: bool = False
+
+
+def text(name: str, about: str) -> Parameter:
+    """Return a parameter of free text, 1 to 200 characters."""
+
+    def read(value: str, now_at: int) -> object:
+        if not 1 <= len(value) <= MAX_FILTER_CHARS:
+            raise InvalidRequest(f"{name} must be 1 to {MAX_FILTER_CHARS} characters.", param=name)
+        return value
+
+    return Parameter(name, about, read, {"type": "string", "minLength": 1, "maxLength": MAX_FILTER_CHARS})
+
+
+def texts(name: str, about: str) -> Parameter:
+    """Return a parameter of several texts with commas between."""
+
+    def read(value: str, now_at: int) -> object:
+        parts = tuple(part.strip() for part in value.split(","))
+        if len(value) > MAX_FILTER_CHARS or not all(parts):
+            raise InvalidRequest(f"{name} must be names with commas between, none of them empty.", param=name)
+        return parts
+
+    pattern = "^[^,\\s]+(?:,[^,\\s]+)*$"
+    return Parameter(name, about, read, {"type": "string", "maxLength": MAX_FILTER_CHARS, "pattern": pattern})
+
+
+def choice(name: str, values: type[StrEnum] | tuple[str, ...], about: str) -> Parameter:
+    """Return a parameter that is one of a few words."""
+    known: dict[str, object] = (
+        {value: value for value in values} if isinstance(values, tuple) else {one.value: one for one in values}
+    )
+
+    def read(value: str, now_at: int) -> object:
+        if value not in known:
+            raise InvalidRequest(f"{name} must be one of {', '.join(known)}.", param=name)
+        return known[value]
+
+    return Parameter(name, about, read, {"type": "string", "enum": list(known)})
+
+
+def limit(high: int, default: int) -> Parameter:
+    """Return the parameter that bounds a page."""
+
+    def read(value: str, now_at: int) -> object:
+        return read_integer(value, param="limit", low=1, high=high)
+
+    schema: JsonSchema = {"type": "integer", "minimum": 1, "maximum": high, "default": default}
+    return Parameter("limit", "Most items of one page.", read, schema)
+
+
+def time(name: str, about: str) -> Parameter:
+    """Return a parameter that is an RFC 3339 time, a date, or an age such as 24h."""
+
+    def read(value: str, now_at: int) -> object:
+        return read_time(value, param=name, now_at=now_at)
+
+    return Parameter(name, about, read, {"type": "string", "pattern": TIME_PATTERN})
+
+
+def cursor() -> Parameter:
+    """Return the parameter that goes on where a page ended."""
+
+    def read(value: str, now_at: int) -> object:
+        if not 1 <= len(value) <= MAX_CURSOR_CHARS:
+            raise InvalidRequest("The cursor belongs to another query; ask again without it.", param="cursor")
+        return value
+
+    return Parameter("cursor", "`page.next` of the page before.", read, {"type": "string"})

@@ -1,0 +1,188 @@
+"""The rows of the public API, `/api/v1`, and of `/metrics`. Rules are kept below; a row only says where."""
+
+from dataclasses import dataclass
+
+from gateway.app import Gateway
+from gateway.domain.alerts import DEFAULT_ALERT_LIMIT, MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
+from gateway.domain.audit import DEFAULT_AUDIT_LIMIT, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
+from gateway.domain.paging import Page
+from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.operations.operation import Answer, Door, Operation, choice, cursor, limit, text, texts, time
+from gateway.services.scans import ScanAnswer, ScanText, scan_schema
+from gateway.shield.detections import Direction, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSummary:
+    """One rule of the shield, without its literals, pattern and examples."""
+
+    id: str
+    name: str
+    category: str
+    severity: Severity
+    confidence: float
+    description: str
+    direction: tuple[Direction, ...]
+    view: str
+    standards: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+async def scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
+    """Scan one text and count its verdict."""
+    answer = await gateway.scans.scan(who, command, context)
+    gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
+    return answer
+
+
+async def list_rules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[RuleSummary]:
+    """Return all rules in use as one page."""
+    rules = tuple(
+        RuleSummary(
+            id=rule.id,
+            name=rule.name,
+            category=rule.category,
+            severity=rule.severity,
+            confidence=rule.confidence,
+            description=rule.description,
+            direction=tuple(sorted(rule.directions)),
+            view=rule.view,
+            standards=rule.standards,
+            tags=rule.tags,
+        )
+        for rule in gateway.shield.rules
+    )
+    return Page(items=rules, limit=len(rules), next=None)
+
+
+async def list_alerts(gateway: Gateway, who: Principal, wanted: AlertFilter, context: RequestContext) -> Page[Alert]:
+    """Return a page of alerts."""
+    return await gateway.alerts.page(wanted)
+
+
+async def list_audit(
+    gateway: Gateway, who: Principal, wanted: AuditFilter, context: RequestContext
+) -> Page[AuditEvent]:
+    """Return a page of audit events."""
+    return await gateway.audit.page(wanted)
+
+
+PUBLIC = (
+    Operation(
+        name="health",
+        route=("GET", "/api/v1/health"),
+        door=Door.OPTIONAL,
+        needs=None,
+        answer=Answer.BARE,
+        summary="Tell whether the service answers. A good key adds version, uptime and checks; a wrong one nothing.",
+    ),
+    Operation(
+        name="shield.scan",
+        route=("POST", "/api/v1/shield/scan"),
+        door=Door.KEY,
+        needs=Scope.SHIELD_SCAN,
+        takes=ScanText,
+        gives=ScanAnswer,
+        write=ScanAnswer.data,
+        schema=scan_schema,
+        call=scan,
+        body_setting="max_scan_body_bytes",
+        max_chars={"text": "max_text_chars"},
+        fails=("shield_unavailable", "audit_unavailable", "overloaded"),
+        summary="Scan a text for attacks, secrets and personal data. Answers verdict, score and what matched.",
+    ),
+    Operation(
+        name="shield.rules.list",
+        route=("GET", "/api/v1/shield/rules"),
+        door=Door.KEY,
+        needs=Scope.SHIELD_READ,
+        answer=Answer.PAGE,
+        gives=RuleSummary,
+        call=list_rules,
+        summary="List the rules in use, without their patterns and examples.",
+    ),
+    Operation(
+        name="alerts.list",
+        route=("GET", "/api/v1/alerts"),
+        door=Door.KEY,
+        needs=Scope.ALERTS_READ,
+        answer=Answer.PAGE,
+        takes=AlertFilter,
+        gives=Alert,
+        call=list_alerts,
+        query=(
+            choice("status", AlertStatus, "Where the alert stands."),
+            choice("severity", Severity, "How grave it is."),
+            choice("source", AlertSource, "Which part of the gateway raised it."),
+            choice("scope", ("active", "terminal", "all"), "Alerts to act on, the others, or all (default)."),
+            time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 24h."),
+            time("until", "First seen at or before: an RFC 3339 time, a date, or an age such as 24h."),
+            limit(MAX_ALERT_LIMIT, DEFAULT_ALERT_LIMIT),
+            cursor(),
+        ),
+        summary="List alerts, newest first.",
+    ),
+    Operation(
+        name="audit.list",
+        route=("GET", "/api/v1/audit"),
+        door=Door.KEY,
+        needs=Scope.AUDIT_READ,
+        answer=Answer.PAGE,
+        takes=AuditFilter,
+        gives=AuditEvent,
+        call=list_audit,
+        query=(
+            text("source", "Which part saw it, such as `api`, `shield`, `mcp` or `cli`."),
+            text("action", "What was done, such as `api_key_created`."),
+            text("actor", "The name of who did it."),
+            text("resource_type", "The kind of thing it was done to."),
+            time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h."),
+            time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h."),
+            texts("exclude_actions", "Actions to leave out, with commas between."),
+            text("search", "Found without regard to case in action, actor, resource or details."),
+            limit(MAX_AUDIT_LIMIT, DEFAULT_AUDIT_LIMIT),
+            cursor(),
+        ),
+        summary="List audit events, newest first.",
+    ),
+    Operation(
+        name="chat.completions",
+        route=("POST", "/api/v1/chat/completions"),
+        door=Door.KEY,
+        needs=Scope.CHAT_COMPLETIONS,
+        answer=Answer.BARE,
+        is_openai=True,
+        body_setting="max_chat_body_bytes",
+        fails=(
+            "unsupported_value", "content_policy_violation", "not_found", "upstream_unavailable", "shield_unavailable",
+            "audit_unavailable", "overloaded",
+        ),  # fmt: skip
+        summary="Complete a chat, OpenAI-compatible. Prompt and reply are scanned; `stream: true` is not served in v1.",
+    ),
+    Operation(
+        name="models.list",
+        route=("GET", "/api/v1/models"),
+        door=Door.KEY,
+        needs=Scope.CHAT_COMPLETIONS,
+        answer=Answer.BARE,
+        is_openai=True,
+        fails=("upstream_unavailable",),
+        summary="List the models that the key may use, OpenAI-compatible.",
+    ),
+    Operation(
+        name="openapi",
+        route=("GET", "/api/v1/openapi.json"),
+        door=Door.OPEN,
+        needs=None,
+        answer=Answer.BARE,
+        summary="Return this description of the API.",
+    ),
+    Operation(
+        name="metrics",
+        route=("GET", "/metrics"),
+        door=Door.LOOPBACK,
+        needs=Scope.FLEET_READ,
+        answer=Answer.BARE,
+        summary="Return metrics as Prometheus text; for callers on this host or with a key.",
+    ),
+)
