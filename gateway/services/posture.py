@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
-from gateway.domain.policies import ShieldPolicy
+from gateway.domain.policies import ShieldMode, ShieldPolicy
 from gateway.services.audit import Audit
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -118,9 +118,9 @@ class Posture:
         return self._chain
 
     async def _facts(self, chain: ChainReport | None, weak_rules: tuple[str, ...]) -> Facts:
-        settings, now_at = self._settings, self._clock.now_at()
+        settings, policy, now_at = self._settings, self._policy, self._clock.now_at()
         files = await anyio.to_thread.run_sync(_file_facts, settings)
-        keys = await self._store.db.read(self._store.keys.list)
+        keys = await self._store.db.read(self._store.keys.all)
         newest = await self._audit.page(AuditFilter(limit=1))
         upstream_host = urlsplit(settings.upstream_url).hostname if settings.upstream_url else None
         return Facts(
@@ -133,11 +133,11 @@ class Posture:
             trusted_proxies=settings.trusted_proxies,
             upstream_url=settings.upstream_url,
             is_upstream_local=is_loopback(upstream_host or ""),
-            shield_mode=settings.shield_mode,
-            unscannable=settings.unscannable,
-            tool_injection=settings.tool_injection,
-            block_at=self._policy.scoring.block_at,
-            review_at=self._policy.scoring.review_at,
+            shield_mode=policy.mode.value,
+            unscannable=policy.unscannable.value,
+            tool_injection=policy.tool_injection,
+            block_at=policy.scoring.block_at,
+            review_at=policy.scoring.review_at,
             log_level=settings.log_level,
             is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
             rules_count=len(self._shield.rules),
@@ -166,10 +166,10 @@ class Posture:
         alerts = self._store.alerts.page(tx, AlertFilter(scope="active", limit=MAX_ALERT_LIMIT)).items
         return Activity(
             now_at=now_at,
-            blocks_at=times_at("shield_scan_block"),
+            blocks_at=times_at("shield_scan_block") + times_at("chat_blocked"),
             alerts=[ActiveAlert(alert.severity, alert.last_seen_at) for alert in alerts],
             auth_failures_at=times_at("api_key_refused"),
-            is_bypassed=self._settings.shield_mode != "block",
+            is_bypassed=self._policy.mode is not ShieldMode.BLOCK,
         )
 
 

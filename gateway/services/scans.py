@@ -8,13 +8,13 @@ from typing import Annotated, Literal, cast
 import anyio.to_thread
 from gateway.domain.policies import ShieldPolicy
 from gateway.services.audit import Audit
-from gateway.store.database import Transaction
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 from gateway.clock import Clock, Ids
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
-from gateway.errors import InvalidRequest, ShieldUnavailable
+from gateway.errors import AuditUnavailable, InvalidRequest, ShieldUnavailable
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
 from gateway.shield import Shield
@@ -215,7 +215,12 @@ class Scans:
             )
             self._store.traffic.insert(tx, row)
 
-        await self._store.db.write(work)
+        try:
+            await self._store.db.write(work)
+        except StoreUnavailable as error:
+            raise AuditUnavailable(
+                "What the scan found could not be recorded; try again.", retry_after_seconds=1
+            ) from error
 
 
 def scan_schema() -> JsonSchema:

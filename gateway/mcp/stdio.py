@@ -1,0 +1,196 @@
+"""MCP over standard input and output: one message a line. The door to stdout of the `mcp` command; knows no tool.
+
+Reading and writing block, so each has a daemon thread: it works for pipes, terminals, files and /dev/null alike, and
+neither a silent peer nor one that reads nothing can keep the process from ending.
+"""
+
+import os
+import queue
+import signal
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+from anyio.lowlevel import EventLoopToken
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from gateway.mcp import jsonrpc
+from gateway.mcp.jsonrpc import Batch, Invalid, Message, Request
+from gateway.mcp.server import McpServer
+
+LINE_BYTES = 8 * 1024 * 1024
+RUNNING_CALLS = 64
+GRACE_SECONDS = 1.2  # clients kill what has not ended 2 seconds after the end of its input
+_CHUNK_BYTES = 65_536
+
+
+class Lines:
+    """Cuts bytes into lines. Pure. A line over the limit is given as None, once, and the rest of it is dropped."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._begun = bytearray()
+        self._is_dropping = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
+        """Give the lines that `chunk` completes, without their ends; blank ones are left out."""
+        parts = chunk.split(b"\n")
+        for part in parts[:-1]:
+            yield from self._add(part)
+            yield from self.finish()
+        yield from self._add(parts[-1])
+
+    def finish(self) -> Iterator[bytes | None]:
+        """Give what stands after the last line break."""
+        line = bytes(self._begun).strip(b" \t\r")
+        self._begun.clear()
+        self._is_dropping = False
+        if line:
+            yield line
+
+    def _add(self, part: bytes) -> Iterator[bytes | None]:
+        if self._is_dropping:
+            return
+        if len(self._begun) + len(part) > self._limit_bytes:
+            self._begun.clear()
+            self._is_dropping = True
+            yield None
+            return
+        self._begun += part
+
+
+class _Output:
+    """Writes lines from a daemon thread, in the order they were given; `send` returns when its line is written."""
+
+    def __init__(self, fd: int, closed: anyio.Event) -> None:
+        self._fd = fd
+        self._closed = closed
+        self._queue: queue.SimpleQueue[tuple[bytes, anyio.Event]] = queue.SimpleQueue()
+        self._token = anyio.lowlevel.current_token()
+        threading.Thread(target=self._work, name="mcp-stdout", daemon=True).start()
+
+    async def send(self, line: bytes) -> None:
+        written = anyio.Event()
+        self._queue.put((line + b"\n", written))
+        await written.wait()
+
+    def _work(self) -> None:
+        try:
+            while True:
+                line, written = self._queue.get()
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[os.write(self._fd, rest) :]
+                anyio.from_thread.run_sync(written.set, token=self._token)
+        except OSError:  # the peer has gone: nobody is left to answer
+            _tell(self._closed.set, self._token)
+        except RuntimeError:
+            return  # the event loop has ended first
+
+
+def _read(fd: int, chunks: MemoryObjectSendStream[bytes], end: Callable[[], None], token: EventLoopToken) -> None:
+    """Pass on what can be read, from a daemon thread; when nothing more will come, say so."""
+    try:
+        while chunk := os.read(fd, _CHUNK_BYTES):
+            anyio.from_thread.run(chunks.send, chunk, token=token)
+    except OSError:  # closed, or taken away: no more input, the same as its end
+        pass
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, RuntimeError):
+        return  # the other side has ended first
+    _tell(end, token)
+
+
+def _tell(what: Callable[[], None], token: EventLoopToken) -> None:
+    try:
+        anyio.from_thread.run_sync(what, token=token)
+    except RuntimeError:
+        return  # the event loop has ended first
+
+
+async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = None) -> None:
+    """Serve one peer until its input ends, it stops listening, or SIGTERM or SIGINT comes.
+
+    What runs then is finished within `GRACE_SECONDS` or cancelled. Without `write_fd` the protocol takes standard
+    output for itself, and whatever else writes there goes to standard error.
+    """
+    if write_fd is None:
+        write_fd = os.dup(1)
+        os.dup2(2, 1)
+    ended, closed = anyio.Event(), anyio.Event()
+    give, take = anyio.create_memory_object_stream[bytes](16)
+
+    def end() -> None:
+        give.close()
+        ended.set()
+
+    reader = (read_fd, give, end, anyio.lowlevel.current_token())
+    threading.Thread(target=_read, args=reader, name="mcp-stdin", daemon=True).start()
+    async with give, take, anyio.create_task_group() as group:
+        group.start_soon(_end_on_signal, end)
+        group.start_soon(_cancel_when, closed, group)
+        group.start_soon(_cancel_late, ended, group)
+        await _converse(server, _Output(write_fd, closed), take)
+        group.cancel_scope.cancel()
+
+
+async def _converse(server: McpServer, output: _Output, chunks: MemoryObjectReceiveStream[bytes]) -> None:
+    """Answer line by line. Tool calls run beside each other, all else in the order in which it came."""
+    slots = anyio.Semaphore(RUNNING_CALLS)
+
+    async def respond(message: Message | Batch) -> None:
+        answer = await server.answer(message)
+        if answer is not None:
+            await output.send(answer)
+
+    async def call(message: Message | Batch) -> None:
+        try:
+            await respond(message)
+        finally:
+            slots.release()
+
+    async with anyio.create_task_group() as calls:
+        async for message in _messages(chunks):
+            if isinstance(message, Batch) or (isinstance(message, Request) and message.method == "tools/call"):
+                await slots.acquire()
+                calls.start_soon(call, message)
+            else:
+                await respond(message)
+
+
+async def _messages(chunks: MemoryObjectReceiveStream[bytes]) -> AsyncGenerator[Message | Batch, None]:
+    """Read messages to the end of the input; what stands after the last line break is one too."""
+    lines = Lines(LINE_BYTES)
+    async for chunk in chunks:
+        for line in lines.feed(chunk):
+            yield _parsed(line)
+    for line in lines.finish():
+        yield _parsed(line)
+
+
+def _parsed(line: bytes | None) -> Message | Batch:
+    if line is None:
+        return Invalid(None, jsonrpc.PARSE_ERROR, f"Parse error: a message is at most {LINE_BYTES} bytes")
+    return jsonrpc.parse(line)
+
+
+async def _end_on_signal(end: Callable[[], None]) -> None:
+    """Take SIGTERM and SIGINT, once, for the end of the input."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            end()
+            return
+
+
+async def _cancel_when(event: anyio.Event, group: TaskGroup) -> None:
+    await event.wait()
+    group.cancel_scope.cancel()
+
+
+async def _cancel_late(ended: anyio.Event, group: TaskGroup) -> None:
+    """After the end, leave what runs a moment to finish, and no longer."""
+    await ended.wait()
+    await anyio.sleep(GRACE_SECONDS)
+    group.cancel_scope.cancel()

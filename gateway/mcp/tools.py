@@ -1,0 +1,224 @@
+"""The tools: one row each. A row says what a tool takes and gives, and calls the service that does it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from gateway.app import Gateway
+from gateway.domain.alerts import MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
+from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
+from gateway.domain.posture import CheckStatus
+from gateway.domain.principals import Principal, RequestContext
+from gateway.schema import Bounds, JsonSchema, encode, json_schema
+from gateway.services.posture import PostureReport
+from gateway.services.scans import ScanAnswer, ScanText, scan_schema
+from gateway.shield.detections import Severity
+from gateway.wire import read_time, write_time
+
+DEFAULT_LIMIT = 20  # fewer than the API's: what a tool answers is read by a model, which pays by the word
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool answers: a text for a model to read, and the same as an object that fits the row's `gives`."""
+
+    text: str
+    structured: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool.
+
+    takes: the record its arguments make. gives: makes the JSON Schema of its structured output.
+    """
+
+    name: str
+    title: str
+    description: str
+    takes: type[Any]
+    gives: Callable[[], JsonSchema]
+    call: Callable[[Gateway, Principal, Any, RequestContext], Awaitable[ToolOutput]]
+    is_read_only: bool = True
+    is_destructive: bool = False
+    is_idempotent: bool = True
+    is_open_world: bool = False
+
+
+_Text = Annotated[str, Bounds(1, 200)]
+_Since = Annotated[
+    str | None, "Only what happened since: an RFC 3339 time, a date, or an age such as 15m, 24h or 7d."
+]
+
+
+@dataclass(frozen=True, slots=True)
+class NoArguments:
+    """For a tool that takes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryThreats:
+    """Which alerts to list."""
+
+    status: Annotated[AlertStatus | None, "Only alerts in this state."] = None
+    severity: Annotated[Severity | None, "Only alerts of this severity."] = None
+    source: Annotated[AlertSource | None, "Only alerts of this part of the gateway."] = None
+    since: _Since = None
+    limit: Annotated[int, Bounds(1, MAX_ALERT_LIMIT), "At most this many."] = DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class AlertList:
+    """Alerts, newest first."""
+
+    alerts: tuple[Alert, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewAudit:
+    """Which audit events to list."""
+
+    source: Annotated[_Text | None, "Only events of this part of the gateway, such as shield, mcp or api."] = None
+    action: Annotated[_Text | None, "Only events of this action, such as api_key_created."] = None
+    actor: Annotated[_Text | None, "Only events of this actor's name."] = None
+    resource_type: Annotated[_Text | None, "Only events about this kind of resource, such as api_key."] = None
+    since: _Since = None
+    until: Annotated[str | None, "Only what happened until then; the same forms as since."] = None
+    limit: Annotated[int, Bounds(1, MAX_AUDIT_LIMIT), "At most this many."] = DEFAULT_LIMIT
+    search: Annotated[_Text | None, "Only events with this text in action, actor, resource or details."] = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventList:
+    """Audit events, newest first."""
+
+    events: tuple[AuditEvent, ...]
+
+
+async def _shield_scan(
+    gateway: Gateway, principal: Principal, command: ScanText, context: RequestContext
+) -> ToolOutput:
+    answer = await gateway.scans.scan(principal, command, context)
+    return ToolOutput(_scan_text(answer), answer.data())
+
+
+def _scan_text(answer: ScanAnswer) -> str:
+    lines = [f"Verdict: {answer.verdict.value}", f"Score: {answer.score}/100"]
+    if not answer.detections:
+        return "\n".join([*lines, "Rules matched: none"])
+    lines.append(f"Rules matched: {len(answer.detections)}")
+    lines += [
+        f"- {detection.name} ({detection.rule}): {detection.severity.value}, {detection.category}"
+        for detection in answer.detections
+    ]
+    return "\n".join(lines)
+
+
+async def _check_posture(
+    gateway: Gateway, principal: Principal, command: NoArguments, context: RequestContext
+) -> ToolOutput:
+    report = await gateway.posture.check()
+    return ToolOutput(_posture_text(report), encode(report))
+
+
+def _posture_text(report: PostureReport) -> str:
+    score = "unknown" if report.posture_score is None else f"{report.posture_score}/100"
+    lines = [f"Threat score: {report.threat_score}/100", f"Posture score: {score}", "Services:"]
+    lines += [f"- {name}: {state}" for name, state in report.services.items()]
+    wanting = [check for check in report.checks if check.status in (CheckStatus.FAIL, CheckStatus.WARN)]
+    if wanting:
+        lines.append("To mend:")
+        lines += [
+            f"- {check.status.value} ({check.severity.value}): {check.title}. Seen: {check.evidence}. {check.fix}"
+            for check in sorted(wanting, key=lambda check: (check.status.value, tuple(Severity).index(check.severity)))
+        ]
+    return "\n".join(lines)
+
+
+async def _query_threats(
+    gateway: Gateway, principal: Principal, command: QueryThreats, context: RequestContext
+) -> ToolOutput:
+    wanted = AlertFilter(
+        status=command.status,
+        severity=command.severity,
+        source=command.source,
+        since=_time(gateway, "since", command.since),
+        limit=command.limit,
+    )
+    alerts = (await gateway.alerts.page(wanted)).items
+    lines = [f"{len(alerts)} alerts, newest first:" if alerts else "No alert matches."]
+    lines += [
+        f"- {alert.id} {alert.severity.value} {alert.status.value}: {alert.title} (rule {alert.rule}, "
+        f"{alert.count} times, last {write_time(alert.last_seen_at)})"
+        for alert in alerts
+    ]
+    return ToolOutput("\n".join(lines), encode(AlertList(alerts)))
+
+
+async def _review_audit(
+    gateway: Gateway, principal: Principal, command: ReviewAudit, context: RequestContext
+) -> ToolOutput:
+    wanted = AuditFilter(
+        source=command.source,
+        action=command.action,
+        actor=command.actor,
+        resource_type=command.resource_type,
+        since=_time(gateway, "since", command.since),
+        until=_time(gateway, "until", command.until),
+        limit=command.limit,
+        search=command.search,
+    )
+    events = (await gateway.audit.page(wanted)).items
+    lines = [f"{len(events)} events, newest first:" if events else "No event matches."]
+    lines += [
+        f"- {write_time(event.occurred_at)} {event.action} by {event.actor}: {event.outcome}"
+        + (f" ({event.resource_type} {event.resource_id})" if event.resource_id else "")
+        for event in events
+    ]
+    return ToolOutput("\n".join(lines), encode(EventList(events)))
+
+
+def _time(gateway: Gateway, param: str, text: str | None) -> int | None:
+    return None if text is None else read_time(text, param=param, now_at=gateway.clock.now_at())
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="shield_scan",
+        title="Scan a text",
+        description=(
+            "Scan a text for prompt attacks and leaked secrets. Answers a verdict (ALLOW, REVIEW or BLOCK), a threat "
+            "score from 0 to 100 and the rules that matched. The text is not stored."
+        ),
+        takes=ScanText,
+        gives=scan_schema,
+        call=_shield_scan,
+    ),
+    Tool(
+        name="check_posture",
+        title="Check the posture",
+        description=(
+            "Check how securely this gateway is set up. Answers the threat score of the last 24 hours, the posture "
+            "score, the health of each service, and what to mend."
+        ),
+        takes=NoArguments,
+        gives=lambda: json_schema(PostureReport, written=True),
+        call=_check_posture,
+    ),
+    Tool(
+        name="query_threats",
+        title="Query threats",
+        description="List security alerts, newest first, by state, severity, source and time.",
+        takes=QueryThreats,
+        gives=lambda: json_schema(AlertList, written=True),
+        call=_query_threats,
+    ),
+    Tool(
+        name="review_audit",
+        title="Review the audit log",
+        description="List audit events, newest first: who did what, when and with which outcome.",
+        takes=ReviewAudit,
+        gives=lambda: json_schema(EventList, written=True),
+        call=_review_audit,
+    ),
+)
