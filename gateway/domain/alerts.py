@@ -12,7 +12,7 @@ from gateway.shield.detections import Severity
 
 MERGE_WITHIN_MS = 10 * 60 * 1000
 REOPEN_WITHIN_MS = 24 * 60 * 60 * 1000
-MAX_EVIDENCE = 20
+MAX_EVIDENCE = 5
 MAX_ALERT_LIMIT = 500
 DEFAULT_ALERT_LIMIT = 100
 _MAX_COUNT = 2**53

@@ -95,8 +95,8 @@ class ChainHead:
     hash: str
 
 
-def canonical(event: AuditEvent) -> bytes:
-    """Return the canonical JSON of `event`, without `prev_hash` and `hash`.
+def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
+    """Return the canonical JSON of `event`, without `prev_hash` and `hash`, as if its place were `seq`.
 
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
@@ -119,7 +119,7 @@ def canonical(event: AuditEvent) -> bytes:
             "request_id": event.request_id,
             "resource_id": event.resource_id,
             "resource_type": event.resource_type,
-            "seq": event.seq,
+            "seq": event.seq if seq is None else seq,
             "source": event.source,
             "timestamp": event.occurred_at,
             "user_agent": event.user_agent,
@@ -127,15 +127,15 @@ def canonical(event: AuditEvent) -> bytes:
     ).encode("utf-8")
 
 
-def chain(prev_hash: str, event: AuditEvent) -> str:
-    """Return the hash of `event`, whose `seq` is set, after the event whose hash is `prev_hash`."""
-    return hashlib.sha256(prev_hash.encode("ascii") + canonical(event)).hexdigest()
+def chain(prev_hash: str, event: AuditEvent, *, seq: int | None = None) -> str:
+    """Return the hash of `event` at its place, or at `seq`, after the event whose hash is `prev_hash`."""
+    return hashlib.sha256(prev_hash.encode("ascii") + canonical(event, seq=seq)).hexdigest()
 
 
 def link(head: ChainHead, event: AuditEvent) -> AuditEvent:
     """Return `event` as the next one after `head`, with `seq`, `prev_hash` and `hash` set."""
-    numbered = replace(event, seq=head.seq + 1, prev_hash=head.hash)
-    return replace(numbered, hash=chain(head.hash, numbered))
+    seq = head.seq + 1
+    return replace(event, seq=seq, prev_hash=head.hash, hash=chain(head.hash, event, seq=seq))
 
 
 def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHead, ChainReport]:

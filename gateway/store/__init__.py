@@ -1,0 +1,1 @@
+"""SQL and nothing else: the database behind one protocol, and a repository for each noun."""

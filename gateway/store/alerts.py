@@ -1,0 +1,112 @@
+"""Every SQL statement about alerts."""
+
+import json
+from dataclasses import fields
+
+from gateway.domain.alerts import (
+    ACTIVE,
+    MAX_ALERT_LIMIT,
+    TERMINAL,
+    Alert,
+    AlertFilter,
+    AlertSource,
+    AlertStatus,
+)
+from gateway.domain.paging import Page, read_cursor, write_cursor
+from gateway.shield.detections import Severity
+from gateway.store.database import Row, Transaction
+from gateway.store.filters import Where, check_limit
+
+_COLUMNS = tuple(field.name for field in fields(Alert))
+_NAMES = ", ".join(_COLUMNS)
+_STATES = {"active": ACTIVE, "terminal": TERMINAL}
+INSERT = f"""
+    INSERT INTO alerts ({_NAMES})
+    VALUES ({", ".join(":" + name for name in _COLUMNS)})
+"""  # noqa: S608  # our own column names
+UPDATE = f"""
+    UPDATE alerts SET {", ".join(f"{name} = :{name}" for name in _COLUMNS if name != "id")}
+     WHERE id = :id
+"""  # noqa: S608
+LATEST = f"SELECT {_NAMES} FROM alerts WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1"  # noqa: S608
+BY_ID = f"SELECT {_NAMES} FROM alerts WHERE id = :id"  # noqa: S608
+LIST = f"SELECT position, {_NAMES} FROM alerts"  # noqa: S608
+NEWEST_FIRST = " ORDER BY position DESC LIMIT :limit"
+
+
+class AlertRepository:
+    """The table of alerts. What a sighting makes of them is decided in `domain.alerts`."""
+
+    def insert(self, tx: Transaction, alert: Alert) -> None:
+        """Insert a new alert.
+
+        Raises:
+            Conflict: its id exists.
+        """
+        tx.execute(INSERT, _params(alert))
+
+    def update(self, tx: Transaction, alert: Alert) -> bool:
+        """Write the alert as it stands now; tell whether it exists."""
+        return tx.execute(UPDATE, _params(alert)) == 1
+
+    def latest(self, tx: Transaction, fingerprint: str) -> Alert | None:
+        """Return the newest alert of a fingerprint."""
+        rows = tx.query(LATEST, {"fingerprint": fingerprint})
+        return _alert(rows[0]) if rows else None
+
+    def by_id(self, tx: Transaction, alert_id: str) -> Alert | None:
+        """Return the alert of this id."""
+        rows = tx.query(BY_ID, {"id": alert_id})
+        return _alert(rows[0]) if rows else None
+
+    def page(self, tx: Transaction, wanted: AlertFilter) -> Page[Alert]:
+        """List alerts, newest first.
+
+        Raises:
+            InvalidRequest: `limit` is out of bounds, or the cursor is of another query.
+        """
+        limit = check_limit(wanted.limit, MAX_ALERT_LIMIT)
+        query = _query(wanted)
+        where = Where()
+        where.add("status = :status", status=wanted.status)
+        where.add("severity = :severity", severity=wanted.severity)
+        where.add("source = :source", source=wanted.source)
+        if wanted.scope in _STATES:
+            others = [status for status in AlertStatus if status not in _STATES[wanted.scope]]
+            where.exclude("status", others)
+        where.add("last_seen_at >= :since", since=wanted.since)
+        where.add("first_seen_at <= :until", until=wanted.until)
+        if wanted.cursor is not None:
+            (position,) = read_cursor(wanted.cursor, query, count=1)
+            where.add("position < :after_position", after_position=position)
+        rows = tx.query(LIST + where.sql() + NEWEST_FIRST, where.params | {"limit": limit + 1})
+        following = write_cursor(query, (rows[limit - 1]["position"],)) if len(rows) > limit else None
+        return Page(tuple(_alert(row) for row in rows[:limit]), limit, following)
+
+
+def _query(wanted: AlertFilter) -> tuple[object, ...]:
+    # An age such as 24h is another time on each page, so the times themselves do not make another query.
+    return (
+        "alerts",
+        str(wanted.status),
+        str(wanted.severity),
+        str(wanted.source),
+        wanted.scope,
+        wanted.since is None,
+        wanted.until is None,
+    )
+
+
+def _params(alert: Alert) -> dict[str, object]:
+    params: dict[str, object] = {name: getattr(alert, name) for name in _COLUMNS}
+    params["evidence"] = json.dumps(alert.evidence, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return params
+
+
+def _alert(row: Row) -> Alert:
+    values = {name: row[name] for name in _COLUMNS}
+    values["status"] = AlertStatus(values["status"])
+    values["severity"] = Severity(values["severity"])
+    values["source"] = AlertSource(values["source"])
+    values["evidence"] = tuple(json.loads(values["evidence"]))
+    return Alert(**values)

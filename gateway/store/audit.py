@@ -1,0 +1,201 @@
+"""Every SQL statement about audit events. There is none that updates or deletes one."""
+
+import json
+
+from gateway.domain.audit import GENESIS_HASH, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter, ChainHead, link
+from gateway.domain.paging import Page, read_cursor, write_cursor
+from gateway.store.database import Insert, Row, Transaction
+from gateway.store.filters import Where, check_limit, like
+from gateway.store.headfile import HeadFile
+
+_COLUMNS = (
+    "id",
+    "seq",
+    "occurred_at",
+    "source",
+    "action",
+    "outcome",
+    "reason",
+    "actor",
+    "actor_type",
+    "actor_id",
+    "key_prefix",
+    "ip",
+    "user_agent",
+    "resource_type",
+    "resource_id",
+    "before",
+    "after",
+    "request_id",
+    "instance_id",
+    "details",
+    "prev_hash",
+    "hash",
+)
+EVENTS = Insert("audit_events", _COLUMNS)
+_NAMES = ", ".join(_COLUMNS)
+LIST = f"SELECT position, {_NAMES} FROM audit_events"  # noqa: S608  # our own column names
+NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
+CHAIN = f"""
+    SELECT {_NAMES} FROM audit_events
+     WHERE instance_id = :instance_id AND seq > :seq
+     ORDER BY seq LIMIT :limit
+"""  # noqa: S608
+HEAD = "SELECT seq, hash FROM audit_heads WHERE instance_id = :instance_id"
+BEGINNING = "SELECT first_seq - 1 AS seq, first_prev_hash AS hash FROM audit_heads WHERE instance_id = :instance_id"
+INSTANCES = "SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1"
+HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
+SAVE_HEAD = """
+    INSERT INTO audit_heads (instance_id, seq, hash, first_seq, first_prev_hash)
+    VALUES (:instance_id, :seq, :hash, 1, :genesis)
+        ON CONFLICT (instance_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
+"""
+SEARCHED = """
+    (lower(action) LIKE lower(:search) ESCAPE '\\' OR lower(actor) LIKE lower(:search) ESCAPE '\\'
+     OR lower(resource_type) LIKE lower(:search) ESCAPE '\\' OR lower(resource_id) LIKE lower(:search) ESCAPE '\\'
+     OR lower(details) LIKE lower(:search) ESCAPE '\\')
+"""
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+class AuditRepository:
+    """The chain of events. headfile: where the end of this gateway's own chain is kept as well."""
+
+    def __init__(self, headfile: HeadFile) -> None:
+        self._headfile = headfile
+
+    def append(self, tx: Transaction, event: AuditEvent) -> AuditEvent:
+        """Link `event` to the end of its instance's chain and return it with `seq`, `prev_hash` and `hash`.
+
+        The end is read and written once for a group of works, inside the transaction that the writer's lock guards.
+
+        Raises:
+            ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
+        """
+        name = f"audit_head:{event.instance_id}"
+        head: ChainHead | None = tx.memo.get(name)
+        if head is None:
+            head = self.head(tx, event.instance_id)
+            tx.before_commit(name, lambda group: self._save_head(group, event.instance_id))
+        linked = link(head, event)
+        tx.add(EVENTS, _row(linked))
+        tx.memo[name] = ChainHead(linked.seq, linked.hash)
+        return linked
+
+    def head(self, tx: Transaction, instance_id: str) -> ChainHead:
+        """Return the end of a chain."""
+        return _place(tx.query(HEAD, {"instance_id": instance_id}))
+
+    def beginning(self, tx: Transaction, instance_id: str) -> ChainHead:
+        """Return the place before the first event that is kept."""
+        return _place(tx.query(BEGINNING, {"instance_id": instance_id}))
+
+    def instances(self, tx: Transaction) -> tuple[str, ...]:
+        """Return the ids of all chains."""
+        return tuple(str(row["instance_id"]) for row in tx.query(INSTANCES))
+
+    def hash_at(self, tx: Transaction, instance_id: str, seq: int) -> str | None:
+        """Return the hash of one event, or None when there is no such event."""
+        if seq == 0:
+            return GENESIS_HASH
+        rows = tx.query(HASH_AT, {"instance_id": instance_id, "seq": seq})
+        return str(rows[0]["hash"]) if rows else None
+
+    def chain(self, tx: Transaction, instance_id: str, *, after_seq: int, limit: int) -> tuple[AuditEvent, ...]:
+        """Return a piece of a chain in its order."""
+        rows = tx.query(CHAIN, {"instance_id": instance_id, "seq": after_seq, "limit": limit})
+        return tuple(_event(row) for row in rows)
+
+    def page(self, tx: Transaction, wanted: AuditFilter) -> Page[AuditEvent]:
+        """List events, newest first.
+
+        Raises:
+            InvalidRequest: `limit` or a text is out of bounds, or the cursor is of another query.
+        """
+        limit = check_limit(wanted.limit, MAX_AUDIT_LIMIT)
+        query = _query(wanted)
+        where = Where()
+        where.add("source = :source", source=wanted.source)
+        where.add("action = :action", action=wanted.action)
+        where.add("actor = :actor", actor=wanted.actor)
+        where.add("resource_type = :resource_type", resource_type=wanted.resource_type)
+        where.add("occurred_at >= :since", since=wanted.since)
+        where.add("occurred_at <= :until", until=wanted.until)
+        where.exclude("action", wanted.exclude_actions)
+        where.add(SEARCHED, search=like(wanted.search))
+        if wanted.cursor is not None:
+            at, position = read_cursor(wanted.cursor, query, count=2)
+            where.add("(occurred_at, position) < (:after_at, :after_position)", after_at=at, after_position=position)
+        rows = tx.query(LIST + where.sql() + NEWEST_FIRST, where.params | {"limit": limit + 1})
+        events = tuple(_event(row) for row in rows[:limit])
+        last = rows[limit - 1] if len(rows) > limit else None
+        following = None if last is None else write_cursor(query, (last["occurred_at"], last["position"]))
+        return Page(events, limit, following)
+
+    def _save_head(self, tx: Transaction, instance_id: str) -> None:
+        head: ChainHead = tx.memo[f"audit_head:{instance_id}"]
+        tx.execute(
+            SAVE_HEAD, {"instance_id": instance_id, "seq": head.seq, "hash": head.hash, "genesis": GENESIS_HASH}
+        )
+        # What the disk may still lose is not noted beside it: the file must never be ahead of the database.
+        tx.after_commit("headfile", lambda is_durable: self._headfile.write(instance_id, head) if is_durable else None)
+
+
+def _query(wanted: AuditFilter) -> tuple[object, ...]:
+    # An age such as 24h is another time on each page, so the times themselves do not make another query.
+    return (
+        "audit",
+        wanted.source,
+        wanted.action,
+        wanted.actor,
+        wanted.resource_type,
+        wanted.since is None,
+        wanted.until is None,
+        wanted.exclude_actions,
+        wanted.search,
+    )
+
+
+def _place(rows: list[Row]) -> ChainHead:
+    return ChainHead(rows[0]["seq"], rows[0]["hash"]) if rows else ChainHead(0, GENESIS_HASH)
+
+
+def _row(event: AuditEvent) -> tuple[object, ...]:
+    return (
+        event.id,
+        event.seq,
+        event.occurred_at,
+        event.source,
+        event.action,
+        event.outcome,
+        event.reason,
+        event.actor,
+        event.actor_type,
+        event.actor_id,
+        event.key_prefix,
+        event.ip,
+        event.user_agent,
+        event.resource_type,
+        event.resource_id,
+        None if event.before is None else _JSON.encode(event.before),
+        None if event.after is None else _JSON.encode(event.after),
+        event.request_id,
+        event.instance_id,
+        _JSON.encode(event.details),
+        event.prev_hash,
+        event.hash,
+    )
+
+
+def _event(row: Row) -> AuditEvent:
+    values = {name: row[name] for name in _COLUMNS}
+    for name in ("before", "after", "details"):
+        values[name] = None if values[name] is None else _read_json(values[name])
+    return AuditEvent(**values)
+
+
+def _read_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return {"unreadable": True}  # somebody changed the row: the check of the chain says so

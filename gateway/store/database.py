@@ -1,0 +1,120 @@
+"""What the repositories and services see of a database, whichever it is. No SQL and no driver."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from gateway.errors import Overloaded
+
+T = TypeVar("T")
+Params = Mapping[str, object]
+
+
+class StoreUnavailable(Overloaded):
+    """The database cannot be read or written now: full, read-only, locked or broken disk, or too much to write."""
+
+
+class Row(Protocol):
+    """One row of an answer."""
+
+    def __getitem__(self, column: str, /) -> Any:
+        """Return the value of a column."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """A table and the columns of rows that are plain inserts, so that many of them can be one statement."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+class Transaction(Protocol):
+    """One work inside a group of works that are committed together, or one consistent look."""
+
+    memo: dict[str, Any]
+    """What works of one group tell each other. Taken back with the work that wrote it. Values are never changed."""
+
+    def execute(self, sql: str, params: Params = ..., /) -> int:
+        """Run one statement and return how many rows it changed."""
+        ...
+
+    def query(self, sql: str, params: Params = ..., /) -> list[Row]:
+        """Run one SELECT and return all its rows. Does not see rows given to `add` in the same group."""
+        ...
+
+    def add(self, insert: Insert, row: tuple[object, ...], /) -> None:
+        """Insert a plain row before the commit, together with others of its kind."""
+        ...
+
+    def before_commit(self, name: str, work: Callable[["Transaction"], None], /) -> None:
+        """Run `work` once before the commit, after all works of the group. The first of a name counts."""
+        ...
+
+    def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
+        """Run `work` once after the commit, while nobody else can write. It is told whether the disk has it all.
+
+        It must not fail: what was committed stands.
+        """
+        ...
+
+
+class Database(Protocol):
+    """A store of rows with one writer at a time and any number of readers."""
+
+    async def open(self) -> None:
+        """Make or open the database.
+
+        Raises:
+            SetupError: it cannot be used; the message says why and what to do. Nothing was overwritten.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is queued, then close. May be called twice."""
+        ...
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` and return its result once it is committed and on the disk.
+
+        Works of many callers share one commit. An exception of `work` takes back that work alone and is raised here.
+        A caller that is cancelled no longer waits; the work is still done.
+
+        Raises:
+            StoreUnavailable: nothing was written, or, after a long wait, nobody knows whether it was.
+        """
+        ...
+
+    def write_behind(self, work: Callable[[Transaction], object]) -> None:
+        """Queue `work` to be committed within about 50 milliseconds, and return at once.
+
+        Raises:
+            StoreUnavailable: the queue is full or the disk refuses; `work` was not taken.
+        """
+        ...
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent state, in a worker thread.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+        ...
+
+    def read_now(self, work: Callable[[Transaction], T]) -> T:
+        """Run a small lookup in the calling thread: microseconds, for what is too short to hand over.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+        ...
+
+
+def chunks(rows: list[tuple[object, ...]], sizes: tuple[int, ...]) -> Iterator[list[tuple[object, ...]]]:
+    """Cut `rows` into pieces of the given sizes, largest first; the last size must be 1."""
+    begin = 0
+    for size in sizes:
+        while len(rows) - begin >= size:
+            yield rows[begin : begin + size]
+            begin += size

@@ -1,0 +1,58 @@
+"""How a filter becomes a WHERE clause: fixed conditions, named parameters, bounds that every database can hold."""
+
+from collections.abc import Iterable
+
+from gateway.domain.paging import MAX_INTEGER
+from gateway.errors import InvalidRequest
+
+_ESCAPE = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
+_MAX_TEXT_CHARS = 1000
+
+
+class Where:
+    """Conditions that all must hold. What is None is no condition."""
+
+    def __init__(self) -> None:
+        self.params: dict[str, object] = {}
+        self._conditions: list[str] = []
+
+    def add(self, condition: str, **params: object) -> None:
+        """Add a condition, written by us, and the parameters it names, given by anybody; none when one is None."""
+        if any(value is None for value in params.values()):
+            return
+        for name, value in params.items():
+            self.params[name] = _checked(name, value)
+        self._conditions.append(condition)
+
+    def exclude(self, column: str, values: Iterable[str]) -> None:
+        """Add that `column` is none of `values`."""
+        for number, value in enumerate(values):
+            self.add(f"{column} <> :{column}_{number}", **{f"{column}_{number}": value})
+
+    def sql(self) -> str:
+        """Return the clause, or nothing."""
+        return " WHERE " + " AND ".join(self._conditions) if self._conditions else ""
+
+
+def like(text: str | None) -> str | None:
+    """Return the LIKE pattern, for ``ESCAPE '\\'``, that finds `text` anywhere; every character stands for itself."""
+    return None if text is None else f"%{text.translate(_ESCAPE)}%"
+
+
+def check_limit(limit: int, highest: int) -> int:
+    """Return `limit`.
+
+    Raises:
+        InvalidRequest: it is not 1 to `highest`.
+    """
+    if not 1 <= limit <= highest:
+        raise InvalidRequest(f"limit must be 1 to {highest}.", param="limit")
+    return limit
+
+
+def _checked(name: str, value: object) -> object:
+    if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise InvalidRequest(f"{name} is out of range.", param=name)
+    if isinstance(value, str) and (len(value) > _MAX_TEXT_CHARS or "\0" in value):
+        raise InvalidRequest(f"{name} is too long or holds a null character.", param=name)
+    return value

@@ -1,0 +1,46 @@
+"""A counter that every process of the host sees at once, moved by each change of authority. Knows no SQL."""
+
+import mmap
+import os
+import struct
+
+_COUNTER = struct.Struct("=Q")
+_LAST = 2**64 - 1
+
+
+class Generation:
+    """The counter in `path`, or of this process alone when `path` is None.
+
+    What was looked up under one value must be looked up again under another. `bump` is called after the commit of the
+    change and while the writer's lock is held.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._cells: mmap.mmap | bytearray = bytearray(_COUNTER.size)
+        if path is None:
+            return
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            # Written and not only lengthened: a hole that a full disk cannot fill would kill the process at `bump`.
+            size = os.fstat(descriptor).st_size
+            if size < _COUNTER.size:
+                os.pwrite(descriptor, bytes(_COUNTER.size - size), size)
+            self._cells = mmap.mmap(descriptor, _COUNTER.size)
+        finally:
+            os.close(descriptor)
+
+    def value(self) -> int:
+        """Return the counter. Cheap enough for every request."""
+        number: int = _COUNTER.unpack_from(self._cells)[0]
+        return number
+
+    def bump(self) -> None:
+        """Move the counter on."""
+        _COUNTER.pack_into(self._cells, 0, (self.value() + 1) & _LAST)
+
+    def close(self) -> None:
+        """Let go of the file. The last value stays readable."""
+        if isinstance(self._cells, mmap.mmap):
+            cells = self._cells
+            self._cells = bytearray(cells[: _COUNTER.size])
+            cells.close()

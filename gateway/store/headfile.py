@@ -1,0 +1,65 @@
+"""The end of the audit chain, kept in a small file beside the database, so that a cut-off end is noticed. No SQL.
+
+The file follows the database, never the other way: it is written after each commit that the disk has. When it names an
+event that the database does not have, it is left as it is, as evidence, until an operator removes it.
+"""
+
+import json
+import os
+
+from gateway.domain.audit import ChainHead
+
+_BYTES = 192  # one write of one block, padded, so that it is never seen half written
+
+
+class HeadFile:
+    """The last known (instance, seq, hash). With `path` None it remembers nothing and finds no fault."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._descriptor = -1
+        self.is_trusted = path is not None
+
+    @property
+    def path(self) -> str | None:
+        """Where the file lies."""
+        return self._path
+
+    def read(self, instance_id: str) -> ChainHead | None:
+        """Return what the file says of the chain of `instance_id`, or None when there is no file.
+
+        A file that is no such record, or another instance's, is answered with a head that fits no chain.
+        """
+        if self._path is None:
+            return None
+        try:
+            with open(self._path, "rb") as file:
+                raw = file.read(_BYTES)
+        except FileNotFoundError:
+            return None
+        try:
+            record = json.loads(raw.decode("ascii"))
+            if record["instance_id"] == instance_id and type(record["seq"]) is int:
+                return ChainHead(record["seq"], str(record["hash"]))
+        except (ValueError, LookupError, TypeError):
+            pass
+        return ChainHead(2**53, "")
+
+    def write(self, instance_id: str, head: ChainHead) -> None:
+        """Note the end of the chain, if the file was found to fit the database.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if self._path is None or not self.is_trusted:
+            return
+        if self._descriptor < 0:
+            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        record = json.dumps({"instance_id": instance_id, "seq": head.seq, "hash": head.hash})
+        os.pwrite(self._descriptor, record.ljust(_BYTES).encode("ascii"), 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

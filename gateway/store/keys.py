@@ -1,0 +1,118 @@
+"""Every SQL statement about API keys. Knows digests, never a key."""
+
+import json
+
+from gateway.domain.keys import KeyRecord
+from gateway.domain.principals import Scope
+from gateway.store.database import Row, Transaction
+from gateway.store.generation import Generation
+
+_COLUMNS = """
+    id, name, prefix, digest, scopes, rate_limit, created_at, created_by, expires_at, revoked_at, last_used_at,
+    rotated_from
+"""
+INSERT = f"""
+    INSERT INTO api_keys ({_COLUMNS})
+    VALUES (:id, :name, :prefix, :digest, :scopes, :rate_limit, :created_at, :created_by, :expires_at, :revoked_at,
+            :last_used_at, :rotated_from)
+"""  # noqa: S608  # our own column names
+BY_DIGEST = f"SELECT {_COLUMNS} FROM api_keys WHERE digest = :digest"  # noqa: S608
+BY_ID = f"SELECT {_COLUMNS} FROM api_keys WHERE id = :id"  # noqa: S608
+BY_PREFIX = f"SELECT {_COLUMNS} FROM api_keys WHERE prefix = :prefix ORDER BY id LIMIT 2"  # noqa: S608
+ALL = f"SELECT {_COLUMNS} FROM api_keys ORDER BY id DESC"  # noqa: S608
+COUNT = "SELECT COUNT(*) AS count FROM api_keys"
+REVOKE = """
+    UPDATE api_keys SET revoked_at = :now_at
+     WHERE id = :id AND revoked_at IS NULL
+"""
+MARK_FIRST_USED = """
+    UPDATE api_keys SET last_used_at = :now_at
+     WHERE id = :id AND last_used_at IS NULL
+"""
+MARK_USED = """
+    UPDATE api_keys SET last_used_at = :now_at
+     WHERE id = :id AND (last_used_at IS NULL OR last_used_at < :now_at)
+"""
+
+
+class KeyRepository:
+    """The table of API keys. A change of what a key may do moves the generation after its commit."""
+
+    def __init__(self, generation: Generation) -> None:
+        self._generation = generation
+
+    def insert(self, tx: Transaction, record: KeyRecord) -> None:
+        """Insert a record.
+
+        Raises:
+            Conflict: a key of this id or digest exists.
+        """
+        tx.execute(
+            INSERT,
+            {
+                "id": record.id,
+                "name": record.name,
+                "prefix": record.prefix,
+                "digest": record.digest,
+                "scopes": json.dumps(record.scopes),
+                "rate_limit": record.rate_limit,
+                "created_at": record.created_at,
+                "created_by": record.created_by,
+                "expires_at": record.expires_at,
+                "revoked_at": record.revoked_at,
+                "last_used_at": record.last_used_at,
+                "rotated_from": record.rotated_from,
+            },
+        )
+
+    def by_digest(self, tx: Transaction, digest: str) -> KeyRecord | None:
+        """Return the record of the key with this SHA-256."""
+        rows = tx.query(BY_DIGEST, {"digest": digest})
+        return _record(rows[0]) if rows else None
+
+    def by_id(self, tx: Transaction, key_id: str) -> KeyRecord | None:
+        """Return the record of this id."""
+        rows = tx.query(BY_ID, {"id": key_id})
+        return _record(rows[0]) if rows else None
+
+    def by_prefix(self, tx: Transaction, prefix: str) -> tuple[KeyRecord, ...]:
+        """Return the records of this prefix, two at most: a second one says that the prefix is not enough."""
+        return tuple(_record(row) for row in tx.query(BY_PREFIX, {"prefix": prefix}))
+
+    def all(self, tx: Transaction) -> tuple[KeyRecord, ...]:
+        """Return all records, newest first."""
+        return tuple(_record(row) for row in tx.query(ALL))
+
+    def count(self, tx: Transaction) -> int:
+        """Return how many keys there are, revoked ones included."""
+        return int(tx.query(COUNT)[0]["count"])
+
+    def revoke(self, tx: Transaction, key_id: str, *, now_at: int) -> bool:
+        """Revoke the key and tell whether it was not revoked before. Holds in every process once committed."""
+        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        return tx.execute(REVOKE, {"id": key_id, "now_at": now_at}) == 1
+
+    def mark_first_used(self, tx: Transaction, key_id: str, *, now_at: int) -> bool:
+        """Note the first use and tell whether this was it."""
+        return tx.execute(MARK_FIRST_USED, {"id": key_id, "now_at": now_at}) == 1
+
+    def mark_used(self, tx: Transaction, key_id: str, *, now_at: int) -> None:
+        """Note a use."""
+        tx.execute(MARK_USED, {"id": key_id, "now_at": now_at})
+
+
+def _record(row: Row) -> KeyRecord:
+    return KeyRecord(
+        id=row["id"],
+        name=row["name"],
+        prefix=row["prefix"],
+        digest=row["digest"],
+        scopes=tuple(Scope(scope) for scope in json.loads(row["scopes"])),
+        rate_limit=row["rate_limit"],
+        created_at=row["created_at"],
+        created_by=row["created_by"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+        last_used_at=row["last_used_at"],
+        rotated_from=row["rotated_from"],
+    )

@@ -1,0 +1,32 @@
+"""Single values that belong to the database as a whole."""
+
+from gateway.clock import Ids
+from gateway.store.database import Transaction
+
+GET = "SELECT value FROM meta WHERE name = :name"
+SET = """
+    INSERT INTO meta (name, value) VALUES (:name, :value)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value
+"""
+_INSTANCE_ID = "instance_id"
+
+
+class MetaRepository:
+    """Named texts."""
+
+    def get(self, tx: Transaction, name: str) -> str | None:
+        """Return a value, or None when it was never set."""
+        rows = tx.query(GET, {"name": name})
+        return str(rows[0]["value"]) if rows else None
+
+    def set(self, tx: Transaction, name: str, value: str) -> None:
+        """Set a value."""
+        tx.execute(SET, {"name": name, "value": value})
+
+    def instance_id(self, tx: Transaction, ids: Ids) -> str:
+        """Return the id under which this database's gateway writes its audit chain; make it the first time."""
+        known = self.get(tx, _INSTANCE_ID)
+        if known is None:
+            known = ids.new("ins")
+            self.set(tx, _INSTANCE_ID, known)
+        return known

@@ -1,0 +1,62 @@
+"""Numbered changes of the schema, applied in order and never edited. SQL in `migrations/`, one dialect for all."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gateway import bundle
+from gateway.errors import SetupError
+from gateway.store.database import Transaction
+
+MAKE_TABLE = """
+    CREATE TABLE IF NOT EXISTS schema_migrations (
+        number     INTEGER NOT NULL PRIMARY KEY,
+        name       TEXT    NOT NULL,
+        applied_at BIGINT  NOT NULL
+    )
+"""
+LAST_NUMBER = "SELECT COALESCE(MAX(number), 0) AS number FROM schema_migrations"
+NOTE = "INSERT INTO schema_migrations (number, name, applied_at) VALUES (:number, :name, :applied_at)"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step. name: of the file in `migrations/`, without its ending."""
+
+    number: int
+    name: str
+
+
+MIGRATIONS = (Migration(1, "0001_initial"),)
+
+
+def migrate(tx: Transaction, *, now_at: int, read: Callable[[str], bytes] = bundle.read) -> None:
+    """Bring the schema to the newest version. All of it, or in one transaction nothing.
+
+    Raises:
+        SetupError: the database was made by a newer version.
+    """
+    tx.execute(MAKE_TABLE)
+    have = int(tx.query(LAST_NUMBER)[0]["number"])
+    newest = MIGRATIONS[-1].number
+    if have > newest:
+        raise SetupError(
+            f"The database has schema version {have} and this program knows versions up to {newest}: "
+            "start the newer program that made it, or restore a backup."
+        )
+    for migration in MIGRATIONS[have:]:
+        for statement in statements(read(f"gateway/store/migrations/{migration.name}.sql").decode("utf-8")):
+            tx.execute(statement)
+        tx.execute(NOTE, {"number": migration.number, "name": migration.name, "applied_at": now_at})
+
+
+def statements(script: str) -> Iterator[str]:
+    """Cut a script at the lines that end with a semicolon. Lines that begin with ``--`` are left out."""
+    lines: list[str] = []
+    for line in script.splitlines():
+        if line.strip().startswith("--") or not (line.strip() or lines):
+            continue
+        lines.append(line)
+        if line.rstrip().endswith(";"):
+            yield "\n".join(lines).rstrip().removesuffix(";")
+            lines = []
+    assert not "".join(lines).strip(), "the script ends inside a statement"

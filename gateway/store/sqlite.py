@@ -1,0 +1,383 @@
+"""The only door to sqlite3: a file or memory, one writer at a time over all processes, readers that cannot write.
+
+Theory of operation. SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once,
+and an archive runs on whatever SQLite the host has. So whoever writes holds a flock (`filelock`), the writer alone
+makes checkpoints, under that lock, and every other connection is read-only. `:memory:` is one connection under one
+lock.
+"""
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
+
+import anyio
+from anyio import to_thread
+
+from gateway.errors import Conflict, InvalidRequest, SetupError
+from gateway.log import Log
+from gateway.store.database import Insert, Params, Row, StoreUnavailable, Transaction, chunks
+from gateway.store.filelock import FileLock
+from gateway.store.writer import Work, Writer
+
+T = TypeVar("T")
+
+MEMORY = ":memory:"
+APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
+_MAGIC = b"SQLite format 3\0"
+_INSERT_ROWS = (32, 8, 1)  # a statement for each, so that few are ever compiled
+_READERS = 4
+_CHECKPOINT_CHANGES = 2_000
+_TRUNCATE_BYTES = 64 * 1024 * 1024
+_BUSY_SECONDS = 5.0
+_UNAVAILABLE = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+}
+_SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "wal_autocheckpoint = 0", "cache_size = -8000")
+
+
+class SqliteDatabase:
+    """A SQLite file, or memory when `path` is ``:memory:``. See `Database` for what the methods promise."""
+
+    def __init__(self, path: str, *, log: Log) -> None:
+        self._path = path
+        self._is_memory = path == MEMORY
+        self._log = log
+        self._lock: AbstractContextManager[object] = threading.RLock() if self._is_memory else FileLock(path + ".lock")
+        self._connection: sqlite3.Connection | None = None
+        self._is_durable: bool | None = None
+        self._changes = 0
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._writer = Writer(self._commit, log)
+        self._state = "new"
+
+    async def open(self) -> None:
+        """Make or open the database. See `Database.open`."""
+        await to_thread.run_sync(self._open)
+        self._limiter = anyio.CapacityLimiter(_READERS)
+        self._writer.start()
+        self._state = "open"
+
+    async def aclose(self) -> None:
+        """Write what is queued, then close."""
+        if self._state == "open":
+            self._state = "closing"
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._close)
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` and return once it is committed. See `Database.write`."""
+        return await self._writer.write(work)
+
+    def write_behind(self, work: Callable[[Transaction], object]) -> None:
+        """Queue `work`. See `Database.write_behind`."""
+        self._writer.write_behind(work)
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one state in a worker thread. See `Database.read`."""
+        return await to_thread.run_sync(self._read, work, limiter=self._limiter)
+
+    def read_now(self, work: Callable[[Transaction], T]) -> T:
+        """Run a small lookup here. See `Database.read_now`."""
+        with self._reader() as connection:
+            return work(SqliteTransaction(connection))
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        with self._reader() as connection:
+            _run(connection, "BEGIN")
+            try:
+                return work(SqliteTransaction(connection))
+            finally:
+                _run(connection, "ROLLBACK")
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        if self._state == "closed":
+            raise StoreUnavailable("The database is closed.")
+        if self._is_memory:
+            with self._lock:
+                yield self._writable()
+            return
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = _connect(f"file:{quote(os.path.abspath(self._path))}?mode=ro", "query_only = ON")
+        try:
+            yield connection
+        except StoreUnavailable:
+            connection.close()  # the next one may see a disk that has come back
+            raise
+        except BaseException:
+            self._idle.append(connection)
+            raise
+        self._idle.append(connection)
+
+    def _writable(self) -> sqlite3.Connection:
+        if self._state == "closed":
+            raise StoreUnavailable("The database is closed.")
+        if self._connection is None:
+            name = MEMORY if self._is_memory else f"file:{quote(os.path.abspath(self._path))}?mode=rw"
+            self._connection = _connect(name, "foreign_keys = ON")
+            self._is_durable = None
+        return self._connection
+
+    def _commit(self, works: Sequence[Work], is_durable: bool) -> None:
+        """Do a group of works in one transaction: what `Writer` needs."""
+        try:
+            with self._lock:
+                connection = self._writable()
+                try:
+                    self._commit_locked(connection, works, is_durable)
+                except StoreUnavailable:
+                    self._drop_writable()
+                    raise
+                self._checkpoint(connection)
+        except OSError as error:
+            raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
+
+    def _commit_locked(self, connection: sqlite3.Connection, works: Sequence[Work], is_durable: bool) -> None:
+        if is_durable is not self._is_durable:
+            _run(connection, f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+            self._is_durable = is_durable
+        _run(connection, "BEGIN IMMEDIATE")
+        try:
+            tx = SqliteTransaction(connection)
+            for work in works:
+                if not work.is_abandoned:
+                    tx.do(work)
+            tx.finish()
+            _run(connection, "COMMIT")
+        except BaseException:
+            _roll_back(connection)
+            raise
+        for hook in tx.after.values():
+            try:
+                hook(is_durable)
+            except OSError as error:
+                self._log.error("store_after_commit_failed", error=error)
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        """Move what was committed from the WAL into the file, now and then."""
+        if self._is_memory or connection.total_changes - self._changes < _CHECKPOINT_CHANGES:
+            return
+        self._changes = connection.total_changes
+        try:
+            is_long = os.stat(self._path + "-wal").st_size > _TRUNCATE_BYTES
+            _run(connection, f"PRAGMA wal_checkpoint({'TRUNCATE' if is_long else 'PASSIVE'})")
+        except (StoreUnavailable, OSError) as error:
+            self._log.error("store_checkpoint_failed", error=error)
+
+    def _drop_writable(self) -> None:
+        if self._connection is not None and not self._is_memory:
+            connection, self._connection = self._connection, None
+            self._changes = 0
+            connection.close()
+
+    def _close(self) -> None:
+        self._writer.stop()
+        self._state = "closed"
+        while self._idle:
+            self._idle.pop().close()
+        if self._connection is None:
+            return
+        try:
+            with self._lock:
+                if not self._is_memory:
+                    _run(self._connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+                self._connection.close()
+        except (StoreUnavailable, OSError) as error:
+            self._log.error("store_close_failed", error=error)
+        self._connection = None
+        if isinstance(self._lock, FileLock):
+            self._lock.close()
+
+    def _open(self) -> None:
+        try:
+            if not self._is_memory:
+                _prepare(self._path)
+            with self._lock:
+                connection = self._writable()
+                self._check(connection)
+        except OSError as error:
+            raise SetupError(
+                f"The database {self._path} cannot be used ({error.strerror}): choose a writable data folder, "
+                "or :memory: to keep nothing."
+            ) from error
+        except (StoreUnavailable, sqlite3.Error) as error:
+            self._drop_writable()
+            raise SetupError(f"The database {self._path} cannot be used: {error}") from error
+        except SetupError:
+            self._drop_writable()
+            raise
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """See to it that this is our own database, before the first byte is written."""
+        tables = _run(connection, "SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        owner = _run(connection, "PRAGMA application_id").fetchone()[0]
+        if owner != APPLICATION_ID:
+            if tables or owner:
+                raise SetupError(f"The file {self._path} is the database of another program: choose another path.")
+            _run(connection, f"PRAGMA application_id = {APPLICATION_ID}")
+        if self._is_memory:
+            return
+        mode = _run(connection, "PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise SetupError(f"The file system of {self._path} cannot hold the database (no WAL): use a local disk.")
+
+
+class SqliteTransaction:
+    """`Transaction` on one connection. The writer also lets it do, undo and finish works."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._rows: dict[Insert, list[tuple[object, ...]]] = {}
+        self._before: dict[str, Callable[[Transaction], None]] = {}
+        self._is_guarded = True
+        self.after: dict[str, Callable[[bool], None]] = {}
+        self.memo: dict[str, Any] = {}
+
+    def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
+        """Run one statement and return how many rows it changed."""
+        if not self._is_guarded:
+            # Only a work that changes something at once needs a savepoint; plain rows are taken back by themselves.
+            _run(self._connection, "SAVEPOINT work")
+            self._is_guarded = True
+        return _run(self._connection, sql, params).rowcount
+
+    def query(self, sql: str, params: Params = {}, /) -> list[Row]:  # noqa: B006  # never written to
+        """Run one SELECT and return all its rows."""
+        return cast(list[Row], _run(self._connection, sql, params).fetchall())
+
+    def add(self, insert: Insert, row: tuple[object, ...], /) -> None:
+        """Insert a plain row before the commit."""
+        self._rows.setdefault(insert, []).append(row)
+
+    def before_commit(self, name: str, work: Callable[[Transaction], None], /) -> None:
+        """Run `work` before the commit, after all works."""
+        self._before.setdefault(name, work)
+
+    def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
+        """Run `work` after the commit, under the lock."""
+        self.after.setdefault(name, work)
+
+    def do(self, work: Work) -> None:
+        """Do one work of a group. Its exception takes back that work alone and is kept for its caller.
+
+        Raises:
+            StoreUnavailable: the whole group must be given up.
+        """
+        marks = {insert: len(rows) for insert, rows in self._rows.items()}
+        kept = (dict(self.memo), dict(self._before), dict(self.after))
+        self._is_guarded = False
+        try:
+            work.result = work.call(self)
+        except StoreUnavailable:
+            raise
+        except BaseException as error:  # handed to whoever asked for the work
+            work.error = error
+            if self._is_guarded:
+                _run(self._connection, "ROLLBACK TO work")
+            self.memo, self._before, self.after = kept
+            for insert, rows in self._rows.items():
+                del rows[marks.get(insert, 0) :]
+        if self._is_guarded:
+            _run(self._connection, "RELEASE work")
+        self._is_guarded = True
+
+    def finish(self) -> None:
+        """Run what was to be run before the commit, and insert the plain rows."""
+        for work in self._before.values():
+            work(self)
+        for insert, rows in self._rows.items():
+            for chunk in chunks(rows, _INSERT_ROWS):
+                flat = [value for row in chunk for value in row]
+                _run(self._connection, _insert_sql(insert, len(chunk)), flat)
+
+
+def _run(connection: sqlite3.Connection, sql: str, params: Params | Sequence[object] = ()) -> sqlite3.Cursor:
+    """Execute one statement; every error of the driver is translated here.
+
+    Raises:
+        StoreUnavailable: disk, lock or file. Conflict: a constraint. InvalidRequest: a value SQLite cannot hold.
+    """
+    try:
+        return connection.execute(sql, params)
+    except sqlite3.IntegrityError as error:
+        raise Conflict("The record conflicts with one that exists.") from error
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise InvalidRequest("A number is too large, or a text holds half a character.") from error
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        is_closed = isinstance(error, sqlite3.ProgrammingError) and code is None and "closed" in str(error)
+        if is_closed or (code is not None and code & 0xFF in _UNAVAILABLE):
+            raise StoreUnavailable(f"The database cannot be used now: {error}.", retry_after_seconds=5) from error
+        raise
+
+
+def _insert_sql(insert: Insert, rows: int) -> str:
+    row = "(" + ", ".join("?" * len(insert.columns)) + ")"
+    names = ", ".join(insert.columns)
+    return f"INSERT INTO {insert.table} ({names}) VALUES " + ", ".join([row] * rows)  # noqa: S608  # our own names
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        return  # the connection is dropped by who gets the first error
+
+
+def _connect(name: str, *settings: str) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(
+            name,
+            uri=name != MEMORY,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"The database cannot be opened: {error}.", retry_after_seconds=5) from error
+    connection.row_factory = sqlite3.Row
+    try:
+        for setting in (*_SETTINGS, *settings):
+            _run(connection, f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(path: str) -> None:
+    """Make the folder (0700) and an empty file (0600) where there is none; look at the file where there is one.
+
+    Raises:
+        OSError: one cannot be made or read. SetupError: the file is no database, and was left as it is.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        with open(path, "r+b") as file:
+            head = file.read(len(_MAGIC))
+            if head not in (b"", _MAGIC):
+                raise SetupError(f"The file {path} is not a database: choose another path.") from None
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                os.fchmod(file.fileno(), 0o600)

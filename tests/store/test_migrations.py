@@ -1,0 +1,32 @@
+"""Numbered changes of the schema."""
+
+from typing import Any
+
+import pytest
+
+from gateway.store.migrations import MIGRATIONS, statements
+
+
+def test_a_script_is_cut_at_the_semicolons_that_end_a_line() -> None:
+    script = "-- a note; not SQL\nCREATE TABLE a (\n    b TEXT -- kept\n);\n\nCREATE INDEX c ON a (b);\n"
+    assert list(statements(script)) == ["CREATE TABLE a (\n    b TEXT -- kept\n)", "CREATE INDEX c ON a (b)"]
+
+
+def test_a_script_that_ends_inside_a_statement_is_a_mistake() -> None:
+    with pytest.raises(AssertionError):
+        list(statements("CREATE TABLE a (b TEXT)"))
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    assert [migration.number for migration in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
+    assert all(migration.name.startswith(f"{migration.number:04}_") for migration in MIGRATIONS)
+
+
+async def test_opening_again_changes_nothing(place: Any) -> None:
+    schema = "SELECT sql FROM sqlite_master ORDER BY name"
+    first = await place.open()
+    before = [row["sql"] for row in await first.db.read(lambda tx: tx.query(schema))]
+    await first.aclose()
+    again = await place.open()
+    assert [row["sql"] for row in await again.db.read(lambda tx: tx.query(schema))] == before
+    await again.aclose()

@@ -1,0 +1,406 @@
+"""The SQLite database: files, groups, faults and other processes."""
+
+import os
+import resource
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.errors import Conflict, InvalidRequest, SetupError
+from gateway.store import writer
+from gateway.store.database import Insert, StoreUnavailable, Transaction
+from gateway.store.store import Store
+
+META = Insert("meta", ("name", "value"))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def put(path: str, content: bytes) -> None:
+    Path(path).parent.mkdir()
+    Path(path).write_bytes(content)
+
+
+def content_of(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def put_songs(path: str) -> bytes:
+    Path(path).parent.mkdir()
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE songs (title TEXT)")
+    other.commit()
+    other.close()
+    return content_of(path)
+
+
+def names(tx: Transaction) -> list[str]:
+    return [row["name"] for row in tx.query("SELECT name FROM meta WHERE name <> 'instance_id' ORDER BY name")]
+
+
+def setter(name: str, value: str = "x") -> Any:
+    return lambda tx: tx.execute("INSERT INTO meta (name, value) VALUES (:name, :value)", {"name": name, "value": value})
+
+
+@contextmanager
+def held(store: Store) -> Iterator[threading.Event]:
+    """Keep the writer busy until the event is set."""
+    go = threading.Event()
+    try:
+        store.db.write_behind(lambda tx: go.wait(10))
+        yield go
+    finally:
+        go.set()
+
+
+@contextmanager
+def full_disk(path: str) -> Iterator[None]:
+    """Let no file of this process grow beyond what the WAL has now, as a full disk would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(os.stat(path + "-wal").st_size, 1), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_the_folder_and_the_files_are_for_their_owner_alone(place: Any) -> None:
+    store = await place.open()
+    folder = Path(place.path).parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert "gateway.db" in modes
+    await store.aclose()
+
+
+async def test_an_old_file_that_others_may_read_is_closed_to_them(place: Any) -> None:
+    await (await place.open()).aclose()
+    os.chmod(place.path, 0o644)
+    await (await place.open()).aclose()
+    assert stat.S_IMODE(os.stat(place.path).st_mode) == 0o600
+
+
+async def test_what_was_written_is_there_after_reopening(place: Any) -> None:
+    first = await place.open()
+    await first.db.write(setter("a"))
+    await first.aclose()
+    again = await place.open()
+    assert await again.db.read(names) == ["a"]
+    assert again.instance_id == first.instance_id
+    await again.aclose()
+
+
+@pytest.mark.parametrize("content", [b"x", b"not a database at all, but somebody's notes\n" * 100, b"SQLite format 2\0" * 64])
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(place: Any, content: bytes) -> None:
+    put(place.path, content)
+    with pytest.raises(SetupError, match="not a database"):
+        await place.open()
+    assert content_of(place.path) == content
+
+
+async def test_a_damaged_database_is_refused_and_left_alone(place: Any) -> None:
+    content = b"SQLite format 3\0" + b"\xff" * 5000
+    put(place.path, content)
+    with pytest.raises(SetupError, match="cannot be used"):
+        await place.open()
+    assert content_of(place.path) == content
+
+
+async def test_the_database_of_another_program_is_refused_and_left_alone(place: Any) -> None:
+    before = put_songs(place.path)
+    with pytest.raises(SetupError, match="another program"):
+        await place.open()
+    assert content_of(place.path) == before
+
+
+async def test_a_newer_schema_is_refused_in_one_sentence(place: Any) -> None:
+    store = await place.open()
+    await store.db.write(
+        lambda tx: tx.execute("INSERT INTO schema_migrations (number, name, applied_at) VALUES (999, 'later', 0)")
+    )
+    await store.aclose()
+    with pytest.raises(SetupError) as refusal:
+        await place.open()
+    assert "999" in refusal.value.message
+    assert refusal.value.message.count(".") == 1
+
+
+async def test_a_path_that_cannot_be_is_refused_with_the_reason(place: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    place.path = str(tmp_path / "file" / "gateway.db")
+    with pytest.raises(SetupError, match="choose a writable data folder"):
+        await place.open()
+    place.path = str(tmp_path)
+    with pytest.raises(SetupError):
+        await place.open()
+
+
+async def test_readers_see_what_is_committed_and_nothing_else(store: Store) -> None:
+    seen: list[object] = []
+
+    async def look() -> None:
+        seen.append(await store.db.read(names))
+
+    def work(tx: Transaction) -> None:
+        setter("a")(tx)
+        assert names(tx) == ["a"]
+
+    await store.db.write(work)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(look)
+    assert seen == [["a"]]
+    assert store.db.read_now(names) == ["a"]
+
+
+async def test_a_reader_cannot_write(place: Any) -> None:
+    store = await place.open()
+    with pytest.raises(StoreUnavailable, match="readonly"):
+        await store.db.read(setter("a"))
+    await store.aclose()
+
+
+async def test_writes_that_wait_together_are_committed_together(store: Store) -> None:
+    groups: list[int] = []
+    memos: list[object] = []
+
+    async def write(number: int) -> None:
+        def work(tx: Transaction) -> None:
+            memos.append(tx.memo)  # kept, so that no other can have its place in memory
+            groups.append(id(tx))
+            setter(f"{number:02}")(tx)
+
+        await store.db.write(work)
+
+    with held(store) as go:
+        async with anyio.create_task_group() as tasks:
+            for number in range(40):
+                tasks.start_soon(write, number)
+            await anyio.wait_all_tasks_blocked()
+            go.set()
+    assert len(set(groups)) == 1
+    assert len(await store.db.read(names)) == 40
+
+
+async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
+    errors: list[str] = []
+
+    def work(tx: Transaction, number: int) -> None:
+        setter(f"{number}-now")(tx)
+        tx.add(META, (f"{number}-plain", ""))
+        tx.memo["count"] = tx.memo.get("count", 0) + 1
+        tx.before_commit("note", lambda group: setter("noted", str(group.memo["count"]))(group))
+        if number % 2:
+            raise LookupError(number)
+
+    async def write(number: int) -> None:
+        try:
+            await store.db.write(lambda tx: work(tx, number))
+        except LookupError as error:
+            errors.append(str(error))
+
+    with held(store) as go:
+        async with anyio.create_task_group() as tasks:
+            for number in (1, 2, 3, 4):
+                tasks.start_soon(write, number)
+            await anyio.wait_all_tasks_blocked()
+            go.set()
+    assert sorted(errors) == ["1", "3"]
+    assert await store.db.read(names) == ["2-now", "2-plain", "4-now", "4-plain", "noted"]
+    assert store.db.read_now(lambda tx: store.meta.get(tx, "noted")) == "2"
+
+
+async def test_a_broken_constraint_is_a_conflict_and_a_huge_number_a_bad_request(store: Store) -> None:
+    await store.db.write(setter("a"))
+    with pytest.raises(Conflict):
+        await store.db.write(setter("a"))
+    for value in (2**63, "\ud800"):
+        with pytest.raises(InvalidRequest):
+            await store.db.write(setter("b", value))  # type: ignore[arg-type]
+    assert await store.db.read(names) == ["a"]
+
+
+async def test_more_plain_rows_than_a_statement_takes_all_arrive(store: Store) -> None:
+    await store.db.write(lambda tx: [tx.add(META, (f"{number:03}", "")) for number in range(107)])
+    assert await store.db.read(names) == [f"{number:03}" for number in range(107)]
+
+
+async def test_writes_behind_are_kept_in_order_and_before_later_writes(store: Store) -> None:
+    for number in range(50):
+        store.db.write_behind(lambda tx, number=number: store.meta.set(tx, "last", str(number)))
+    assert await store.db.write(lambda tx: store.meta.get(tx, "last")) == "49"
+
+
+async def test_a_write_behind_that_fails_is_logged_and_stops_nothing(store: Store, place: Any) -> None:
+    store.db.write_behind(lambda tx: 1 / 0)
+    await store.db.write(setter("a"))
+    assert "ZeroDivisionError" in place.stream.getvalue()
+
+
+async def test_a_full_queue_refuses_and_takes_again_when_it_is_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "QUEUE_WORKS", 20)
+    entered = threading.Event()
+    go = threading.Event()
+    store.db.write_behind(lambda tx: (entered.set(), go.wait(10)))
+    await anyio.to_thread.run_sync(entered.wait, 10)
+    for number in range(20):
+        store.db.write_behind(setter(str(number)))
+    with pytest.raises(StoreUnavailable):
+        store.db.write_behind(setter("too much"))
+    with pytest.raises(StoreUnavailable):
+        await store.db.write(setter("too much"))
+    go.set()
+    while len(await store.db.read(names)) < 20:
+        await anyio.lowlevel.checkpoint()
+    await store.db.write(setter("again"))
+
+
+async def test_a_write_that_waits_too_long_is_refused_and_never_done(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "WAIT_SECONDS", 0.01)
+    with held(store) as go:
+        with pytest.raises(StoreUnavailable, match="in time"):
+            await store.db.write(setter("late"))
+        go.set()
+    monkeypatch.setattr(writer, "WAIT_SECONDS", 10)
+    await store.db.write(setter("next"))
+    assert await store.db.read(names) == ["next"]
+
+
+async def test_the_work_of_a_cancelled_caller_is_still_done(store: Store) -> None:
+    with held(store) as go:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.db.write, setter("a"))
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        go.set()
+    await store.db.write(setter("b"))
+    assert await store.db.read(names) == ["a", "b"]
+
+
+async def test_a_full_disk_refuses_writes_until_there_is_room(place: Any) -> None:
+    store = await place.open()
+    with full_disk(place.path):
+        with pytest.raises(StoreUnavailable):
+            await store.db.write(setter("big", "x" * 200_000))
+        assert await store.db.read(names) == []
+    await store.db.write(setter("small"))
+    assert await store.db.read(names) == ["small"]
+    await store.aclose()
+
+
+async def test_writes_behind_survive_a_full_disk_and_no_more_are_taken_meanwhile(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RETRY_SECONDS", 0.01)
+    store = await place.open()
+    with full_disk(place.path):
+        store.db.write_behind(setter("kept", "x" * 200_000))
+        with pytest.raises(StoreUnavailable):
+            await store.db.write(setter("refused", "x" * 200_000))
+        with pytest.raises(StoreUnavailable):
+            store.db.write_behind(setter("not taken"))
+    with anyio.fail_after(10):
+        while "kept" not in await store.db.read(names):
+            await anyio.lowlevel.checkpoint()
+    await store.db.write(setter("later"))
+    assert await store.db.read(names) == ["kept", "later"]
+    await store.aclose()
+
+
+async def test_a_closed_database_refuses_and_may_be_closed_again(store: Store) -> None:
+    store.db.write_behind(setter("a"))
+    await store.aclose()
+    await store.aclose()
+    with pytest.raises(StoreUnavailable):
+        await store.db.write(setter("b"))
+    with pytest.raises(StoreUnavailable):
+        store.db.write_behind(setter("b"))
+
+
+async def test_what_is_queued_is_written_before_closing(place: Any) -> None:
+    store = await place.open()
+    for number in range(100):
+        store.db.write_behind(setter(f"{number:02}"))
+    await store.aclose()
+    again = await place.open()
+    assert len(await again.db.read(names)) == 100
+    await again.aclose()
+
+
+async def test_two_gateways_on_one_file_take_turns(place: Any) -> None:
+    one, two = await place.open(), await place.open()
+
+    async def write(store: Store, letter: str) -> None:
+        for number in range(50):
+            await store.db.write(setter(f"{letter}{number:02}"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write, one, "a")
+        tasks.start_soon(write, two, "b")
+    assert len(await one.db.read(names)) == 100
+    await one.aclose()
+    await two.aclose()
+
+
+async def test_a_removed_lock_file_is_made_again(place: Any) -> None:
+    store = await place.open()
+    os.unlink(place.path + ".lock")
+    await store.db.write(setter("a"))
+    assert ".lock" in {Path(name).suffix for name in os.listdir(Path(place.path).parent)}
+    await store.aclose()
+
+
+async def test_the_log_of_changes_does_not_grow_without_end(place: Any) -> None:
+    store = await place.open()
+    for _ in range(40):
+        await store.db.write(lambda tx: [store.meta.set(tx, f"{n}", "x" * 500) for n in range(200)])
+    assert os.stat(place.path + "-wal").st_size < 4_000_000
+    await store.aclose()
+
+
+WRITE_MANY = """
+import sys, anyio
+from gateway.clock import SystemClock, SystemIds
+from gateway.log import Log
+from gateway.store.store import open_store
+from gateway.domain.audit import AuditEvent
+
+async def main():
+    clock = SystemClock()
+    ids = SystemIds(clock)
+    store = await open_store(sys.argv[1], clock=clock, ids=ids, log=Log(sys.stderr, clock))
+    for _ in range(100):
+        event = AuditEvent(id=ids.new("evt"), occurred_at=clock.now_at(), source="test", action="written",
+                           actor=sys.argv[2], actor_type="local", instance_id=store.instance_id)
+        await store.db.write(lambda tx: store.audit.append(tx, event))
+    await store.aclose()
+
+anyio.run(main)
+"""
+
+
+async def test_two_processes_append_to_one_chain(place: Any) -> None:
+    async def run(name: str) -> None:
+        await anyio.run_process([sys.executable, "-c", WRITE_MANY, place.path, name], cwd=ROOT, stderr=subprocess.PIPE)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, "one")
+        tasks.start_soon(run, "two")
+    store = await place.open()
+    events = await store.db.read(lambda tx: store.audit.chain(tx, store.instance_id, after_seq=0, limit=1000))
+    assert [event.seq for event in events] == list(range(1, 201))
+    assert {event.actor for event in events} == {"one", "two"}
+    assert all(later.prev_hash == earlier.hash for earlier, later in zip(events, events[1:], strict=False))
+    await store.aclose()
