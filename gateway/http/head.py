@@ -153,7 +153,7 @@ def _strict_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | No
     if found[3] + found[4] not in (b"11", b"10"):
         raise HttpError(505, "http_version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
     is_http10 = found[4] == b"0"
-    singles = check_lines(lines)
+    singles = check_lines(lines, _SINGLE)
     body_bytes = _read_framing(singles, is_http10=is_http10)
     expects_continue = _read_expect(singles) and not is_http10  # RFC 9110 section 10.1.1
     try:
@@ -194,8 +194,8 @@ def _strict_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | No
     )
 
 
-def check_lines(lines: list[bytes]) -> dict[bytes, bytes]:
-    """Refuse header lines that h11 would repair or merge, and return the fields that must be single.
+def check_lines(lines: list[bytes], single: frozenset[bytes]) -> dict[bytes, bytes]:
+    """Refuse header lines that h11 would repair or merge, and return the fields of `single`, which may not repeat.
 
     For heads of requests and of replies. Names are in lower case, values without the blanks around them.
 
@@ -210,7 +210,7 @@ def check_lines(lines: list[bytes]) -> dict[bytes, bytes]:
         name = found[1].lower()
         if name in singles:
             raise _malformed("A header that must be single was sent twice.")
-        if name in _SINGLE:
+        if name in single:
             singles[name] = found[2].strip(b" \t")
     if b"content-length" in singles and b"transfer-encoding" in singles:
         raise _malformed("Content-Length and Transfer-Encoding were both sent.")

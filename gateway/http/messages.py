@@ -1,4 +1,4 @@
-"""What passes between the server and whoever handles a request: Request, Response, Headers, HttpError, Limits.
+"""The records of server and client: Request, Response, Reply, Headers, their errors and the server's Limits.
 
 Records only: no socket, no parsing. `Request` and `Response` are made once or more for every request and therefore not
 frozen (a frozen record of nine fields costs two microseconds to make); nobody changes one after it was made.
@@ -92,6 +92,48 @@ class HttpError(Exception):
         self.message = message
         self.headers = headers
         self.param = param
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an upstream answered, complete. headers: lower-case names, as sent; body: its content coding undone."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of `name` (lower case)."""
+        return next((value for one, value in self.headers if one == name), None)
+
+
+class ClientError(Exception):
+    """A request to an upstream that got no good reply.
+
+    reason: a phrase without address, secret or content. was_sent: the upstream may have got the request and acted on
+    it.
+    """
+
+    def __init__(self, reason: str, *, was_sent: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.was_sent = was_sent
+
+
+class ConnectFailed(ClientError):
+    """No connection was made: name, address, port, TLS, or too late."""
+
+
+class ReplyTimeout(ClientError):
+    """The reply did not begin, or did not end, in time."""
+
+
+class BadReply(ClientError):
+    """What came is no complete, unambiguous HTTP/1 reply."""
+
+
+class ReplyTooLarge(ClientError):
+    """The reply is over `max_reply_bytes`, as sent or decoded."""
 
 
 def connections_allowed() -> int:

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 from anyio.abc import TaskGroup
 
+from gateway.http.accept import Acceptor
 from gateway.http.answer import AnswerWriter
 from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.session import Session, Site
-from gateway.http.transport import Acceptor, Sweep, open_accepted
+from gateway.http.transport import Sweep, open_accepted
 
 
 class Server:
@@ -59,11 +60,10 @@ class Server:
             self._handle, self._refuse, self._body_limit, self._limits, self._allowed_hosts, writer, sweep
         )
         self._stopping = anyio.Event()
-        crowd: _Crowd | None = None
         try:
             async with anyio.create_task_group() as tasks:
                 crowd = _Crowd(site, tasks, self._tls)
-                acceptor = Acceptor(listeners, take=crowd.take, retry_seconds=self._limits.sweep_seconds)
+                acceptor = Acceptor(listeners, sweep, take=crowd.take, retry_seconds=self._limits.sweep_seconds)
                 acceptor.resume()
                 started()
                 try:
@@ -77,6 +77,8 @@ class Server:
         finally:
             for connection in tuple(sweep.connections):
                 connection.abort()
+            with anyio.CancelScope(shield=True):
+                await sweep.wait_empty()  # aborted connections are lost in the next turn of the loop
 
 
 class _Crowd:

@@ -1,4 +1,4 @@
-"""Sockets, accepting and deadlines: the one file that names asyncio. Knows no HTTP.
+"""Sockets, connections and deadlines: the one file that names asyncio. Knows no HTTP.
 
 Theory of operation. One asyncio.Protocol feeds one long-lived task per connection; an answer is one `send`. No timer
 belongs to a connection: its owner sets `deadline_seconds`, and one sweep a second ends what is late. What a peer sends
@@ -6,18 +6,15 @@ while nobody reads is held up to `_READ_AHEAD_BYTES`, then the socket is no long
 """
 
 import asyncio
-import errno
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
 _SHUTDOWN_SECONDS = 2.0
 _BACKLOG = 2_048
-_ACCEPTS_PER_TURN = 512
-_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class DeadlinePassed(Exception):
@@ -29,7 +26,8 @@ class Connection(asyncio.Protocol):
 
     deadline_seconds: monotonic time after which a waiting `read` raises DeadlinePassed and anything else is aborted.
     peer: IP address of the other end. is_gone: nothing that is written arrives any more. is_full: what was written
-    waits for the peer; `flush` before writing more. is_idle: its owner's word that nothing is owed to the peer.
+    waits for the peer; `flush` before writing more. has_said_end: the peer ended its side in order, not by a reset or,
+    in TLS, without saying so. is_idle: its owner's word that nothing is owed to the peer.
     """
 
     def __init__(self, sweep: "Sweep") -> None:
@@ -39,6 +37,7 @@ class Connection(asyncio.Protocol):
         self.is_gone = False
         self.is_full = False
         self.is_idle = False
+        self.has_said_end = False
         self._sweep = sweep
         self._loop = sweep.loop
         self._transport: asyncio.Transport | None = None
@@ -71,7 +70,7 @@ class Connection(asyncio.Protocol):
             self._is_held = True
 
     def eof_received(self) -> bool:
-        self._has_ended = True
+        self._has_ended = self.has_said_end = True
         _wake(self._reader)
         return not self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
 
@@ -215,63 +214,6 @@ class Sweep:
         self._timer = self.loop.call_later(self._every_seconds, self._tick) if self.connections else None
 
 
-class Acceptor:
-    """Takes connections from listening sockets, each time until none is left.
-
-    take: gets each new socket and says whether there is room for another. After False, or when the process has run out
-    of file descriptors, nothing is accepted until `resume`, or until `retry_seconds` have passed.
-    """
-
-    def __init__(
-        self, listeners: Sequence[socket.socket], *, take: Callable[[socket.socket], bool], retry_seconds: float
-    ) -> None:
-        self._listeners = listeners
-        self._take = take
-        self._retry_seconds = retry_seconds
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def resume(self) -> None:
-        """Accept from now on."""
-        self._timer = None
-        for listener in self._listeners:
-            listener.setblocking(False)
-            self._loop.add_reader(listener.fileno(), self._accept, listener)
-
-    def close(self) -> None:
-        """Take what the kernel has already accepted for us, then close the sockets.
-
-        Closing first would reset those connections, whose clients believe to be connected.
-        """
-        for listener in self._listeners:
-            self._loop.remove_reader(listener.fileno())
-            self._accept(listener)
-        if self._timer is not None:
-            self._timer.cancel()
-        for listener in self._listeners:
-            listener.close()
-
-    def _accept(self, listener: socket.socket) -> None:
-        for _ in range(_ACCEPTS_PER_TURN):
-            try:
-                accepted, _address = listener.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError as error:
-                if error.errno in _OUT_OF_DESCRIPTORS:
-                    return self._pause()
-                continue  # the peer left before we came: ECONNABORTED, EPROTO
-            accepted.setblocking(False)
-            if not self._take(accepted):
-                return self._pause()
-
-    def _pause(self) -> None:
-        for listener in self._listeners:
-            self._loop.remove_reader(listener.fileno())
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._retry_seconds, self.resume)
-
-
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on `host` (a name or an address; "::" takes IPv4 as well) and `port` (0: any).
 
@@ -322,4 +264,23 @@ async def open_accepted(
         )
     except OSError:
         return None
+    return connection
+
+
+async def dial(
+    address: str, port: int, sweep: Sweep, *, tls: ssl.SSLContext | None = None, server_name: str | None = None
+) -> Connection:
+    """Connect to exactly this IP address; with `tls`, check the certificate for `server_name`. Has no limit of time.
+
+    Raises:
+        OSError: refused, unreachable, or the certificate or the handshake is bad (ssl.SSLError is an OSError).
+    """
+    _, connection = await sweep.loop.create_connection(
+        lambda: Connection(sweep),
+        address,
+        port,
+        ssl=tls,
+        server_hostname=None if tls is None else server_name,
+        ssl_shutdown_timeout=None if tls is None else _SHUTDOWN_SECONDS,
+    )
     return connection

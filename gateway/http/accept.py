@@ -1,0 +1,72 @@
+"""Accepting: every connection that waits, surviving the end of file descriptors, emptying the queue before closing."""
+
+import errno
+import socket
+from collections.abc import Callable, Sequence
+
+from gateway.http.transport import Sweep
+
+_ACCEPTS_PER_TURN = 512
+_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class Acceptor:
+    """Takes connections from listening sockets, each time until none is left.
+
+    take: gets each new socket and says whether there is room for another. After False, or when the process has run out
+    of file descriptors, nothing is accepted until `resume`, or until `retry_seconds` have passed.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[socket.socket],
+        sweep: Sweep,
+        *,
+        take: Callable[[socket.socket], bool],
+        retry_seconds: float,
+    ) -> None:
+        self._listeners = listeners
+        self._take = take
+        self._retry_seconds = retry_seconds
+        self._loop = sweep.loop
+        self._cancel_retry: Callable[[], None] | None = None
+
+    def resume(self) -> None:
+        """Accept from now on."""
+        self._cancel_retry = None
+        for listener in self._listeners:
+            listener.setblocking(False)
+            self._loop.add_reader(listener.fileno(), self._accept, listener)
+
+    def close(self) -> None:
+        """Take what the kernel has already accepted for us, then close the sockets.
+
+        Closing first would reset those connections, whose clients believe to be connected.
+        """
+        for listener in self._listeners:
+            self._loop.remove_reader(listener.fileno())
+            self._accept(listener)
+        if self._cancel_retry is not None:
+            self._cancel_retry()
+        for listener in self._listeners:
+            listener.close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                accepted, _address = listener.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_DESCRIPTORS:
+                    return self._pause()
+                continue  # the peer left before we came: ECONNABORTED, EPROTO
+            accepted.setblocking(False)
+            if not self._take(accepted):
+                return self._pause()
+
+    def _pause(self) -> None:
+        for listener in self._listeners:
+            self._loop.remove_reader(listener.fileno())
+        if self._cancel_retry is None:
+            self._cancel_retry = self._loop.call_later(self._retry_seconds, self.resume).cancel

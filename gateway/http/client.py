@@ -1,0 +1,293 @@
+"""The HTTP/1.1 client: resolve, connect, TLS, a pool, one request and its reply. Follows no redirects.
+
+Theory of operation. Idle connections wait in one list per origin, the last used on top, so that the rest grow old and
+are closed by the sweep. Deadlines are numbers on the connection; only making a new connection uses a timer of its own.
+"""
+
+import re
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from gateway.http.messages import BadReply, ClientError, ConnectFailed, Reply, ReplyTimeout, ReplyTooLarge
+from gateway.http.reply import ReplyReader
+from gateway.http.transport import Connection, DeadlinePassed, Sweep, dial
+
+__all__ = ["BadReply", "Client", "ClientError", "ConnectFailed", "Reply", "ReplyTimeout", "ReplyTooLarge"]
+
+_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+_VISIBLE = re.compile(r"[!-~]+")
+_OURS = frozenset("connection content-length expect host keep-alive te trailer transfer-encoding upgrade".split())
+_KNOWN_URLS = 256
+_DECODE_HERE_BYTES = 65_536  # longer bodies are decoded in a thread
+
+AllowAddress = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    is_tls: bool
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Url:
+    origin: _Origin
+    host_header: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One request, ready to be sent over any connection to its origin. end_seconds: monotonic."""
+
+    method: str
+    url: _Url
+    raw: bytes
+    first_byte_seconds: float
+    end_seconds: float
+    max_reply_bytes: int
+
+
+class _Unanswered(Exception):
+    """The upstream ended the connection before the first byte of a reply."""
+
+
+class Client:
+    """Connections to any number of origins, for one event loop.
+
+    pool_size_per_origin, idle_seconds: how many idle connections are kept and how long. ca_file: PEM file of the
+    authorities that https trusts, None for the system's.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool_size_per_origin: int = 64,
+        idle_seconds: float = 30.0,
+        ca_file: str | None = None,
+        sweep_seconds: float = 1.0,
+    ) -> None:
+        self._pool_size = pool_size_per_origin
+        self._idle_seconds = idle_seconds
+        self._ca_file = ca_file
+        self._sweep_seconds = sweep_seconds
+        self._sweep: Sweep | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._idle: dict[_Origin, list[Connection]] = {}
+        self._urls: dict[str, _Url] = {}
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes,
+        *,
+        connect_seconds: float,
+        first_byte_seconds: float,
+        total_seconds: float,
+        max_reply_bytes: int,
+        allow_address: AllowAddress | None = None,
+    ) -> Reply:
+        """Send one request and return its complete reply, whatever its status.
+
+        headers: without Host, Content-Length and what concerns the connection. allow_address: is asked for every
+        address the host resolves to (an IPv4-mapped one as IPv4); one refusal refuses the host. Exactly an address
+        that was checked is connected to. A kept connection that ends before the first byte of the reply is replaced by
+        a fresh one, once. Cancelling closes the connection.
+
+        Raises:
+            ConnectFailed, ReplyTimeout, BadReply, ReplyTooLarge: see there.
+            ValueError: url, method or headers are malformed; nothing was sent.
+        """
+        known = self._read_url(url)
+        raw = _render(method, known, headers, body)
+        end_seconds = self._watch().now_seconds() + total_seconds
+        order = _Order(method, known, raw, first_byte_seconds, end_seconds, max_reply_bytes)
+        kept = self._take_idle(known.origin, allow_address)
+        if kept is not None:
+            try:
+                return await self._exchange(kept, order)
+            except _Unanswered:
+                pass  # the upstream had closed it while our request was on its way
+        fresh = await self._connect(known.origin, min(connect_seconds, total_seconds), allow_address)
+        try:
+            return await self._exchange(fresh, order)
+        except _Unanswered:
+            raise BadReply("the upstream ended the connection without a reply", was_sent=True) from None
+
+    async def aclose(self) -> None:
+        """Close all connections, those in use too."""
+        self._idle.clear()
+        if self._sweep is not None:
+            for connection in tuple(self._sweep.connections):
+                connection.abort()
+            with anyio.CancelScope(shield=True):
+                await self._sweep.wait_empty()
+
+    def _watch(self) -> Sweep:
+        if self._sweep is None:
+            self._sweep = Sweep(self._sweep_seconds)
+        return self._sweep
+
+    # One request on one connection.
+
+    async def _exchange(self, connection: Connection, order: _Order) -> Reply:
+        """Send the request and read the reply. Keeps the connection only after a clean and complete one."""
+        reader = ReplyReader(order.method, order.max_reply_bytes)
+        is_done = False
+        try:
+            begin_seconds = self._watch().now_seconds() + order.first_byte_seconds
+            connection.deadline_seconds = min(begin_seconds, order.end_seconds)
+            connection.write(order.raw)
+            data = await connection.read()
+            if not data:
+                raise _Unanswered
+            connection.deadline_seconds = order.end_seconds
+            reader.feed(data)
+            while not reader.is_finished:
+                data = await connection.read()
+                if data:
+                    reader.feed(data)
+                else:
+                    reader.end(is_orderly=connection.has_said_end)
+            is_done = True
+        except DeadlinePassed:
+            raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
+        finally:
+            if is_done and reader.is_reusable and not connection.has_unread() and not connection.has_unsent():
+                self._keep(connection, order.url.origin)
+            else:
+                connection.abort()
+        if reader.needs_decoding and reader.size_bytes > _DECODE_HERE_BYTES:
+            return await anyio.to_thread.run_sync(reader.reply)
+        return reader.reply()
+
+    # The pool.
+
+    def _take_idle(self, origin: _Origin, allow_address: AllowAddress | None) -> Connection | None:
+        idle = self._idle.get(origin)
+        while idle:
+            connection = idle.pop()
+            if connection.has_unread() or (allow_address is not None and not allow_address(connection.peer)):
+                connection.abort()  # it has ended, or speaks without being asked, or leads where it must not
+            elif not connection.is_gone:
+                return connection
+        return None
+
+    def _keep(self, connection: Connection, origin: _Origin) -> None:
+        idle = self._idle.setdefault(origin, [])
+        if len(idle) >= self._pool_size:
+            idle[:] = [one for one in idle if not one.is_gone]
+        if len(idle) >= self._pool_size:
+            connection.abort()
+        else:
+            connection.deadline_seconds = self._watch().now_seconds() + self._idle_seconds
+            idle.append(connection)
+
+    # Connecting.
+
+    async def _connect(self, origin: _Origin, wait_seconds: float, allow_address: AllowAddress | None) -> Connection:
+        """Connect to the first address of the origin that answers; each gets its share of the time."""
+        end_seconds = anyio.current_time() + wait_seconds
+        with anyio.move_on_after(wait_seconds):
+            addresses = await _resolve(origin)
+            if allow_address is not None and not all(allow_address(_plain(address)) for address in addresses):
+                raise ConnectFailed("the address of the upstream is not allowed", was_sent=False)
+            for at, address in enumerate(addresses):
+                share_seconds = (end_seconds - anyio.current_time()) / (len(addresses) - at)
+                with anyio.move_on_after(share_seconds):
+                    try:
+                        return await self._dial(origin, address)
+                    except ssl.SSLError as error:
+                        reason = "the certificate or the TLS handshake of the upstream is bad"
+                        raise ConnectFailed(reason, was_sent=False) from error
+                    except OSError as error:
+                        if at == len(addresses) - 1:
+                            raise ConnectFailed("the upstream cannot be reached", was_sent=False) from error
+        raise ConnectFailed("the upstream did not accept a connection in time", was_sent=False)
+
+    async def _dial(self, origin: _Origin, address: str) -> Connection:
+        if origin.is_tls and self._tls is None:
+            self._tls = ssl.create_default_context(cafile=self._ca_file)
+            self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
+            self._tls.set_alpn_protocols(["http/1.1"])
+        tls = self._tls if origin.is_tls else None
+        return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
+
+    def _read_url(self, url: str) -> _Url:
+        known = self._urls.get(url)
+        if known is None:
+            known = _parse_url(url)
+            if len(self._urls) >= _KNOWN_URLS:
+                self._urls.clear()
+            self._urls[url] = known
+        return known
+
+
+async def _resolve(origin: _Origin) -> list[str]:
+    """Return the addresses of the origin's host, in the system's order."""
+    try:
+        return [str(ip_address(origin.host))]
+    except ValueError:
+        pass
+    try:
+        found = await anyio.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ConnectFailed("the name of the upstream cannot be resolved", was_sent=False) from error
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _plain(address: str) -> str:
+    """Return an IPv4-mapped IPv6 address as IPv4, so that no policy is passed by its spelling."""
+    parsed = ip_address(address)
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return address if mapped is None else str(mapped)
+
+
+def _parse_url(url: str) -> _Url:
+    parts = urlsplit(url)
+    host = parts.hostname
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if (
+        parts.scheme not in ("http", "https")
+        or not host
+        or parts.username is not None
+        or not url.isascii()
+        or _VISIBLE.fullmatch(url) is None
+        or not target.startswith("/")
+    ):
+        raise ValueError("the URL is no plain http or https URL")
+    is_tls = parts.scheme == "https"
+    usual_port = 443 if is_tls else 80
+    port = usual_port if parts.port is None else parts.port
+    name = f"[{host}]" if ":" in host else host
+    return _Url(_Origin(is_tls, host, port), name if port == usual_port else f"{name}:{port}", target)
+
+
+def _render(method: str, url: _Url, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
+    """Return the bytes of a request."""
+    if _TOKEN.fullmatch(method) is None:
+        raise ValueError("the method is no token")
+    lines = [f"{method} {url.target} HTTP/1.1", f"host: {url.host_header}"]
+    accepts = False
+    for name, value in headers:
+        lower = name.lower()
+        if lower in _OURS or _TOKEN.fullmatch(name) is None or not value.isprintable():
+            raise ValueError(f"the header {name!r} may not be sent")
+        accepts = accepts or lower == "accept-encoding"
+        lines.append(f"{lower}: {value}")
+    if not accepts:
+        lines.append("accept-encoding: gzip, deflate")
+    if body or method in ("POST", "PUT", "PATCH"):
+        lines.append(f"content-length: {len(body)}")
+    lines.append("\r\n")
+    return "\r\n".join(lines).encode("latin-1") + body

@@ -1,0 +1,257 @@
+"""Read one reply of an upstream: a fast path for plain heads, a guard before h11 for all others. Pure.
+
+A reply about whose length two readers could disagree, or that ends early, is no reply: BadReply. The property that
+tests hold: what the fast path accepts, h11 accepts with the same status and headers.
+"""
+
+import re
+from dataclasses import dataclass
+
+import h11
+
+from gateway.http.chunked import ChunkError, ChunkReader
+from gateway.http.coding import bad_reply, decode_content, reply_too_large
+from gateway.http.head import check_lines
+from gateway.http.messages import BadReply, HttpError, Reply
+
+_HEAD_BYTES = 65_536
+_HEADER_COUNT = 200
+_CHUNK_LINE_BYTES = 1_024
+_INTERIM_REPLIES = 16
+_SINGLE = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
+_FAST_HEAD = re.compile(
+    rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
+    rb"((?:[-!#$%&'*+.^_`|~0-9A-Za-z]++:[ \t]*+(?:[!-~][ -~]*+)?\r\n){0,60}+)\r\n"
+)
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
+
+
+@dataclass(slots=True, eq=False)
+class _ReplyHead:
+    """Status, fields and framing. body_bytes: declared length; None when chunked or until the connection ends."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    size_bytes: int
+    body_bytes: int | None
+    is_chunked: bool
+    is_last: bool
+
+
+class ReplyReader:
+    """Reads the reply to one request, which arrives in pieces.
+
+    is_finished: the reply is complete. is_reusable: the connection can take another request.
+    """
+
+    def __init__(self, method: str, max_reply_bytes: int) -> None:
+        self.is_finished = False
+        self.is_reusable = False
+        self._method = method
+        self._max_reply_bytes = max_reply_bytes
+        self._unread = b""
+        self._seen_bytes = 0
+        self._interim_count = 0
+        self._head: _ReplyHead | None = None
+        self._chunks: ChunkReader | None = None
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the connection; not after `is_finished`.
+
+        Raises:
+            BadReply: malformed. ReplyTooLarge: over `max_reply_bytes` already.
+        """
+        if self._head is None:
+            data = self._unread + data if self._unread else data
+            head = self._next_head(data)
+            if head is None:
+                return
+            self._begin_body(head)
+            data, self._unread = self._unread[head.size_bytes :], b""
+        self._take_body(data)
+
+    def end(self, *, is_orderly: bool) -> None:
+        """Take note that the upstream has ended the connection, in order or by a reset.
+
+        Raises:
+            BadReply: the reply was not complete.
+        """
+        head = self._head
+        if not is_orderly or head is None or head.is_chunked or head.body_bytes is not None:
+            raise bad_reply("the reply ended early")
+        self.is_finished = True
+
+    def reply(self) -> Reply:
+        """Return the reply, its content coding undone. Takes time in proportion to the body.
+
+        Raises:
+            BadReply: the coding is unknown or the body is not coded so. ReplyTooLarge: decoded it is over the limit.
+        """
+        assert self._head is not None
+        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        coding = next((value for name, value in self._head.headers if name == "content-encoding"), "")
+        return Reply(self._head.status, self._head.headers, decode_content(body, coding, self._max_reply_bytes))
+
+    @property
+    def needs_decoding(self) -> bool:
+        """Whether `reply` has more to do than to join bytes."""
+        return self._head is not None and any(name == "content-encoding" for name, _ in self._head.headers)
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of the body has arrived, as sent."""
+        return self._size_bytes
+
+    def _next_head(self, data: bytes) -> _ReplyHead | None:
+        """Return the first head that is no 1xx."""
+        while True:
+            head = _parse_head(data, self._method, self._seen_bytes)
+            self._unread = data
+            if head is None:
+                self._seen_bytes = len(data)
+                return None
+            self._seen_bytes = 0
+            if head.status >= 200:
+                return head
+            self._interim_count += 1
+            if head.status == 101 or self._interim_count > _INTERIM_REPLIES:
+                raise bad_reply("the upstream switched protocols or sent too many interim replies")
+            data = data[head.size_bytes :]
+
+    def _begin_body(self, head: _ReplyHead) -> None:
+        if head.body_bytes is not None and head.body_bytes > self._max_reply_bytes:
+            raise reply_too_large()
+        self._head = head
+        if head.is_chunked:
+            self._chunks = ChunkReader(line_bytes=_CHUNK_LINE_BYTES, trailer_bytes=_HEAD_BYTES)
+
+    def _take_body(self, data: bytes) -> None:
+        head = self._head
+        assert head is not None
+        rest = b""
+        if self._chunks is not None:
+            try:
+                data = self._chunks.feed(data)
+            except ChunkError as error:
+                raise BadReply(str(error), was_sent=True) from error
+            self.is_finished, rest = self._chunks.is_finished, self._chunks.rest
+        elif head.body_bytes is not None:
+            missing_bytes = head.body_bytes - self._size_bytes
+            data, rest = (data, b"") if len(data) <= missing_bytes else (data[:missing_bytes], data[missing_bytes:])
+            self.is_finished = len(data) == missing_bytes
+        self._size_bytes += len(data)
+        if self._size_bytes > self._max_reply_bytes:
+            raise reply_too_large()
+        self._pieces.append(data)
+        # Bytes that nobody asked for: what follows on this connection cannot be trusted.
+        self.is_reusable = self.is_finished and not head.is_last and not rest
+
+
+def _parse_head(data: bytes, method: str, seen_bytes: int) -> _ReplyHead | None:
+    """Return the head at the start of `data`, None when it has not ended yet."""
+    end = data.find(b"\r\n\r\n", max(0, seen_bytes - 3))
+    if end < 0 or end > _HEAD_BYTES:
+        if len(data) > _HEAD_BYTES or not data.startswith(b"HTTP/1."[: len(data)]):
+            raise bad_reply("the head of the reply is malformed or too large")
+        return None
+    head = _fast_head(data, method)
+    if head is None:
+        try:
+            head = _strict_head(data[:end], end + 4, method)
+        except (HttpError, h11.RemoteProtocolError) as error:
+            raise BadReply("the head of the reply is malformed", was_sent=True) from error
+    return head
+
+
+def _fast_head(data: bytes, method: str) -> _ReplyHead | None:
+    """Return the head if it is plain, None if it needs the slow path for whatever reason."""
+    found = _FAST_HEAD.match(data)
+    if found is None:
+        return None
+    lines = found[2].decode("ascii").split("\r\n")
+    lines.pop()
+    headers: list[tuple[str, str]] = []
+    length = coding = connection = content = None
+    for line in lines:
+        name, _, value = line.partition(":")
+        name, value = name.lower(), value.strip()
+        headers.append((name, value))
+        if name == "content-length":
+            if length is not None or not 0 < len(value) <= 15 or not value.isdigit():
+                return None
+            length = value
+        elif name == "transfer-encoding":
+            if coding is not None or value != "chunked":
+                return None
+            coding = value
+        elif name == "connection":
+            if connection is not None or value not in ("keep-alive", "close"):
+                return None
+            connection = value
+        elif name == "content-encoding":
+            if content is not None:
+                return None
+            content = value
+    if length is not None and coding is not None:
+        return None
+    return _framed(
+        int(found[1]),
+        tuple(headers),
+        found.end(),
+        method,
+        length=None if length is None else int(length),
+        is_chunked=coding is not None,
+        is_last=connection == "close",
+    )
+
+
+def _strict_head(raw: bytes, size_bytes: int, method: str) -> _ReplyHead:
+    """Guard the lines of `raw`, let h11 parse them and decide the framing."""
+    first, *lines = raw.split(b"\r\n", _HEADER_COUNT + 1)
+    found = _STATUS_LINE.fullmatch(first)
+    if found is None or len(lines) > _HEADER_COUNT:
+        raise bad_reply("the head of the reply is malformed or too large")
+    is_http10 = found[1] == b"0"
+    singles = check_lines(lines, _SINGLE)
+    length, coding = singles.get(b"content-length"), singles.get(b"transfer-encoding")
+    if coding is not None and (is_http10 or coding.lower() != b"chunked"):
+        raise bad_reply("the reply has a transfer coding that is not read here")
+    if length is not None and (not length.isdigit() or len(length) > 15):
+        raise bad_reply("the reply has a malformed Content-Length")
+    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=len(raw) + 5)
+    connection.send(h11.Request(method="GET", target="/", headers=[("Host", "h")]))
+    connection.send(h11.EndOfMessage())
+    connection.receive_data(raw + b"\r\n\r\n")
+    event = connection.next_event()
+    if type(event) is not h11.Response and type(event) is not h11.InformationalResponse:
+        raise bad_reply("the head of the reply is malformed")
+    headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers)
+    options = [word.strip() for name, value in headers if name == "connection" for word in value.lower().split(",")]
+    return _framed(
+        event.status_code,
+        headers,
+        size_bytes,
+        method,
+        length=None if length is None else int(length),
+        is_chunked=coding is not None,
+        is_last=is_http10 or "close" in options,
+    )
+
+
+def _framed(
+    status: int,
+    headers: tuple[tuple[str, str], ...],
+    size_bytes: int,
+    method: str,
+    *,
+    length: int | None,
+    is_chunked: bool,
+    is_last: bool,
+) -> _ReplyHead:
+    """Decide where the body ends. RFC 9112 section 6.3."""
+    if method == "HEAD" or status < 200 or status in (204, 304):
+        return _ReplyHead(status, headers, size_bytes, 0, False, is_last)
+    until_the_end = length is None and not is_chunked
+    return _ReplyHead(status, headers, size_bytes, length, is_chunked, is_last or until_the_end)
