@@ -1,0 +1,185 @@
+"""Alerts raised from scans: one for the same thing, a rising count, never a text."""
+
+import io
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from gateway.clock import SystemIds
+from gateway.domain.alerts import Alert, AlertFilter, AlertStatus
+from gateway.domain.principals import Principal, RequestContext, local
+from gateway.log import Log
+from gateway.services.alerts import EVIDENCE_DETECTIONS, Alerts, described
+from gateway.shield import Detection, ScanResult, Severity, Verdict
+from gateway.store.store import Store, open_store
+
+MINUTE_MS = 60_000
+START_AT = 1_800_000_000_000
+FOUND = Detection(
+    rule="a-rule",
+    name="A rule",
+    category="secret",
+    severity=Severity.HIGH,
+    description="Something bad.",
+    matched="word-that-matched",
+    confidence=1.0,
+    score=25,
+    count=1,
+    start=3,
+    end=20,
+    view="base64",
+    place="messages[0].content",
+)
+KEY = Principal(
+    kind="key", id="key_1", name="app", scopes=frozenset(), permissions=frozenset(), key_prefix="svc_abcdef"
+)
+
+
+@dataclass
+class FakeClock:
+    at: int = START_AT
+
+    def now_at(self) -> int:
+        return self.at
+
+    def monotonic_seconds(self) -> float:
+        return self.at / 1000
+
+
+@dataclass
+class Room:
+    alerts: Alerts
+    store: Store
+    clock: FakeClock
+
+    async def see(
+        self,
+        *detections: Detection,
+        principal: Principal = KEY,
+        agent: str | None = None,
+        verdict: Verdict = Verdict.REVIEW,
+    ) -> Alert | None:
+        result = ScanResult(verdict, 25, detections)
+        return await self.store.db.write(
+            lambda tx: self.alerts.raise_from_scan(
+                tx,
+                result,
+                principal=principal,
+                context=RequestContext(request_id=f"req_{self.clock.at}", agent=agent),
+                origin="shield.scan",
+                occurred_at=self.clock.at,
+                text_sha256="0" * 64,
+                text_chars=20,
+            )
+        )
+
+    async def all(self, **wanted: Any) -> tuple[Alert, ...]:
+        return (await self.alerts.page(AlertFilter(**wanted))).items
+
+
+@asynccontextmanager
+async def room() -> AsyncGenerator[Room, None]:
+    clock = FakeClock()
+    ids = SystemIds(clock)
+    store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
+    try:
+        yield Room(Alerts(store=store, ids=ids), store, clock)
+    finally:
+        await store.aclose()
+
+
+async def test_a_find_becomes_an_open_alert_under_its_strongest_rule() -> None:
+    async with room() as here:
+        await here.see(FOUND, replace(FOUND, rule="weaker", severity=Severity.LOW))
+        (alert,) = await here.all()
+    assert (alert.rule, alert.severity, alert.status, alert.count) == ("a-rule", Severity.HIGH, AlertStatus.OPEN, 1)
+    assert (alert.title, alert.description) == ("A rule: REVIEW", "Something bad.")
+    assert (alert.key_prefix, alert.agent, alert.origin) == ("svc_abcdef", None, "shield.scan")
+    assert alert.first_seen_at == alert.last_seen_at == START_AT
+
+
+async def test_an_alert_never_holds_what_matched() -> None:
+    async with room() as here:
+        await here.see(FOUND)
+        assert "word-that-matched" not in repr(await here.all())
+
+
+async def test_nothing_found_is_no_alert() -> None:
+    async with room() as here:
+        assert await here.see() is None
+        assert await here.all() == ()
+
+
+async def test_the_same_within_ten_minutes_raises_the_count() -> None:
+    async with room() as here:
+        first = await here.see(FOUND)
+        here.clock.at += 9 * MINUTE_MS
+        again = await here.see(FOUND)
+        (alert,) = await here.all()
+    assert first and again and first.id == again.id == alert.id
+    assert (alert.count, alert.last_seen_at - alert.first_seen_at) == (2, 9 * MINUTE_MS)
+    assert len(alert.evidence) == 2
+
+
+async def test_the_same_after_ten_minutes_is_a_new_alert() -> None:
+    async with room() as here:
+        await here.see(FOUND)
+        here.clock.at += 10 * MINUTE_MS
+        await here.see(FOUND)
+        assert [alert.count for alert in await here.all()] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"principal": replace(KEY, key_prefix="svc_123456")},
+        {"principal": local("cli")},
+        {"agent": "agent-7"},
+    ],
+)
+async def test_another_key_or_agent_has_an_alert_of_its_own(other: dict[str, Any]) -> None:
+    async with room() as here:
+        await here.see(FOUND)
+        await here.see(FOUND, **other)
+        assert len(await here.all()) == 2
+
+
+async def test_another_rule_has_an_alert_of_its_own() -> None:
+    async with room() as here:
+        await here.see(FOUND)
+        await here.see(replace(FOUND, rule="other"))
+        assert len(await here.all()) == 2
+
+
+async def test_a_long_agent_name_is_cut() -> None:
+    async with room() as here:
+        await here.see(FOUND, agent="a" * 5000)
+        (alert,) = await here.all()
+    assert alert.agent == "a" * 100
+
+
+async def test_alerts_can_be_listed_by_severity() -> None:
+    async with room() as here:
+        await here.see(FOUND)
+        await here.see(replace(FOUND, rule="other", severity=Severity.CRITICAL))
+        assert [alert.rule for alert in await here.all(severity=Severity.CRITICAL)] == ["other"]
+
+
+def test_what_may_be_kept_of_a_detection_is_bounded_and_without_its_text() -> None:
+    kept = described((FOUND,) * 100)
+    assert len(kept) == EVIDENCE_DETECTIONS
+    assert kept[0] == {
+        "rule": "a-rule",
+        "severity": "high",
+        "category": "secret",
+        "score": 25,
+        "count": 1,
+        "start": 3,
+        "end": 20,
+        "view": "base64",
+        "place": "messages[0].content",
+    }
+    assert "place" not in described((replace(FOUND, place=""),))[0]
