@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Protocol
 
 from gateway.errors import GatewayError
@@ -73,19 +74,41 @@ class ReplyLeaves:
     outside: Leaves
 
 
+_REFUSAL_CODES: Mapping[int, str] = MappingProxyType(
+    {
+        404: "not_found",
+        408: "request_timeout",
+        409: "conflict",
+        413: "body_too_large",
+        415: "unsupported_media_type",
+        429: "rate_limited",
+    }
+)
+
+
 class UpstreamRefused(GatewayError):
     """The upstream answered with a status of the 4xx class that is the caller's to mend.
 
-    status: the upstream's. code: a word of its own, or the contract's for that status. message: the upstream's own
-    words, cut and without account names, but not yet scanned: only the chat service may show it.
+    status: the upstream's. code: a word of its own, else the contract's for that status. message: the upstream's own
+    words, cut and without account names, but not yet scanned: only the chat service may let it out; None for ours.
     """
 
     def __init__(
-        self, message: str, *, status: int, code: str, param: str | None = None, retry_after_seconds: int | None = None
+        self,
+        status: int,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after_seconds: int | None = None,
     ) -> None:
-        super().__init__(message, param=param, retry_after_seconds=retry_after_seconds)
+        super().__init__(
+            message or f"The model gateway refused the request with status {status}.",
+            param=param,
+            retry_after_seconds=retry_after_seconds,
+        )
         self.status = status
-        self.code = code
+        self.code = code or _REFUSAL_CODES.get(status, "invalid_request")
 
 
 class Upstream(Protocol):

@@ -1,0 +1,215 @@
+"""The upstream behind an OpenAI base URL, over the pooled client. The one file to know `http/client`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gateway.clock import Clock, Ids
+from gateway.errors import InvalidJson, UpstreamUnavailable
+from gateway.http.client import Client, ClientError, ReplyTimeout, ReplyTooLarge
+from gateway.http.client import Reply as HttpReply
+from gateway.llm.base import Dialect, Prompt, Reply, UpstreamRefused
+from gateway.wire import read_json, write_json
+
+MAX_ERROR_BYTES = 64 * 1024
+MAX_ERROR_CHARS = 500
+MAX_MODELS = 10_000
+MODELS_SECONDS = 60.0
+MODELS_REPLY_BYTES = 4 * 1024 * 1024
+DEFAULT_RETRY_SECONDS = 5
+MAX_RETRY_SECONDS = 86_400
+
+# The gateway's own account with the provider is not the caller's: these say nothing a caller could mend.
+_OUR_ACCOUNT = (401, 402, 403, 407)
+_CODE = re.compile("[a-z][a-z0-9_]{0,63}")
+_PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,128}")
+_NAMES = re.compile(r"\b(?:org|proj|sk|pk|acct)[-_][\w*.-]+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\bhttps?://\S+")
+_DIGITS = re.compile("[0-9]{1,6}")
+# https://www.w3.org/TR/trace-context/#traceparent-header
+_TRACEPARENT = re.compile("00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamLimits:
+    """How long and how much. reply_bytes holds before and after decompression."""
+
+    connect_seconds: float = 5.0
+    first_byte_seconds: float = 60.0
+    total_seconds: float = 120.0
+    reply_bytes: int = 16 * 1024 * 1024
+
+
+class HttpUpstream:
+    """One provider that speaks the dialect at `base_url` (``/v1`` included).
+
+    models: what to list; empty asks the provider, at most once a minute.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        dialect: Dialect,
+        *,
+        base_url: str,
+        clock: Clock,
+        ids: Ids,
+        api_key: str | None = None,
+        models: tuple[str, ...] = (),
+        limits: UpstreamLimits | None = None,
+        user_agent: str = "gateway",
+    ) -> None:
+        self._client = client
+        self._dialect = dialect
+        self._base_url = base_url.rstrip("/")
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits or UpstreamLimits()
+        self._names = models
+        self._listed: tuple[Mapping[str, object], ...] = ()
+        self._listed_until_seconds = float("-inf")
+        headers = [("accept", "application/json"), ("accept-encoding", "gzip"), ("user-agent", user_agent)]
+        if api_key:
+            headers.append(("authorization", f"Bearer {api_key}"))
+        self._headers = tuple(headers)
+
+    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
+        """Send the prompt and return the completion, checked for its shape and not yet scanned.
+
+        Raises:
+            UpstreamUnavailable: unreachable, late, a 5xx, a 401 or 403, a redirect, or no completion.
+            UpstreamRefused: any other 4xx.
+        """
+        headers = (*self._headers, ("content-type", "application/json"), *self._trace(traceparent))
+        body = write_json(prompt.body)
+        answer = await self._ask("POST", "/chat/completions", headers, body, self._limits.reply_bytes)
+        reply = self._dialect.read_reply(_json(answer))
+        return replace(reply, headers=_passed_on(answer.headers))
+
+    async def models(self) -> tuple[Mapping[str, object], ...]:
+        """Return the models on offer as OpenAI model objects.
+
+        Raises:
+            UpstreamUnavailable: the provider did not tell.
+        """
+        if self._names:
+            return tuple(_model(name, 0, "upstream") for name in self._names)
+        if self._clock.monotonic_seconds() >= self._listed_until_seconds:
+            try:
+                answer = await self._ask("GET", "/models", self._headers, b"", MODELS_REPLY_BYTES)
+            except UpstreamRefused as error:
+                raise UpstreamUnavailable("The model gateway does not list its models.") from error
+            self._listed = _read_models(_json(answer))
+            self._listed_until_seconds = self._clock.monotonic_seconds() + MODELS_SECONDS
+        return self._listed
+
+    async def _ask(
+        self, method: str, path: str, headers: tuple[tuple[str, str], ...], body: bytes, max_reply_bytes: int
+    ) -> HttpReply:
+        """Send one request and return an answer of the 2xx class."""
+        limits = self._limits
+        try:
+            answer = await self._client.request(
+                method,
+                self._base_url + path,
+                headers,
+                body,
+                connect_seconds=limits.connect_seconds,
+                first_byte_seconds=limits.first_byte_seconds,
+                total_seconds=limits.total_seconds,
+                max_reply_bytes=max_reply_bytes,
+            )
+        except ReplyTimeout as error:
+            raise UpstreamUnavailable("The model gateway did not answer in time.") from error
+        except ReplyTooLarge as error:
+            raise UpstreamUnavailable("The model gateway answered more than is allowed.") from error
+        except ClientError as error:
+            raise UpstreamUnavailable("The model gateway cannot be reached or broke off its answer.") from error
+        if 200 <= answer.status < 300:
+            return answer
+        raise _refusal(answer)
+
+    def _trace(self, traceparent: str | None) -> tuple[tuple[str, str], ...]:
+        found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
+        if found is None:
+            return ()
+        # The low bit makes the span id other than zero, which the standard forbids.
+        span = int.from_bytes(self._ids.random_bytes(8), "big") | 1
+        return (("traceparent", f"00-{found[1]}-{span:016x}-{found[2]}"),)
+
+
+def _json(answer: HttpReply) -> object:
+    try:
+        return read_json(answer.body)
+    except InvalidJson as error:
+        raise UpstreamUnavailable("The model gateway answered something that is no JSON.") from error
+
+
+def _passed_on(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return the headers of the upstream that a client may see: a number of milliseconds, and no words."""
+    return tuple(
+        (name, value) for name, value in headers if name == "openai-processing-ms" and _DIGITS.fullmatch(value)
+    )[:1]
+
+
+def _refusal(answer: HttpReply) -> UpstreamUnavailable | UpstreamRefused:
+    status = answer.status
+    if status < 400:
+        return UpstreamUnavailable("The model gateway answered with a redirect, which is not followed.")
+    if status in _OUR_ACCOUNT:
+        return UpstreamUnavailable("The model gateway refused the credentials of this gateway.")
+    if status >= 500:
+        return UpstreamUnavailable(f"The model gateway failed with status {status}.")
+    if status == 429:
+        # Its text names the account, and its code decides nothing for a caller who has no account there.
+        message = "The model gateway takes no more requests for now."
+        return UpstreamRefused(status, message, retry_after_seconds=_retry_after(answer.headers))
+    return _refused(status, answer.body)
+
+
+def _refused(status: int, body: bytes) -> UpstreamRefused:
+    """Keep of an OpenAI error body what is well formed: message, code and param."""
+    try:
+        value = read_json(body) if len(body) <= MAX_ERROR_BYTES else None
+    except InvalidJson:
+        return UpstreamRefused(status)
+    error = value.get("error") if isinstance(value, dict) else None
+    if not isinstance(error, dict):
+        error = {"message": error}
+    message, code, param = error.get("message"), error.get("code"), error.get("param")
+    return UpstreamRefused(
+        status,
+        _NAMES.sub("****", message[:MAX_ERROR_CHARS]).strip() if isinstance(message, str) else None,
+        code=code if isinstance(code, str) and _CODE.fullmatch(code) else None,
+        param=param if isinstance(param, str) and _PARAM.fullmatch(param) else None,
+    )
+
+
+def _retry_after(headers: tuple[tuple[str, str], ...]) -> int:
+    """Return whole seconds; a date or anything else than digits counts as not given."""
+    for name, value in headers:
+        if name == "retry-after" and _DIGITS.fullmatch(value):
+            return min(max(int(value), 1), MAX_RETRY_SECONDS)
+    return DEFAULT_RETRY_SECONDS
+
+
+def _read_models(value: object) -> tuple[Mapping[str, object], ...]:
+    listed = value.get("data") if isinstance(value, dict) else None
+    if not isinstance(listed, list):
+        raise UpstreamUnavailable("The model gateway answered something that is no list of models.")
+    found = []
+    for item in listed[:MAX_MODELS]:
+        name = item.get("id") if isinstance(item, dict) else None
+        if isinstance(name, str) and 0 < len(name) <= 256:
+            created, owner = item.get("created"), item.get("owned_by")
+            found.append(
+                _model(
+                    name,
+                    created if isinstance(created, int) else 0,
+                    owner if isinstance(owner, str) and len(owner) <= 256 else "upstream",
+                )
+            )
+    return tuple(found)
+
+
+def _model(name: str, created: int, owner: str) -> Mapping[str, object]:
+    return {"id": name, "object": "model", "created": created, "owned_by": owner}
