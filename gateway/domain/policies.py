@@ -1,0 +1,95 @@
+"""What is done about a verdict: block or observe, withhold or redact, and parts nobody can read. Pure."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from gateway.shield.detections import Detection, ScanResult, Severity
+from gateway.shield.scoring import DEFAULT_POLICY, Policy, verdict_of
+
+UNSCANNABLE_RULE = "unscannable-part"
+SECRET_CATEGORIES = frozenset(("secret", "pii", "financial"))
+
+
+class ShieldMode(StrEnum):
+    """What a BLOCK does: it stops the text, or it is only recorded."""
+
+    BLOCK = "block"
+    OBSERVE = "observe"
+
+
+class Unscannable(StrEnum):
+    """What becomes of a request or reply with a part the shield cannot read: passed, at least REVIEW, or BLOCK."""
+
+    ALLOW = "allow"
+    REVIEW = "review"
+    BLOCK = "block"
+
+
+class OutboundAction(StrEnum):
+    """What an outbound BLOCK does to a choice: a notice in its place, or its matches masked."""
+
+    BLOCK = "block"
+    REDACT = "redact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShieldPolicy:
+    """What the operator decided. A request can change none of it.
+
+    scoring: thresholds and weights. tool_injection: whether names, descriptions and schemas of tools are scanned for
+    everything; when not, they are scanned for secrets alone.
+    """
+
+    mode: ShieldMode = ShieldMode.BLOCK
+    unscannable: Unscannable = Unscannable.REVIEW
+    outbound: OutboundAction = OutboundAction.BLOCK
+    scoring: Policy = DEFAULT_POLICY
+    tool_injection: bool = True
+
+
+DEFAULT_SHIELD_POLICY = ShieldPolicy()
+
+
+def secrets_only(policy: Policy) -> Policy:
+    """Return the policy for texts in which only secrets, personal and financial data are looked for."""
+    wanted = SECRET_CATEGORIES if policy.categories is None else SECRET_CATEGORIES & policy.categories
+    return replace(policy, categories=wanted)
+
+
+def with_unscannable(result: ScanResult, places: tuple[str, ...], policy: ShieldPolicy) -> ScanResult:
+    """Return the result of a text that came with parts nobody can read.
+
+    Under `review` and `block` the parts are a detection of their own, whose share is what the score lacks to that
+    threshold: the verdict is at least that, and the shares still add up to the score.
+    """
+    if not places or policy.unscannable is Unscannable.ALLOW:
+        return result
+    scoring = policy.scoring
+    least = scoring.block_at if policy.unscannable is Unscannable.BLOCK else scoring.review_at
+    share = max(0, least - result.score)
+    found = Detection(
+        rule=UNSCANNABLE_RULE,
+        name="Part that cannot be read",
+        category="encoding",
+        severity=Severity.CRITICAL if policy.unscannable is Unscannable.BLOCK else Severity.HIGH,
+        description="A picture, sound or file that the shield cannot read.",
+        matched="",
+        confidence=1.0,
+        score=share,
+        count=len(places),
+        start=0,
+        end=0,
+        view="text",
+        place=places[0],
+    )
+    score = result.score + share
+    detections = (found, *result.detections) if share else (*result.detections, found)
+    return ScanResult(verdict_of(score, scoring), score, detections, result.redacted)
+
+
+def stronger(first: ScanResult, second: ScanResult) -> ScanResult:
+    """Return the result with the higher score, which has the graver verdict.
+
+    Prompt and reply are judged each by itself, so that what is told of both agrees with what was done.
+    """
+    return second if second.score > first.score else first

@@ -1,0 +1,58 @@
+import pytest
+
+from gateway.domain.policies import (
+    UNSCANNABLE_RULE,
+    ShieldPolicy,
+    Unscannable,
+    secrets_only,
+    stronger,
+    with_unscannable,
+)
+from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
+from gateway.shield.scoring import Policy, judge
+
+HIGH = Detection("r", "R", "injection", Severity.HIGH, "d", "m", 1.0, 0, 1, 0, 1, "text")
+NOTHING = judge(())
+PLACES = ("messages[0].content[1]", "messages[2].content[0]")
+
+
+@pytest.mark.parametrize(
+    ("unscannable", "found", "verdict", "score"),
+    [
+        (Unscannable.ALLOW, (), Verdict.ALLOW, 0),
+        (Unscannable.REVIEW, (), Verdict.REVIEW, 25),
+        (Unscannable.REVIEW, (HIGH,), Verdict.REVIEW, 25),
+        (Unscannable.BLOCK, (), Verdict.BLOCK, 60),
+        (Unscannable.BLOCK, (HIGH,), Verdict.BLOCK, 60),
+    ],
+)
+def test_parts_nobody_can_read_lift_the_verdict(
+    unscannable: Unscannable, found: tuple[Detection, ...], verdict: Verdict, score: int
+) -> None:
+    result = with_unscannable(judge(found), PLACES, ShieldPolicy(unscannable=unscannable))
+    assert (result.verdict, result.score) == (verdict, score)
+    assert sum(detection.score for detection in result.detections) == score
+    if unscannable is not Unscannable.ALLOW:
+        (part,) = [one for one in result.detections if one.rule == UNSCANNABLE_RULE]
+        assert (part.place, part.count) == (PLACES[0], 2)
+
+
+def test_a_text_without_such_parts_keeps_its_result() -> None:
+    result = judge((HIGH,))
+    assert with_unscannable(result, (), ShieldPolicy(unscannable=Unscannable.BLOCK)) is result
+
+
+def test_the_thresholds_of_the_policy_hold() -> None:
+    policy = ShieldPolicy(scoring=Policy(block_at=40, review_at=10))
+    assert with_unscannable(NOTHING, PLACES, policy).score == 10
+
+
+def test_the_stronger_of_two_results_has_the_graver_verdict() -> None:
+    review = judge((HIGH,))
+    assert stronger(NOTHING, review) is stronger(review, NOTHING) is review
+    assert stronger(ScanResult(Verdict.ALLOW, 3), review).verdict is Verdict.REVIEW
+
+
+def test_looking_for_secrets_alone_looks_for_nothing_a_policy_left_out() -> None:
+    assert secrets_only(Policy()).categories == {"secret", "pii", "financial"}
+    assert secrets_only(Policy(categories=frozenset({"secret", "injection"}))).categories == {"secret"}
