@@ -5,15 +5,6 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 );
 
-CREATE TABLE users (
-    id            TEXT   NOT NULL PRIMARY KEY,
-    username      TEXT   NOT NULL UNIQUE,
-    password_hash TEXT   NOT NULL,
-    role          TEXT   NOT NULL,
-    created_at    BIGINT NOT NULL,
-    disabled_at   BIGINT
-);
-
 CREATE TABLE api_keys (
     id           TEXT    NOT NULL PRIMARY KEY,
     name         TEXT    NOT NULL,
