@@ -14,6 +14,7 @@ from gateway.http.messages import HttpError, Request, Response
 from gateway.http.router import Router
 from gateway.metrics import Cell, Histogram
 from gateway.operations.operation import ANONYMOUS, Door
+from gateway.services.authentication import RateExceeded
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _INTERNAL = "Something went wrong inside the gateway; the request id finds it in the log."
@@ -60,12 +61,11 @@ class Dispatch:
                 if admission is not None:
                     rate = _rate(endpoint, admission)
                 if principal is not ANONYMOUS and endpoint.needs is not None:
-                    self._authentication.require(principal, endpoint.needs)
+                    self._authentication.require(principal, endpoint.needs, context)
             response = await endpoint.handle(request, principal, context)
         except GatewayError as error:
-            admission = getattr(error, "admission", None)
-            if endpoint is not None and isinstance(admission, Admission):
-                rate = _rate(endpoint, admission)
+            if endpoint is not None and isinstance(error, RateExceeded):
+                rate = _rate(endpoint, error.admission)
             self._note(error, request_id, endpoint)
             response = error_response(error, request_id=request_id)
         except HttpError as error:
@@ -89,14 +89,14 @@ class Dispatch:
         key = api_key(request.headers)
         if endpoint.door is not Door.OPTIONAL:
             principal = await self._authentication.authenticate(key, context)
-            return principal, self._authentication.admit(principal)
+            return principal, self._authentication.admit(principal, context)
         if key is None:
             return ANONYMOUS, None
         try:
             principal = await self._authentication.authenticate(key, context)
-            return principal, self._authentication.admit(principal)
-        except RateLimited as error:
-            return ANONYMOUS, getattr(error, "admission", None)
+            return principal, self._authentication.admit(principal, context)
+        except RateExceeded as error:
+            return ANONYMOUS, error.admission
         except GatewayError:
             # A wrong key is told what everybody is told: the answer is no oracle.
             return ANONYMOUS, None

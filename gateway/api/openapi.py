@@ -156,13 +156,15 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
 def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
     """Return the operation object of one row."""
     needs = f" Needs the scope `{operation.needs}`." if operation.needs else ""
+    # A schema would promise that any text of its form is taken; only an earlier answer holds one that is.
+    opaque = "".join(f" `{one.name}`: {one.about}" for one in operation.query if one.schema is None)
     described: dict[str, object] = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "description": operation.summary + needs,
+        "description": operation.summary + needs + opaque,
         "tags": [operation.name.split(".")[0]],
         "security": _security(operation),
-        "parameters": [_parameter(parameter) for parameter in operation.query],
+        "parameters": [_parameter(parameter) for parameter in operation.query if parameter.schema is not None],
         "responses": _responses(operation),
     }
     body = _body(operation, settings)
@@ -193,8 +195,12 @@ def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
         return _BODIES.get(operation.name)
     schema = json_schema(operation.takes)
     properties = dict(schema["properties"])  # type: ignore[call-overload]
+    # Said in words: a text over this may be over the limit of bytes as well, which is another refusal (413).
     for name, setting in (operation.max_chars or {}).items():
-        properties[name] = properties[name] | {"maxLength": getattr(settings, setting)}
+        about = properties[name].get("description", "")
+        properties[name] = properties[name] | {
+            "description": f"{about} At most {getattr(settings, setting)} characters.".lstrip()
+        }
     return schema | {"properties": properties}
 
 

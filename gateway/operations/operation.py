@@ -3,6 +3,7 @@
 Routes, OpenAPI, the README's tables and the tests of permission are read from the rows.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
@@ -49,13 +50,13 @@ class Parameter:
     """One parameter of the query.
 
     read: from its text and the time (Unix milliseconds) to the value of the filter's field of the same name; raises
-    InvalidRequest. schema: JSON Schema of the text as sent.
+    InvalidRequest. schema: JSON Schema of the text as sent; None when no schema can tell a good text from a bad one.
     """
 
     name: str
     about: str
     read: Callable[[str, int], object]
-    schema: JsonSchema
+    schema: JsonSchema | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +107,15 @@ def texts(name: str, about: str) -> Parameter:
     """Return a parameter of several texts with commas between."""
 
     def read(value: str, now_at: int) -> object:
-        parts = tuple(part.strip() for part in value.split(","))
-        if len(value) > MAX_FILTER_CHARS or not all(parts):
-            raise InvalidRequest(f"{name} must be names with commas between, none of them empty.", param=name)
-        return parts
+        if len(value) > MAX_FILTER_CHARS or form.fullmatch(value) is None:
+            raise InvalidRequest(f"{name} must be names with commas between, without blanks.", param=name)
+        return tuple(value.split(","))
 
-    pattern = "^[^,\\s]+(?:,[^,\\s]+)*$"
-    return Parameter(name, about, read, {"type": "string", "maxLength": MAX_FILTER_CHARS, "pattern": pattern})
+    # In ASCII: what counts as white space differs between Python's regexes and those of JSON Schema.
+    names = "[!-+\\--~]+(?:,[!-+\\--~]+)*"
+    form = re.compile(names)
+    schema: JsonSchema = {"type": "string", "maxLength": MAX_FILTER_CHARS, "pattern": f"^{names}$"}
+    return Parameter(name, about, read, schema)
 
 
 def choice(name: str, values: type[StrEnum] | tuple[str, ...], about: str) -> Parameter:
@@ -156,4 +159,4 @@ def cursor() -> Parameter:
             raise InvalidRequest("The cursor belongs to another query; ask again without it.", param="cursor")
         return value
 
-    return Parameter("cursor", "`page.next` of the page before.", read, {"type": "string"})
+    return Parameter("cursor", "`page.next` of the page before, unchanged.", read, None)

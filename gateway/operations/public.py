@@ -45,7 +45,7 @@ async def list_rules(gateway: Gateway, who: Principal, command: None, context: R
             severity=rule.severity,
             confidence=rule.confidence,
             description=rule.description,
-            direction=tuple(sorted(rule.directions)),
+            direction=tuple(sorted(rule.direction)),
             view=rule.view,
             standards=rule.standards,
             tags=rule.tags,

@@ -16,10 +16,11 @@ from gateway.domain.alerts import Alert, AlertFilter, AlertSource
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
-from gateway.errors import InsufficientScope, InvalidApiKey, KeyRevoked, MissingApiKey, RateLimited
+from gateway.errors import InsufficientScope, InvalidApiKey, InvalidRequest, KeyRevoked, MissingApiKey
 from gateway.http.messages import Headers, Request, Response
 from gateway.log import Log
 from gateway.metrics import Metrics
+from gateway.services.authentication import RateExceeded
 from gateway.services.scans import ScanAnswer, ScanStats, ScanText
 from gateway.settings import Settings
 from gateway.shield.detections import Direction, Severity, Verdict
@@ -77,7 +78,7 @@ class FakeAuthentication:
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         self.asked.append((credential, context))
-        if credential is None:
+        if not credential:
             raise MissingApiKey("Send an API key.")
         if credential == REVOKED:
             raise KeyRevoked("This key was revoked.")
@@ -85,17 +86,15 @@ class FakeAuthentication:
             raise InvalidApiKey("This is no key.")
         return self.principals[credential]
 
-    def admit(self, principal: Principal) -> Admission:
+    def admit(self, principal: Principal, context: RequestContext) -> Admission:
         admission = self._limiter.admit(
             principal.id, limit=principal.rate_limit or 0, now_seconds=self._clock.monotonic_seconds()
         )
         if not admission.admitted:
-            error = RateLimited("Too many requests.", retry_after_seconds=admission.retry_after_seconds)
-            error.admission = admission  # type: ignore[attr-defined]
-            raise error
+            raise RateExceeded(admission)
         return admission
 
-    def require(self, principal: Principal, scope: Scope) -> None:
+    def require(self, principal: Principal, scope: Scope, context: RequestContext) -> None:
         if scope not in principal.scopes:
             raise InsufficientScope(f"This key lacks the scope {scope}.")
 
@@ -108,6 +107,8 @@ class FakeScans:
         self.error: BaseException | None = None
 
     async def scan(self, principal: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
+        if len(command.text) > 500_000:
+            raise InvalidRequest("text is too long.", param="text")
         self.seen.append((principal, command, context))
         if self.error is not None:
             raise self.error
@@ -154,7 +155,7 @@ class FakeRule:
     severity: Severity = Severity.HIGH
     confidence: float = 0.9
     description: str = "d"
-    directions: frozenset[Direction] = frozenset({Direction.INBOUND})
+    direction: frozenset[Direction] = frozenset({Direction.INBOUND})
     view: str = "normalized"
     standards: tuple[str, ...] = ("OWASP LLM01:2025",)
     tags: tuple[str, ...] = ()
@@ -252,6 +253,7 @@ def make_house(settings: Settings) -> House:
         shield=cast(Any, FakeShield((FakeRule(),))), audit=cast(Any, lists), keys=cast(Any, None),
         authentication=cast(Any, authentication), scans=cast(Any, scans), alerts=cast(Any, lists),
         chat=cast(Any, FakeChat()), posture=cast(Any, None), health=cast(Any, health),
+        first_start=cast(Any, None),
     )  # fmt: skip
     return House(Dispatch(gateway), clock, authentication, scans, lists, health, metrics, log)
 

@@ -1,0 +1,88 @@
+"""The OpenAPI document says what is served: every row, its parameters, its errors, and nothing that is not so."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.api.openapi import document
+from gateway.api.responses import STATUS_BY_CODE
+from gateway.operations.public import PUBLIC
+from gateway.settings import Settings
+
+DOCUMENT: Any = json.loads(json.dumps(document(PUBLIC, Settings(data_dir=":memory:"))))
+DESCRIBED = {
+    (method.upper(), path): described for path, methods in DOCUMENT["paths"].items() for method, described in methods.items()
+}
+
+
+def test_every_row_is_described_once_under_its_name() -> None:
+    assert {(row.route, row.name) for row in PUBLIC} == {
+        (route, described["operationId"]) for route, described in DESCRIBED.items()
+    }
+    assert DOCUMENT["openapi"] == "3.1.0"
+
+
+@pytest.mark.parametrize("row", PUBLIC, ids=lambda row: row.name)
+def test_security_of_a_row_is_its_door(row: Any) -> None:
+    keys = [{"serviceKey": []}, {"bearer": []}]
+    expected = {"key": keys, "optional": [*keys, {}], "loopback": [*keys, {}], "open": []}[row.door.value]
+    assert DESCRIBED[row.route]["security"] == expected
+    assert set(DOCUMENT["components"]["securitySchemes"]) == {"serviceKey", "bearer"}
+
+
+@pytest.mark.parametrize("row", PUBLIC, ids=lambda row: row.name)
+def test_errors_of_a_row_stand_under_their_status(row: Any) -> None:
+    responses = DESCRIBED[row.route]["responses"]
+    codes = set(row.fails) | ({"missing_api_key", "insufficient_scope", "rate_limited"} if row.door.value == "key" else set())
+    for code in codes:
+        assert f"`{code}`" in responses[str(STATUS_BY_CODE[code])]["description"]
+    assert {"200", "400", "500", "default"} <= set(responses)
+
+
+def test_parameters_have_their_exact_bounds() -> None:
+    parameters = {one["name"]: one for one in DESCRIBED[("GET", "/api/v1/alerts")]["parameters"]}
+    assert parameters["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 500, "default": 100}
+    assert parameters["severity"]["schema"]["enum"] == ["critical", "high", "medium", "low"]
+    audit = {one["name"]: one for one in DESCRIBED[("GET", "/api/v1/audit")]["parameters"]}
+    assert audit["limit"]["schema"]["maximum"] == 1000
+    assert "cursor" not in audit
+    assert "`cursor`" in DESCRIBED[("GET", "/api/v1/audit")]["description"]
+
+
+def test_body_of_a_scan_is_closed_and_says_how_long_it_may_be() -> None:
+    schema = DESCRIBED[("POST", "/api/v1/shield/scan")]["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["required"] == ["text"]
+    assert schema["additionalProperties"] is False
+    assert "500000" in schema["properties"]["text"]["description"]
+
+
+def test_good_answers_are_described_in_their_envelope() -> None:
+    scan = DESCRIBED[("POST", "/api/v1/shield/scan")]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert scan["required"] == ["ok", "data", "meta"]
+    assert "verdict" in scan["properties"]["data"]["properties"]
+    alerts = DESCRIBED[("GET", "/api/v1/alerts")]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert alerts["required"] == ["ok", "data", "meta", "page"]
+    assert alerts["properties"]["data"]["items"]["properties"]["first_seen"]["format"] == "date-time"
+
+
+def test_every_reference_leads_somewhere() -> None:
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                target = DOCUMENT
+                for step in value["$ref"].removeprefix("#/").split("/"):
+                    target = target[step]
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(DOCUMENT)
+
+
+async def test_document_is_served_without_a_key(house: Any) -> None:
+    reply = await house.ask("GET", "/api/v1/openapi.json", key=None)
+    assert reply.status == 200
+    assert reply.json == DOCUMENT
