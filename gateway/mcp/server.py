@@ -187,7 +187,8 @@ class McpServer:
     async def _run(self, tool: Tool, arguments: dict[str, object], peer: _Peer) -> Mapping[str, object]:
         """Run one tool between its two audit events. What goes wrong in it is a result that says so, not a fault."""
         gateway = self._gateway
-        context = RequestContext(request_id=gateway.ids.new("req"), user_agent=peer.client or None)
+        client = peer.client or None
+        context = RequestContext(request_id=gateway.ids.new("req"), user_agent=client, agent=client)
         try:
             output = await self._recorded(tool, arguments, context)
         except GatewayError as error:

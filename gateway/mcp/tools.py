@@ -99,6 +99,7 @@ async def _shield_scan(
     gateway: Gateway, principal: Principal, command: ScanText, context: RequestContext
 ) -> ToolOutput:
     answer = await gateway.scans.scan(principal, command, context)
+    gateway.metrics.count("gateway_scans_total", source="mcp", verdict=answer.verdict.value)
     return ToolOutput(_scan_text(answer), answer.data())
 
 

@@ -9,15 +9,12 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
-from gateway.domain.policies import ShieldMode, ShieldPolicy
-from gateway.services.audit import Audit
-from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 from gateway.clock import Clock
 from gateway.domain import trust_audits
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter, ChainReport
+from gateway.domain.policies import ShieldMode, ShieldPolicy
 from gateway.domain.posture import (
     DAY_MS,
     ActiveAlert,
@@ -30,10 +27,13 @@ from gateway.domain.posture import (
 )
 from gateway.domain.trust_audits import Facts
 from gateway.errors import GatewayError
+from gateway.services.audit import Audit
 from gateway.services.health import Health
 from gateway.settings import Settings, is_loopback
 from gateway.shield import Shield
 from gateway.shield.examples import run_examples
+from gateway.store.database import Transaction
+from gateway.store.store import Store
 
 CHAIN_CACHE_SECONDS = 300.0
 FIRST_CREDENTIALS = "first-credentials.txt"

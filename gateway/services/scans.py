@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
 import anyio.to_thread
-from gateway.domain.policies import ShieldPolicy
-from gateway.services.audit import Audit
-from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.store import Store
 
 from gateway.clock import Clock, Ids
+from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
-from gateway.errors import AuditUnavailable, InvalidRequest, ShieldUnavailable
+from gateway.errors import InvalidRequest, ShieldUnavailable
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
+from gateway.services.audit import Audit
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy
+from gateway.store.database import Transaction
+from gateway.store.store import Store
 
 THREAD_CHARS = 16_384
 MAX_TEXT_CHARS = 500_000
@@ -215,12 +215,7 @@ class Scans:
             )
             self._store.traffic.insert(tx, row)
 
-        try:
-            await self._store.db.write(work)
-        except StoreUnavailable as error:
-            raise AuditUnavailable(
-                "What the scan found could not be recorded; try again.", retry_after_seconds=1
-            ) from error
+        await self._audit.commit(work)
 
 
 def scan_schema() -> JsonSchema:

@@ -1,0 +1,114 @@
+"""A gateway for the MCP edge: the real server over scripted tools, and an audit that remembers."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Annotated, Any, cast
+
+import anyio
+import pytest
+
+from gateway.app import Gateway
+from gateway.clock import SystemClock, SystemIds
+from gateway.domain.principals import Principal, RequestContext, local
+from gateway.errors import AuditUnavailable, InvalidRequest, Overloaded
+from gateway.log import Log
+from gateway.mcp.server import McpServer
+from gateway.mcp.tools import NoArguments, Tool, ToolOutput
+from gateway.shield.detections import Severity
+
+
+@dataclass
+class FakeAudit:
+    """Keeps what it is given to record, as (action, outcome, reason, details)."""
+
+    events: list[tuple[str, str, str | None, Mapping[str, object] | None]] = field(default_factory=list)
+    is_broken: bool = False
+
+    def event(
+        self, action: str, *, outcome: str = "success", reason: str | None = None, **rest: Any
+    ) -> tuple[str, str, str | None, Mapping[str, object] | None]:
+        return action, outcome, reason, rest.get("details")
+
+    async def record(self, event: tuple[str, str, str | None, Mapping[str, object] | None]) -> None:
+        if self.is_broken:
+            raise AuditUnavailable("The audit log cannot be written.")
+        self.events.append(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """The arguments of the scripted tool."""
+
+    text: Annotated[str, "What to say."]
+    level: Severity | None = None
+    times: int = 1
+
+
+@dataclass
+class Script:
+    """What the scripted tools do, and what they saw."""
+
+    begun: anyio.Event = field(default_factory=anyio.Event)
+    may_end: anyio.Event = field(default_factory=anyio.Event)
+    contexts: list[RequestContext] = field(default_factory=list)
+
+    async def say(self, gateway: Gateway, principal: Principal, command: Say, context: RequestContext) -> ToolOutput:
+        self.contexts.append(context)
+        return ToolOutput(command.text * command.times, {"said": command.text})
+
+    async def wait(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+        self.begun.set()
+        await self.may_end.wait()
+        return ToolOutput("waited", {})
+
+    async def refuse(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+        raise Overloaded("Too much at once; try again.")
+
+    async def object(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+        raise InvalidRequest("must be a time", param="since")
+
+    async def crash(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+        raise ZeroDivisionError("a prompt that must not be repeated")
+
+
+def _tool(name: str, takes: type[Any], call: Any) -> Tool:
+    return Tool(
+        name=name,
+        title=name.title(),
+        description=f"Does {name}, for a test.",
+        takes=takes,
+        gives=lambda: {"type": "object"},
+        call=call,
+        is_read_only=False,
+        is_destructive=True,
+    )
+
+
+@dataclass
+class Peer:
+    """A server for one peer and everything around it."""
+
+    server: McpServer
+    script: Script
+    audit: FakeAudit
+    log: io.StringIO
+
+
+def new_peer() -> Peer:
+    clock, audit, log, script = SystemClock(), FakeAudit(), io.StringIO(), Script()
+    gateway = SimpleNamespace(clock=clock, ids=SystemIds(clock), audit=audit, log=Log(log, clock))
+    tools = (
+        _tool("say", Say, script.say),
+        _tool("wait", NoArguments, script.wait),
+        _tool("refuse", NoArguments, script.refuse),
+        _tool("object", NoArguments, script.object),
+        _tool("crash", NoArguments, script.crash),
+    )
+    return Peer(McpServer(cast(Gateway, gateway), local("mcp"), tools=tools), script, audit, log)
+
+
+@pytest.fixture
+def peer() -> Peer:
+    return new_peer()

@@ -1,0 +1,282 @@
+"""The one way to the shield: what is answered, what is recorded, and what happens when either fails."""
+
+import io
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from gateway.clock import SystemClock, SystemIds
+from gateway.domain.alerts import AlertFilter
+from gateway.domain.audit import AuditFilter
+from gateway.domain.policies import ShieldPolicy
+from gateway.domain.principals import Principal, RequestContext, local
+from gateway.errors import AuditUnavailable, InvalidRequest, ShieldUnavailable
+from gateway.log import Log
+from gateway.schema import decode
+from gateway.services.alerts import Alerts
+from gateway.services.audit import Audit
+from gateway.services.scans import THREAD_CHARS, ScanAnswer, Scans, ScanText, scan_schema
+from gateway.shield import Detection, Direction, Policy, ScanResult, Severity, Shield, Verdict
+from gateway.store.database import StoreUnavailable
+from gateway.store.store import Store, open_store
+
+TEXT = "a text that nobody may keep"
+CONTEXT = RequestContext(request_id="req_1", ip="127.0.0.1", agent="agent-7")
+FOUND = Detection(
+    rule="a-rule",
+    name="A rule",
+    category="injection",
+    severity=Severity.CRITICAL,
+    description="Something bad.",
+    matched="nobody may",
+    confidence=0.9,
+    score=60,
+    count=2,
+    start=12,
+    end=22,
+    view="normalized",
+    standards=("OWASP LLM01:2025",),
+)
+ALLOWED = ScanResult(Verdict.ALLOW, 0)
+BLOCKED = ScanResult(Verdict.BLOCK, 60, (FOUND,), "a text that [...] keep")
+REVIEWED = ScanResult(Verdict.REVIEW, 25, (FOUND,))
+
+
+@dataclass
+class ScriptedShield:
+    """Answers what it is told to, and remembers what it was asked."""
+
+    answer: ScanResult | Exception = ALLOWED
+    asked: list[tuple[str, Direction, Policy]] = field(default_factory=list)
+
+    def scan(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+        self.asked.append((text, direction, policy))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@dataclass
+class Room:
+    scans: Scans
+    shield: ScriptedShield
+    store: Store
+    audit: Audit
+
+    async def scan(self, text: str = TEXT, principal: Principal | None = None, **fields: Any) -> ScanAnswer:
+        return await self.scans.scan(principal or local("test"), ScanText(text, **fields), CONTEXT)
+
+    async def rows(self) -> list[dict[str, Any]]:
+        await self.store.db.write(lambda tx: None)  # what was queued before is committed before this
+        found = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic"))
+        return [{name: row[name] for name in ("verdict", "text_sha256", "text_chars", "detections")} for row in found]
+
+
+@asynccontextmanager
+async def room(policy: ShieldPolicy | None = None, **more: Any) -> AsyncGenerator[Room, None]:
+    clock = SystemClock()
+    ids = SystemIds(clock)
+    store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
+    shield = ScriptedShield()
+    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+    scans = Scans(
+        shield=cast(Shield, shield),
+        store=store,
+        clock=clock,
+        ids=ids,
+        audit=audit,
+        alerts=Alerts(store=store, ids=ids),
+        policy=policy or ShieldPolicy(),
+        **more,
+    )
+    try:
+        yield Room(scans, shield, store, audit)
+    finally:
+        await store.aclose()
+
+
+async def test_the_answer_has_the_fields_of_the_contract_and_no_others() -> None:
+    async with room() as here:
+        here.shield.answer = BLOCKED
+        data = (await here.scan()).data()
+    assert set(data) == {"verdict", "score", "detections", "stats", "action", "elapsed_ms", "redacted"}
+    assert (data["verdict"], data["score"], data["action"]) == ("BLOCK", 60, "redacted")
+    assert data["stats"] == {
+        "total": 1, "critical": 1, "high": 0, "medium": 0, "low": 0, "categories": {"injection": 1}
+    }  # fmt: skip
+    assert data["detections"] == [
+        {
+            "rule": "a-rule",
+            "severity": "critical",
+            "description": "Something bad.",
+            "matched": "nobody may",
+            "name": "A rule",
+            "category": "injection",
+            "confidence": 0.9,
+            "score": 60,
+            "count": 2,
+            "start": 12,
+            "end": 22,
+            "view": "normalized",
+            "standards": ["OWASP LLM01:2025"],
+            "accepted": None,
+        }
+    ]
+    assert json.loads(json.dumps(data)) == data
+
+
+async def test_redacted_is_there_only_when_something_is_masked() -> None:
+    async with room() as here:
+        here.shield.answer = REVIEWED
+        data = (await here.scan()).data()
+    assert "redacted" not in data and data["action"] == "none"
+
+
+async def test_the_answer_fits_its_schema() -> None:
+    schema = cast(dict[str, Any], scan_schema())
+    async with room() as here:
+        here.shield.answer = BLOCKED
+        full = (await here.scan()).data()
+        here.shield.answer = ALLOWED
+        least = (await here.scan()).data()
+    detection = cast(list[dict[str, object]], full["detections"])[0]
+    assert set(least) == set(schema["required"]) and set(full) == set(schema["properties"])
+    item = schema["properties"]["detections"]["items"]
+    assert set(detection) == set(item["required"]) == set(item["properties"]) - {"place"}
+
+
+async def test_an_allowed_text_leaves_one_traffic_row_and_nothing_else() -> None:
+    async with room() as here:
+        await here.scan()
+        rows = await here.rows()
+        events = await here.audit.page(AuditFilter())
+        alerts = await here.store.db.read(lambda tx: here.store.alerts.page(tx, AlertFilter()))
+    assert [(row["verdict"], row["text_chars"], len(row["text_sha256"])) for row in rows] == [("ALLOW", len(TEXT), 64)]
+    assert events.items == () and alerts.items == ()
+
+
+@pytest.mark.parametrize(("answer", "action"), [(BLOCKED, "shield_scan_block"), (REVIEWED, "shield_scan_review")])
+async def test_what_is_found_is_committed_before_the_answer(answer: ScanResult, action: str) -> None:
+    async with room() as here:
+        here.shield.answer = answer
+        await here.scan()
+        event = (await here.audit.page(AuditFilter())).items[0]
+        alert = (await here.store.db.read(lambda tx: here.store.alerts.page(tx, AlertFilter()))).items[0]
+        rows = await here.rows()
+    assert (event.action, event.request_id, event.source) == (action, "req_1", "shield")
+    assert event.details["detections"] == [
+        {
+            "rule": "a-rule",
+            "severity": "critical",
+            "category": "injection",
+            "score": 60,
+            "count": 2,
+            "start": 12,
+            "end": 22,
+            "view": "normalized",
+        }
+    ]
+    assert (alert.rule, alert.severity, alert.agent, alert.origin) == (
+        "a-rule", Severity.CRITICAL, "agent-7", "shield.scan"
+    )  # fmt: skip
+    assert len(rows) == 1
+
+
+async def test_neither_the_text_nor_what_matched_is_kept_anywhere() -> None:
+    async with room() as here:
+        here.shield.answer = BLOCKED
+        await here.scan()
+        event = (await here.audit.page(AuditFilter())).items[0]
+        alert = (await here.store.db.read(lambda tx: here.store.alerts.page(tx, AlertFilter()))).items[0]
+        kept = repr((event, alert, await here.rows()))
+    for secret in (TEXT, "nobody may", "keep"):
+        assert secret not in kept
+
+
+async def test_the_same_find_again_raises_the_count_of_one_alert() -> None:
+    async with room() as here:
+        here.shield.answer = BLOCKED
+        for _ in range(3):
+            await here.scan()
+        alerts = (await here.store.db.read(lambda tx: here.store.alerts.page(tx, AlertFilter()))).items
+        events = (await here.audit.page(AuditFilter())).items
+    assert [alert.count for alert in alerts] == [3]
+    assert len(events) == 3
+
+
+@pytest.mark.parametrize("fault", [ValueError(TEXT), RecursionError(), ZeroDivisionError(), KeyError(TEXT)])
+@pytest.mark.parametrize("length", [10, THREAD_CHARS + 1])
+async def test_a_shield_that_fails_lets_nothing_through(fault: Exception, length: int) -> None:
+    async with room() as here:
+        here.shield.answer = fault
+        with pytest.raises(ShieldUnavailable) as caught:
+            await here.scan("x" * length)
+        assert TEXT not in caught.value.message
+        assert await here.rows() == []
+
+
+async def test_a_find_that_cannot_be_recorded_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with room() as here:
+        here.shield.answer = BLOCKED
+
+        async def refuse(work: Any) -> None:
+            raise StoreUnavailable("The disk is full.")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(here.store.db, "write", refuse)
+            with pytest.raises(AuditUnavailable):
+                await here.scan()
+
+
+async def test_a_text_over_the_limit_is_refused_by_the_name_of_its_field() -> None:
+    async with room(max_text_chars=10) as here:
+        await here.scan("x" * 10)
+        with pytest.raises(InvalidRequest) as caught:
+            await here.scan("x" * 11)
+    assert caught.value.param == "text"
+    assert len(here.shield.asked) == 1
+
+
+async def test_the_policy_of_the_operator_is_the_one_that_judges() -> None:
+    strict = Policy(block_at=10, review_at=5)
+    async with room(ShieldPolicy(scoring=strict)) as here:
+        await here.scan(direction=Direction.OUTBOUND)
+    assert here.shield.asked == [(TEXT, Direction.OUTBOUND, strict)]
+
+
+async def test_a_text_of_any_characters_can_be_scanned() -> None:
+    async with room() as here:
+        await here.scan("\ud800\x00é\U0001f512")
+        assert len(await here.rows()) == 1
+
+
+async def test_a_long_text_is_scanned_while_others_are_answered() -> None:
+    """The shield waits for an event that only the event loop can set."""
+    async with room() as here:
+        may_end = anyio.Event()
+
+        class Waiting(ScriptedShield):
+            def scan(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+                anyio.from_thread.run(may_end.wait)
+                return ALLOWED
+
+        here.scans._shield = cast(Shield, Waiting())
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(here.scan, "x" * (THREAD_CHARS + 1))
+                await anyio.lowlevel.checkpoint()
+                may_end.set()
+
+
+def test_a_request_says_text_and_direction_and_nothing_more() -> None:
+    assert decode(ScanText, {"text": "a"}) == ScanText("a", Direction.INBOUND)
+    assert decode(ScanText, {"text": "a", "direction": "outbound"}).direction is Direction.OUTBOUND
+    for value, param in (({}, "text"), ({"text": 5}, "text"), ({"text": "a", "mode": "x"}, "mode")):
+        with pytest.raises(InvalidRequest) as caught:
+            decode(ScanText, value)
+        assert caught.value.param == param
