@@ -1,0 +1,208 @@
+"""Audit events: made complete, committed before what they record is answered, listed and verified."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TypeVar
+
+from gateway.clock import Clock, Ids
+from gateway.domain.audit import (
+    AuditEvent,
+    AuditFilter,
+    ChainHead,
+    ChainReport,
+    Outcome,
+    check_links,
+)
+from gateway.domain.paging import Page
+from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import AuditUnavailable
+from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.store import Store
+
+T = TypeVar("T")
+
+_CHUNK_EVENTS = 500
+_TEXT_CHARS = 500
+_DETAIL_CHARS = 4000
+_RETRY_SECONDS = 5
+
+
+class Audit:
+    """The audit log of this gateway. instance_id: whose chain new events go to."""
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, instance_id: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._instance_id = instance_id
+
+    def event(
+        self,
+        action: str,
+        *,
+        source: str,
+        outcome: Outcome = "success",
+        principal: Principal | None = None,
+        request: RequestContext | None = None,
+        resource_type: str | None = None,
+        resource_id: str | None = None,
+        reason: str | None = None,
+        before: Mapping[str, object] | None = None,
+        after: Mapping[str, object] | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> AuditEvent:
+        """Make an event of now. It is recorded by `record`, `append` or `record_behind`.
+
+        Without a principal the gateway itself is the actor. Texts are cut, and what no database holds is replaced.
+
+        Raises:
+            TypeError: `details`, `before` or `after` holds something that is no JSON value.
+        """
+        return AuditEvent(
+            id=self._ids.new("evt"),
+            occurred_at=self._clock.now_at(),
+            source=source,
+            action=action,
+            outcome=outcome,
+            reason=_text(reason),
+            actor=_text(principal.name) or principal.id if principal else "gateway",
+            actor_type=principal.kind if principal else "system",
+            actor_id=principal.id if principal else None,
+            key_prefix=principal.key_prefix if principal else None,
+            ip=request.ip if request else None,
+            user_agent=_text(request.user_agent) if request else None,
+            resource_type=resource_type,
+            resource_id=_text(resource_id),
+            before=None if before is None else _object(before),
+            after=None if after is None else _object(after),
+            request_id=request.request_id if request else None,
+            instance_id=self._instance_id,
+            details={} if details is None else _object(details),
+        )
+
+    def append(self, tx: Transaction, event: AuditEvent) -> AuditEvent:
+        """Append `event` in a transaction that also does what it records; return it with its place in the chain."""
+        return self._store.audit.append(tx, event)
+
+    async def commit(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work`, which appends its event, in one transaction and return once it is on the disk.
+
+        Raises:
+            AuditUnavailable: nothing was written, so what it records must not be answered.
+        """
+        try:
+            return await self._store.db.write(work)
+        except StoreUnavailable as error:
+            raise AuditUnavailable(
+                "The audit log cannot be written, so nothing was done; try again.",
+                retry_after_seconds=error.retry_after_seconds or _RETRY_SECONDS,
+            ) from error
+
+    async def record(self, event: AuditEvent) -> AuditEvent:
+        """Append `event` by itself and return once it is on the disk.
+
+        Raises:
+            AuditUnavailable: it was not written.
+        """
+        return await self.commit(lambda tx: self._store.audit.append(tx, event))
+
+    def record_behind(self, event: AuditEvent) -> None:
+        """Append `event` soon: for what is refused or told anyway, whether it is recorded or not.
+
+        Raises:
+            AuditUnavailable: it was not taken.
+        """
+        try:
+            self._store.db.write_behind(lambda tx: self._store.audit.append(tx, event))
+        except StoreUnavailable as error:
+            raise AuditUnavailable(
+                "The audit log cannot be written; try again.", retry_after_seconds=error.retry_after_seconds
+            ) from error
+
+    async def page(self, wanted: AuditFilter) -> Page[AuditEvent]:
+        """List events, newest first.
+
+        Raises:
+            InvalidRequest: a bound or the cursor of `wanted`.
+        """
+        return await self._store.db.read(lambda tx: self._store.audit.page(tx, wanted))
+
+    async def verify(self) -> ChainReport:
+        """Read every chain in the database from its beginning and report the first event that is not as it was.
+
+        Takes memory for some hundred events, however many there are. New events may be appended meanwhile.
+        """
+        events = 0
+        for instance_id in await self._store.db.read(self._instances):
+            report = await self._verify_chain(instance_id)
+            events += report.events
+            if not report.ok:
+                return ChainReport(False, events, report.first_broken_seq, report.reason)
+        return ChainReport(True, events)
+
+    def _instances(self, tx: Transaction) -> tuple[str, ...]:
+        # The file beside the database remembers this gateway's chain even if the database has forgotten it.
+        return tuple(sorted({*self._store.audit.instances(tx), self._store.instance_id}))
+
+    async def _verify_chain(self, instance_id: str) -> ChainReport:
+        noted = self._store.headfile.read(instance_id) if instance_id == self._store.instance_id else None
+        place = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
+        events = 0
+        while True:
+            before = place
+
+            def work(tx: Transaction, start: ChainHead = before) -> tuple[ChainHead, ChainReport]:
+                return self._verify_chunk(tx, instance_id, start, noted)
+
+            place, report = await self._store.db.read(work)
+            events += report.events
+            if not report.ok or place == before:
+                return ChainReport(report.ok, events, report.first_broken_seq, report.reason)
+
+    def _verify_chunk(
+        self, tx: Transaction, instance_id: str, start: ChainHead, noted: ChainHead | None
+    ) -> tuple[ChainHead, ChainReport]:
+        """Follow the chain for some hundred events; where it ends, compare its end with what is kept of it."""
+        chunk = self._store.audit.chain(tx, instance_id, after_seq=start.seq, limit=_CHUNK_EVENTS)
+        place, report = check_links(start, chunk)
+        if not report.ok:
+            return place, report
+        reason, broken_seq = None, place.seq + 1
+        if noted is not None and start.seq < noted.seq <= place.seq:
+            if self._store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
+                reason, broken_seq = f"event {noted.seq} is not the one that was noted beside the database", noted.seq
+        elif not chunk:
+            head = self._store.audit.head(tx, instance_id)
+            if head != place:
+                reason = f"the events after {place.seq} are missing: the chain ended with event {head.seq}"
+            elif noted is not None and noted.seq > place.seq:
+                reason = f"the events after {place.seq} are missing: a later end was noted beside the database"
+        if reason is not None:
+            return place, ChainReport(False, report.events, broken_seq, reason)
+        return place, report
+
+
+def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
+    if text is None or (text.isascii() and len(text) <= chars and "\0" not in text):
+        return text
+    return text[:chars].replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def _object(values: Mapping[str, object]) -> dict[str, object]:
+    return {_text(name) or "": _value(value) for name, value in values.items()}
+
+
+def _value(value: object) -> object:
+    if isinstance(value, Enum):
+        return _value(value.value)
+    if isinstance(value, str):
+        return _text(value, _DETAIL_CHARS)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return _object(value)
+    if isinstance(value, list | tuple):
+        return [_value(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(str(_value(item)) for item in value)
+    raise TypeError(f"an audit event cannot hold a {type(value).__name__}")

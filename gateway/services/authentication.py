@@ -1,0 +1,254 @@
+"""From a credential to a principal, its rate window and its scopes. Refusals are audited, in sums when they flood."""
+
+from collections.abc import Collection
+
+from gateway.auth.keyhash import hash_key, prefix_of
+from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateLimiter
+from gateway.auth.refusals import Refusal, RefusalCounter
+from gateway.clock import Clock
+from gateway.domain.audit import AuditEvent
+from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.errors import (
+    AuditUnavailable,
+    GatewayError,
+    InsufficientScope,
+    InvalidApiKey,
+    KeyExpired,
+    KeyRevoked,
+    MissingApiKey,
+    PermissionDenied,
+    RateLimited,
+)
+from gateway.services.audit import Audit
+from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.store import Store
+
+_RECHECK_SECONDS = 1.0
+_NOTE_USE_MS = 60_000
+_REFUSED = "api_key_refused"
+_EXCEEDED = "rate_limit_exceeded"
+_UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
+
+
+class RateExceeded(RateLimited):
+    """The key has used its requests of the last 60 seconds. admission: for the headers of the answer."""
+
+    def __init__(self, admission: Admission) -> None:
+        super().__init__(
+            f"The API key has used its {admission.limit} requests of the last 60 seconds.",
+            retry_after_seconds=admission.retry_after_seconds,
+        )
+        self.admission = admission
+
+
+class _Known:
+    """A key that was looked up: good until the generation moves or a second is over."""
+
+    __slots__ = ("principal", "record", "recheck_seconds", "used_at")
+
+    def __init__(self, record: KeyRecord, recheck_seconds: float) -> None:
+        self.record = record
+        self.principal = record.principal()
+        self.recheck_seconds = recheck_seconds
+        self.used_at = record.last_used_at
+
+
+class Authentication:
+    """Who may come in. limiter: where the rate windows are kept; this process alone when left out.
+
+    Only keys that exist are remembered, by their SHA-256, so that wrong ones take no memory. A change of authority in
+    any process moves the store's generation, which is read on every request; a look-up is also never older than a
+    second.
+    """
+
+    def __init__(self, *, store: Store, clock: Clock, audit: Audit, limiter: RateLimiter | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._limiter = limiter or LocalRateLimiter()
+        self._known: dict[str, _Known] = {}
+        self._generation = -1
+        self._refusals = RefusalCounter()
+
+    async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
+        """Return who calls with the API key `credential`. A key used a second ago costs no SQL and no waiting.
+
+        Raises:
+            MissingApiKey, InvalidApiKey: none, of another form, or unknown.
+            KeyRevoked, KeyExpired: known but no longer good.
+            AuditUnavailable: the key's first use could not be recorded. StoreUnavailable: it could not be looked up.
+        """
+        now_seconds = self._clock.monotonic_seconds()
+        if not credential:
+            error: GatewayError = MissingApiKey("Send an API key in X-Service-Key or as Authorization: Bearer.")
+            raise self._refused(error, context)
+        try:
+            digest = hash_key(credential)
+        except InvalidApiKey as bad_form:
+            raise self._refused(bad_form, context) from None
+        known = self._find(digest, now_seconds)
+        if known is None:
+            error = InvalidApiKey("The API key is not valid.")
+            raise self._refused(error, context, key_prefix=prefix_of(credential))
+        now_at = self._clock.now_at()
+        status = known.record.status(now_at)
+        if status != "active":
+            is_revoked = status == "revoked"
+            error = KeyRevoked("The API key was revoked.") if is_revoked else KeyExpired("The API key has expired.")
+            raise self._refused(error, context, principal=known.principal)
+        if known.used_at is None:
+            await self._record_first_use(known, context, now_at)
+        elif now_at - known.used_at >= _NOTE_USE_MS:
+            self._note_use(known, now_at)
+        return known.principal
+
+    def admit(self, principal: Principal, context: RequestContext | None = None) -> Admission:
+        """Count a request against the rate window of `principal`.
+
+        Raises:
+            RateExceeded: the window is full; the request was not counted. Its `admission` says until when.
+        """
+        if principal.rate_limit is None:
+            return _UNLIMITED
+        now_seconds = self._clock.monotonic_seconds()
+        admission = self._limiter.admit(principal.id, limit=principal.rate_limit, now_seconds=now_seconds)
+        if not admission.admitted:
+            raise self._refused(RateExceeded(admission), context, principal=principal)
+        return admission
+
+    def require(
+        self, principal: Principal, needs: Scope | Permission, context: RequestContext | None = None
+    ) -> None:
+        """Check that `principal` may do what `needs` names.
+
+        Raises:
+            InsufficientScope, PermissionDenied: it may not.
+        """
+        # By type, since a scope and a permission may have the same text.
+        if isinstance(needs, Scope):
+            held: Collection[str] = principal.scopes
+            error: GatewayError = InsufficientScope(f"The API key lacks the scope {needs.value}.")
+        else:
+            held = principal.permissions
+            error = PermissionDenied(f"This needs the permission {needs.value}.")
+        if needs in held:
+            return
+        raise self._refused(error, context, principal=principal)
+
+    def flush_refusals(self) -> None:
+        """Record the sum of the refusals that had no event of their own. Called when one is due and at the end."""
+        told = self._refusals.take()
+        if told is None:
+            return
+        for action in (_REFUSED, _EXCEEDED):
+            refusals = [
+                {"reason": one.reason, "ip": one.ip, "key_prefix": one.key_prefix, "count": count}
+                for one, count in told.repeated
+                if one.action == action
+            ]
+            others = told.others if action == _REFUSED else 0
+            if refusals or others:
+                self._record_behind(
+                    self._audit.event(
+                        action,
+                        source="auth",
+                        outcome="refused",
+                        reason="repeated",
+                        details={"refusals": refusals, "others": others},
+                    )
+                )
+
+    async def aclose(self) -> None:
+        """Record what is still only counted."""
+        self.flush_refusals()
+
+    def _find(self, digest: str, now_seconds: float) -> _Known | None:
+        if now_seconds >= self._refusals.due_seconds:
+            self.flush_refusals()
+        # The generation is read before the look-up: a change in between makes the next request look again.
+        generation = self._store.generation.value()
+        if generation != self._generation:
+            self._known.clear()
+            self._generation = generation
+        known = self._known.get(digest)
+        if known is not None and now_seconds < known.recheck_seconds:
+            return known
+        record = self._store.db.read_now(lambda tx: self._store.keys.by_digest(tx, digest))
+        if record is None:
+            self._known.pop(digest, None)
+            return None
+        fresh = _Known(record, now_seconds + _RECHECK_SECONDS)
+        if known is not None and (fresh.used_at is None or (known.used_at or 0) > fresh.used_at):
+            fresh.used_at = known.used_at  # noted here and perhaps still in the queue
+        self._known[digest] = fresh
+        return fresh
+
+    async def _record_first_use(self, known: _Known, context: RequestContext, now_at: int) -> None:
+        record = known.record
+        event = self._audit.event(
+            "api_key_first_used",
+            source="auth",
+            principal=known.principal,
+            request=context,
+            resource_type="api_key",
+            resource_id=record.id,
+        )
+
+        def work(tx: Transaction) -> None:
+            if self._store.keys.mark_first_used(tx, record.id, now_at=now_at):
+                self._audit.append(tx, event)
+
+        await self._audit.commit(work)
+        known.used_at = now_at
+
+    def _note_use(self, known: _Known, now_at: int) -> None:
+        key_id = known.record.id
+        try:
+            self._store.db.write_behind(lambda tx: self._store.keys.mark_used(tx, key_id, now_at=now_at))
+        except StoreUnavailable:
+            return  # no promise hangs on it; the next request notes it
+        known.used_at = now_at
+
+    def _refused(
+        self,
+        error: GatewayError,
+        context: RequestContext | None,
+        *,
+        principal: Principal | None = None,
+        key_prefix: str | None = None,
+    ) -> GatewayError:
+        """Note a refusal and return its error, to be raised."""
+        now_seconds = self._clock.monotonic_seconds()
+        if now_seconds >= self._refusals.due_seconds:
+            self.flush_refusals()
+        refusal = Refusal(
+            action=_EXCEEDED if isinstance(error, RateLimited) else _REFUSED,
+            reason=error.code,
+            ip=context.ip if context else None,
+            key_prefix=principal.key_prefix if principal else key_prefix,
+        )
+        if self._refusals.note(refusal, now_seconds):
+            self._record_behind(
+                self._audit.event(
+                    refusal.action,
+                    source="auth",
+                    outcome="refused",
+                    reason=refusal.reason,
+                    principal=principal or _stranger(key_prefix),
+                    request=context,
+                    resource_type="api_key",
+                    resource_id=principal.id if principal else None,
+                )
+            )
+        return error
+
+    def _record_behind(self, event: AuditEvent) -> None:
+        try:
+            self._audit.record_behind(event)
+        except AuditUnavailable:
+            return  # it is refused either way, and the store logs its own trouble
+
+
+def _stranger(key_prefix: str | None) -> Principal:
+    return Principal("key", "unknown", "unknown", frozenset(), frozenset(), key_prefix=key_prefix)
