@@ -258,6 +258,7 @@ class Session:
         Closing at once would reset the connection, and the reset can overtake the answer.
         """
         connection, site = self._connection, self._site
+        self._release()
         response = site.refuse(error)
         connection.write(site.writer.render(response, is_last=True, is_head=self._is_head))
         connection.end_writing()
