@@ -1,6 +1,7 @@
 """Take texts out of a reply: a whole choice, or single strings. Pure; what has to go is decided elsewhere."""
 
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from gateway.errors import InvalidJson
 from gateway.wire import read_json, write_json
@@ -51,12 +52,32 @@ def with_strings(value: object, masked: Mapping[str, str]) -> object:
     return value
 
 
+def with_joined_parts(choice: object) -> object:
+    """Return the choice with neighbouring text parts as one part, so that no match is masked by halves."""
+    message = choice.get("message") if isinstance(choice, dict) else None
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict) or not isinstance(content, list):
+        return choice
+    parts: list[object] = []
+    for part in content:
+        last = parts[-1] if parts else None
+        if _is_text(part) and _is_text(last):
+            parts[-1] = {"type": "text", "text": last["text"] + part["text"]}
+        else:
+            parts.append(part)
+    return {**choice, "message": {**message, "content": parts}}
+
+
 def masked_choice(choice: object, masked: Mapping[str, str]) -> object:
     """Return the choice with its strings exchanged, and without log probabilities, which repeat it token by token."""
     changed = with_strings(choice, masked)
     if isinstance(changed, dict) and changed != choice:
         return {**changed, "logprobs": None}
     return changed
+
+
+def _is_text(part: object) -> TypeGuard[dict[str, str]]:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
 def _inner(text: str) -> object | None:

@@ -1,6 +1,6 @@
 import json
 
-from gateway.llm.masking import NOTICE, masked_choice, strings, with_strings, withheld_choice
+from gateway.llm.masking import NOTICE, masked_choice, strings, with_joined_parts, with_strings, withheld_choice
 
 SECRET = "made-up-secret"
 
@@ -52,3 +52,15 @@ def test_a_masked_choice_loses_its_log_probabilities() -> None:
     choice = {"message": {"content": SECRET}, "logprobs": {"content": [{"token": "made"}]}}
     assert masked_choice(choice, {SECRET: "****"}) == {"message": {"content": "****"}, "logprobs": None}
     assert masked_choice(choice, {}) == choice
+
+
+def test_neighbouring_text_parts_become_one() -> None:
+    odd = {"type": "odd", "text": "c"}
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, odd, {"type": "text", "text": "d"}]
+    joined = with_joined_parts({"index": 0, "message": {"content": parts}})
+    assert joined == {
+        "index": 0,
+        "message": {"content": [{"type": "text", "text": "ab"}, odd, {"type": "text", "text": "d"}]},
+    }
+    for other in ({"message": {"content": "text"}}, {"message": None}, "x"):
+        assert with_joined_parts(other) == other

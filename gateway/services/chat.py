@@ -1,0 +1,193 @@
+"""Complete a chat: scan, forward, scan, record, answer, in this order. Knows no HTTP and no provider's protocol.
+
+Nothing is forwarded before the prompt was scanned whole, and nothing is answered before the audit event is committed.
+A caller who leaves in the middle is recorded as well. Texts are never stored: a hash and a length stand for them.
+"""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+
+from gateway.clock import Clock, Ids
+from gateway.domain.policies import ShieldPolicy
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.traffic import TrafficRow
+from gateway.errors import AuditUnavailable, ContentPolicyViolation, GatewayError
+from gateway.llm.base import Dialect, Prompt, Reply, Upstream, UpstreamRefused
+from gateway.llm.echo import ECHO_MODEL
+from gateway.metrics import Metrics
+from gateway.services.alerts import Alerts
+from gateway.services.audit import Audit
+from gateway.services.chat_guard import ChatGuard, TextJudge
+from gateway.services.chat_turn import ShieldSummary, Turn
+from gateway.shield.detections import Verdict
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+SETTLE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """A completion for the client. headers: the few of the upstream's that are passed on."""
+
+    body: Mapping[str, object]
+    shield: ShieldSummary
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class PromptBlocked(ContentPolicyViolation):
+    """The shield blocked the prompt. Nothing was sent upstream."""
+
+    def __init__(self, shield: ShieldSummary) -> None:
+        super().__init__(
+            f"The prompt was blocked by the shield (score {shield.score} of 100); the audit log has the reasons."
+        )
+        self.shield = shield
+
+
+class Chat:
+    """The chat of this gateway. upstream: None when none is configured and `echo` answers every model."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        metrics: Metrics,
+        audit: Audit,
+        alerts: Alerts,
+        judge: TextJudge,
+        dialect: Dialect,
+        policy: ShieldPolicy,
+        echo: Upstream,
+        upstream: Upstream | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._metrics = metrics
+        self._audit = audit
+        self._alerts = alerts
+        self._dialect = dialect
+        self._guard = ChatGuard(judge, dialect, policy)
+        self._echo = echo
+        self._upstream = upstream
+
+    async def complete(self, principal: Principal, body: object, context: RequestContext) -> ChatAnswer:
+        """Complete one chat. body: the parsed JSON of the request.
+
+        Raises:
+            InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
+            PromptBlocked: the shield's verdict; nothing was sent.
+            ShieldUnavailable: the shield failed; nothing was sent, or nothing is given out.
+            UpstreamUnavailable, UpstreamRefused: no completion came back.
+            AuditUnavailable: the event could not be written, so there is no answer.
+        """
+        started_seconds = self._clock.monotonic_seconds()
+        prompt = self._dialect.read_prompt(body)
+        leaves = self._dialect.prompt_leaves(prompt)
+        is_echo = self._upstream is None or prompt.model == ECHO_MODEL
+        turn = Turn(principal, context, prompt, ECHO_MODEL if is_echo else "upstream", started_seconds)
+        try:
+            turn.inbound = await self._guard.inbound(prompt, leaves)
+            if turn.inbound.action == "blocked":
+                raise PromptBlocked(self._summary(turn))
+            turn.reply = await self._ask(turn, turn.inbound.prompt)
+            turn.outbound = await self._guard.outbound(turn.reply)
+        except GatewayError as error:
+            turn.fail(error)
+            await self._settle(turn)
+            raise
+        except anyio.get_cancelled_exc_class():
+            turn.fail(None)
+            with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
+                await self._settle(turn)
+            raise
+        await self._settle(turn)
+        return ChatAnswer(turn.outbound.body, self._summary(turn), turn.reply.headers)
+
+    async def models(self) -> Sequence[Mapping[str, object]]:
+        """Return the models on offer, as OpenAI model objects.
+
+        Raises:
+            UpstreamUnavailable: the upstream did not tell.
+        """
+        return await self._guard.models(await (self._upstream or self._echo).models())
+
+    async def _ask(self, turn: Turn, prompt: Prompt) -> Reply:
+        """Send the prompt to its provider and take the time."""
+        provider = self._upstream if self._upstream is not None and turn.provider != ECHO_MODEL else self._echo
+        begun_seconds = self._clock.monotonic_seconds()
+        outcome = "failed"
+        try:
+            reply = await provider.complete(prompt, traceparent=turn.context.traceparent)
+            outcome = "ok"
+            return reply
+        except UpstreamRefused as error:
+            outcome = "refused"
+            raise await self._guard.refusal(error) from error
+        finally:
+            turn.upstream_seconds = self._clock.monotonic_seconds() - begun_seconds
+            if provider is self._upstream:
+                self._metrics.count("gateway_upstream_requests_total", outcome=outcome)
+                self._metrics.observe("gateway_upstream_seconds", turn.upstream_seconds)
+
+    def _summary(self, turn: Turn) -> ShieldSummary:
+        return turn.summary(self._clock.monotonic_seconds())
+
+    async def _settle(self, turn: Turn) -> None:
+        """Commit the audit event, the alerts and the traffic row of a turn together, whether or not anyone still waits.
+
+        Raises:
+            AuditUnavailable: nothing was written.
+        """
+        row = turn.traffic_row(
+            self._ids.new("trf"), occurred_at=self._clock.now_at(), now_seconds=self._clock.monotonic_seconds()
+        )
+        self._measure(turn, row)
+        is_blocked = row.action == "blocked"
+        event = self._audit.event(
+            "chat_blocked" if is_blocked else "chat_failed" if turn.failure else "chat_completed",
+            source="chat",
+            outcome="refused" if is_blocked else "failed" if turn.failure else "success",
+            reason="content_policy_violation" if is_blocked else turn.failure,
+            principal=turn.principal,
+            request=turn.context,
+            resource_type="model",
+            resource_id=row.model,
+            details=turn.audit_details(row),
+        )
+
+        def work(tx: Transaction) -> None:
+            self._audit.append(tx, event)
+            self._raise_alerts(tx, turn, row)
+            self._store.traffic.insert(tx, row)
+
+        await self._audit.commit(work)
+
+    def _measure(self, turn: Turn, row: TrafficRow) -> None:
+        if turn.inbound is not None:
+            self._metrics.count("gateway_scans_total", source="chat", verdict=row.verdict)
+        for kind, tokens in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
+            if tokens:
+                self._metrics.count("gateway_tokens_total", tokens, kind=kind)
+
+    def _raise_alerts(self, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
+        """Raise one alert for each direction in which something has to be looked at."""
+        context = replace(turn.context, agent=turn.agent())
+        for origin, step in (("chat.inbound", turn.inbound), ("chat.outbound", turn.outbound)):
+            if step is not None and step.result.verdict is not Verdict.ALLOW:
+                self._alerts.raise_from_scan(
+                    tx,
+                    step.result,
+                    principal=turn.principal,
+                    context=context,
+                    origin=origin,
+                    occurred_at=row.occurred_at,
+                    text_sha256=row.text_sha256 or "",
+                    text_chars=row.text_chars,
+                )

@@ -1,0 +1,199 @@
+"""What of a prompt may go to the model and what of a reply may come back. Records nothing and sends nothing."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import anyio.lowlevel
+
+from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, secrets_only, with_unscannable
+from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Prompt, Reply, UpstreamRefused
+from gateway.llm.leaves import JoinedText, join
+from gateway.llm.masking import NOTICE, masked_choice, strings, with_joined_parts, with_strings, withheld_choice
+from gateway.shield.detections import Direction, ScanResult, Verdict
+from gateway.shield.scoring import Policy, combine
+
+Action = Literal["none", "blocked", "redacted", "observed"]
+_SHORTEST_MATCH_CHARS = 4
+_TEXTS_A_TURN = 64
+
+
+class TextJudge(Protocol):
+    """What scans one text."""
+
+    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+        """Scan without recording anything.
+
+        Raises:
+            ShieldUnavailable: the shield failed, in whatever way.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedPrompt:
+    """A prompt and what the shield says of it.
+
+    prompt: what may be forwarded. action: ``blocked`` when nothing may. text_sha256, text_chars: of all that was
+    scanned.
+    """
+
+    prompt: Prompt
+    result: ScanResult
+    action: Action
+    text_sha256: str
+    text_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedReply:
+    """The body that may be given to the client, what the shield said of the one that came, and what was done."""
+
+    body: Mapping[str, object]
+    result: ScanResult
+    action: Action
+
+
+class ChatGuard:
+    """Scans prompts and replies of one dialect under one policy."""
+
+    def __init__(self, judge: TextJudge, dialect: Dialect, policy: ShieldPolicy) -> None:
+        self._judge = judge
+        self._dialect = dialect
+        self._policy = policy
+
+    async def inbound(self, prompt: Prompt, leaves: Leaves) -> ScannedPrompt:
+        """Scan every text of a prompt. leaves: those of the prompt.
+
+        Raises:
+            ShieldUnavailable: the shield failed; nothing may be forwarded.
+        """
+        policy = self._policy
+        joined = join(leaves.texts)
+        if policy.tool_injection or not any(leaf.kind is LeafKind.TOOL for leaf in leaves.texts):
+            result = await self._placed(joined, Direction.INBOUND, policy.scoring)
+        else:
+            talk = join([leaf for leaf in leaves.texts if leaf.kind is not LeafKind.TOOL])
+            tools = join([leaf for leaf in leaves.texts if leaf.kind is LeafKind.TOOL])
+            found = await self._placed(talk, Direction.INBOUND, policy.scoring)
+            secrets = await self._placed(tools, Direction.INBOUND, secrets_only(policy.scoring))
+            result = combine((found, secrets), policy.scoring)
+        result = with_unscannable(result, leaves.opaque_places, policy)
+        action: Action = "none"
+        if result.verdict is Verdict.BLOCK:
+            action = "observed" if policy.mode is ShieldMode.OBSERVE else "blocked"
+        elif self._must_mask(result) and policy.mode is ShieldMode.BLOCK:
+            masks = await self._masks(strings(dict(prompt.body)), Direction.INBOUND)
+            prompt = replace(prompt, body={**prompt.body, "messages": with_strings(prompt.body["messages"], masks)})
+            action = "redacted"
+        digest = hashlib.sha256(joined.text.encode("utf-8", "replace")).hexdigest()
+        return ScannedPrompt(prompt, result, action, digest, len(joined.text))
+
+    async def outbound(self, reply: Reply) -> ScannedReply:
+        """Scan every text of a reply; withhold or mask what may not leave.
+
+        Raises:
+            ShieldUnavailable: the shield failed; nothing may be given out.
+            UpstreamUnavailable: the reply holds more than can be scanned.
+        """
+        policy = self._policy
+        result = await self._judge_reply(reply)
+        is_blocked = result.verdict is Verdict.BLOCK
+        if policy.mode is ShieldMode.OBSERVE:
+            return ScannedReply(reply.body, result, "observed" if is_blocked else "none")
+        must_mask = self._must_mask(result) or (is_blocked and policy.outbound is OutboundAction.REDACT)
+        if must_mask:
+            reply = replace(reply, body=await self._masked_body(reply.body))
+            is_blocked = (await self._judge_reply(reply)).verdict is Verdict.BLOCK
+        if is_blocked:
+            return ScannedReply(await self._withheld_body(reply), result, "blocked")
+        return ScannedReply(reply.body, result, "redacted" if must_mask else "none")
+
+    async def refusal(self, error: UpstreamRefused) -> UpstreamRefused:
+        """Return what a client may read of an upstream's refusal: its words, if nothing was found in them."""
+        words = "\n".join((error.message, error.code, error.param or ""))
+        if await self._is_clean(words):
+            return error
+        return UpstreamRefused(error.status, retry_after_seconds=error.retry_after_seconds)
+
+    async def models(self, models: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+        """Return the models whose names and owners have nothing in them that may not leave."""
+        if await self._is_clean("\n".join(text for model in models for text in strings(dict(model)))):
+            return list(models)
+        return [model for model in models if await self._is_clean("\n".join(strings(dict(model))))]
+
+    async def _is_clean(self, text: str) -> bool:
+        result = await self._judge.judge_text(text, Direction.OUTBOUND, self._policy.scoring)
+        return result.verdict is Verdict.ALLOW and result.redacted is None
+
+    async def _placed(self, joined: JoinedText, direction: Direction, policy: Policy) -> ScanResult:
+        result = await self._judge.judge_text(joined.text, direction, policy)
+        if not result.detections:
+            return result
+        return replace(result, detections=tuple(joined.locate(found) for found in result.detections))
+
+    async def _judge_reply(self, reply: Reply) -> ScanResult:
+        """Judge all choices and what is outside of them together: one scan for the usual reply."""
+        leaves = self._dialect.reply_leaves(reply)
+        parts = (*leaves.choices, leaves.outside)
+        return await self._judge_leaves(
+            [leaf for part in parts for leaf in part.texts], [place for part in parts for place in part.opaque_places]
+        )
+
+    async def _judge_leaves(self, texts: Sequence[Leaf], opaque_places: Iterable[str]) -> ScanResult:
+        result = await self._placed(join(texts), Direction.OUTBOUND, self._policy.scoring)
+        return with_unscannable(result, tuple(opaque_places), self._policy)
+
+    async def _withheld_body(self, reply: Reply) -> Mapping[str, object]:
+        """Put a notice in the place of each choice that is at fault, and mask what leaks outside of the choices.
+
+        Where only all choices together reach the threshold, each of them in which something was found is at fault.
+        """
+        leaves = self._dialect.reply_leaves(reply)
+        results = [await self._judge_leaves(part.texts, part.opaque_places) for part in leaves.choices]
+        outside = await self._judge_leaves(leaves.outside.texts, leaves.outside.opaque_places)
+        faulty = {index for index, result in enumerate(results) if result.verdict is Verdict.BLOCK}
+        if not faulty and outside.verdict is not Verdict.BLOCK:
+            faulty = {index for index, result in enumerate(results) if result.detections}
+        choices = reply.body["choices"]
+        assert isinstance(choices, list)
+        kept = [withheld_choice(choice, index) if index in faulty else choice for index, choice in enumerate(choices)]
+        if not outside.detections:
+            return {**reply.body, "choices": kept}
+        around = {**reply.body, "choices": None}
+        masked = with_strings(around, await self._masks(strings(around), Direction.OUTBOUND))
+        assert isinstance(masked, dict)
+        return {**masked, "choices": kept}
+
+    async def _masked_body(self, body: Mapping[str, object]) -> Mapping[str, object]:
+        choices = body["choices"]
+        assert isinstance(choices, list)
+        joined = [with_joined_parts(choice) for choice in choices]
+        masks = await self._masks(strings({**body, "choices": joined}), Direction.OUTBOUND)
+        around = with_strings({**body, "choices": None}, masks)
+        assert isinstance(around, dict)
+        return {**around, "choices": [masked_choice(choice, masks) for choice in joined]}
+
+    async def _masks(self, texts: Iterable[str], direction: Direction) -> dict[str, str]:
+        """Return what stands for each text in which something has to be masked.
+
+        A text that would still be blocked without its masked matches goes as a whole.
+        """
+        scoring = self._policy.scoring
+        masks: dict[str, str] = {}
+        for number, text in enumerate({text for text in texts if len(text) >= _SHORTEST_MATCH_CHARS}):
+            if number % _TEXTS_A_TURN == 0:
+                await anyio.lowlevel.checkpoint()  # a reply may have many texts, and others wait
+            result = await self._judge.judge_text(text, direction, scoring)
+            if result.redacted is not None:
+                masks[text] = result.redacted
+            if result.verdict is Verdict.BLOCK:
+                left = await self._judge.judge_text(masks.get(text, text), direction, scoring)
+                if left.verdict is Verdict.BLOCK:
+                    masks[text] = NOTICE
+        return masks
+
+    def _must_mask(self, result: ScanResult) -> bool:
+        actions = self._policy.scoring.category_actions
+        return any(actions.get(found.category) == "redact" for found in result.detections)

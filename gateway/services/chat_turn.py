@@ -1,0 +1,138 @@
+"""What is known of one completion, step by step, and the records made of it. Waits for nothing and writes nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.domain.policies import stronger
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.traffic import TrafficRow
+from gateway.errors import GatewayError
+from gateway.llm.base import Prompt, Reply, UpstreamRefused
+from gateway.services.alerts import described
+from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
+from gateway.shield.detections import ScanResult, Verdict
+
+OPERATION = "chat.completions"
+MAX_AGENT_CHARS = 100
+CLIENT_GONE = "client_gone"
+# What a dashboard shows beside a request that got no completion; 499 is the usual word for a client that left.
+_STATUS_BY_CODE: Mapping[str, int] = {
+    "content_policy_violation": 400,
+    "invalid_request": 400,
+    "upstream_unavailable": 502,
+    "shield_unavailable": 503,
+    CLIENT_GONE: 499,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShieldSummary:
+    """What is told of the shield beside an answer. score: 0 to 100. overhead_ms: the time that was not the model's."""
+
+    verdict: Verdict
+    score: int
+    action: Action
+    overhead_ms: float
+
+
+@dataclass(slots=True)
+class Turn:
+    """One completion on its way. Not frozen: each step fills in its part, and whatever happens, all of it is recorded.
+
+    started_seconds: monotonic. failure: why there is no completion, as a code; status: what the client is told.
+    """
+
+    principal: Principal
+    context: RequestContext
+    prompt: Prompt
+    provider: str
+    started_seconds: float
+    upstream_seconds: float = 0.0
+    inbound: ScannedPrompt | None = None
+    reply: Reply | None = None
+    outbound: ScannedReply | None = None
+    failure: str | None = None
+    status: int = 200
+
+    def fail(self, error: GatewayError | None) -> None:
+        """Note why there is no completion. None: the client left."""
+        self.failure = CLIENT_GONE if error is None else error.code
+        self.status = error.status if isinstance(error, UpstreamRefused) else _STATUS_BY_CODE.get(self.failure, 500)
+
+    def summary(self, now_seconds: float) -> ShieldSummary:
+        """Say what was found and done: the graver result, and what was done to the reply, else to the prompt."""
+        steps = [step for step in (self.outbound, self.inbound) if step is not None]
+        result = ScanResult(Verdict.ALLOW, 0)
+        action: Action = "none"
+        for step in steps:
+            result = stronger(result, step.result)
+            action = step.action if action == "none" else action
+        overhead_seconds = max(0.0, now_seconds - self.started_seconds - self.upstream_seconds)
+        return ShieldSummary(result.verdict, result.score, action, round(overhead_seconds * 1000, 3))
+
+    def agent(self) -> str | None:
+        """Return what the caller says of itself: its header, else the request's `user`, unless that holds a secret."""
+        user = self.prompt.body.get("user")
+        named = self.context.agent or (self._unless_found("user", user) if isinstance(user, str) else None)
+        return named[:MAX_AGENT_CHARS] if named else None
+
+    def model(self) -> str | None:
+        """Return the name of the model, unless something was found in it."""
+        return self._unless_found("model", self.prompt.model)
+
+    def traffic_row(self, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
+        """Return the row that stands for this completion."""
+        inbound, reply, summary = self.inbound, self.reply, self.summary(now_seconds)
+        results = [step.result for step in (self.inbound, self.outbound) if step is not None]
+        return TrafficRow(
+            id=id,
+            occurred_at=occurred_at,
+            request_id=self.context.request_id,
+            operation=OPERATION,
+            principal_id=self.principal.id,
+            key_prefix=self.principal.key_prefix,
+            agent=self.agent() or self.principal.name,
+            model=self.model(),
+            provider=self.provider,
+            verdict=summary.verdict.value,
+            score=summary.score,
+            action=summary.action,
+            status=self.status,
+            detections=tuple(one for result in results for one in described(result.detections)),
+            text_sha256=inbound.text_sha256 if inbound else None,
+            text_chars=inbound.text_chars if inbound else 0,
+            prompt_tokens=reply.prompt_tokens if reply else None,
+            reply_tokens=reply.completion_tokens if reply else None,
+            elapsed_us=round((now_seconds - self.started_seconds) * 1_000_000),
+            overhead_us=round(summary.overhead_ms * 1000),
+        )
+
+    def audit_details(self, row: TrafficRow) -> Mapping[str, object]:
+        """Return what the audit keeps beside who and when: verdicts and counts, and never a text."""
+        details: dict[str, object] = {
+            "provider": row.provider,
+            "status": row.status,
+            "verdict": row.verdict,
+            "score": row.score,
+            "action": row.action,
+            "sha256": row.text_sha256,
+            "chars": row.text_chars,
+            "prompt_tokens": row.prompt_tokens,
+            "reply_tokens": row.reply_tokens,
+            "elapsed_us": row.elapsed_us,
+            "overhead_us": row.overhead_us,
+        }
+        for name, step in (("inbound", self.inbound), ("outbound", self.outbound)):
+            if step is not None:
+                details[name] = {
+                    "verdict": step.result.verdict.value,
+                    "score": step.result.score,
+                    "action": step.action,
+                    "detections": described(step.result.detections),
+                }
+        return details
+
+    def _unless_found(self, place: str, text: str) -> str | None:
+        if self.inbound is None or any(found.place == place for found in self.inbound.result.detections):
+            return None
+        return text
