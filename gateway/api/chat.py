@@ -1,0 +1,50 @@
+"""The edge of the chat: reads the body, calls the chat service, adds the shield's headers. Decides nothing."""
+
+from gateway.api.reading import read_body
+from gateway.api.responses import Headers, error_response, json_response, shaped_error
+from gateway.app import Gateway
+from gateway.domain.principals import Principal, RequestContext
+from gateway.http.messages import Request, Response
+from gateway.llm.base import UpstreamRefused
+from gateway.services.chat import PromptBlocked
+from gateway.services.chat_turn import ShieldSummary
+
+
+class ChatEdge:
+    """Answers the two routes of the OpenAI API."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._chat = gateway.chat
+
+    async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
+        """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""
+        try:
+            answer = await self._chat.complete(who, read_body(request), context)
+        except PromptBlocked as error:
+            return error_response(error, request_id=context.request_id, headers=_shield_headers(error.shield))
+        except UpstreamRefused as error:
+            return _refused(error, context.request_id)
+        return json_response(answer.body, answer.headers + _shield_headers(answer.shield))
+
+    async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:
+        """List the models on offer."""
+        return json_response({"object": "list", "data": await self._chat.models()})
+
+
+def _shield_headers(shield: ShieldSummary) -> Headers:
+    headers: Headers = (
+        ("x-service-shield-verdict", shield.verdict.value),
+        ("x-service-shield-score", str(shield.score)),
+        ("x-service-overhead-ms", f"{shield.overhead_ms:.3f}"),
+    )
+    return headers if shield.action == "none" else (*headers, ("x-service-shield-action", shield.action))
+
+
+def _refused(error: UpstreamRefused, request_id: str) -> Response:
+    """Pass on the upstream's status, in the one error shape."""
+    headers: Headers = ()
+    if error.retry_after_seconds is not None:
+        headers = (("retry-after", str(error.retry_after_seconds)),)
+    return shaped_error(
+        error.status, error.code, error.message, param=error.param, request_id=request_id, headers=headers
+    )
