@@ -130,7 +130,7 @@ class Client:
         if self._sweep is not None:
             for connection in tuple(self._sweep.connections):
                 connection.abort()
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(1, shield=True):
                 await self._sweep.wait_empty()
 
     def _watch(self) -> Sweep:
@@ -179,7 +179,7 @@ class Client:
             connection = idle.pop()
             if connection.has_unread() or (allow_address is not None and not allow_address(connection.peer)):
                 connection.abort()  # it has ended, or speaks without being asked, or leads where it must not
-            elif not connection.is_gone:
+            else:
                 return connection
         return None
 
@@ -198,6 +198,7 @@ class Client:
     async def _connect(self, origin: _Origin, wait_seconds: float, allow_address: AllowAddress | None) -> Connection:
         """Connect to the first address of the origin that answers; each gets its share of the time."""
         end_seconds = anyio.current_time() + wait_seconds
+        reason, cause = "the upstream did not accept a connection in time", None
         with anyio.move_on_after(wait_seconds):
             addresses = await _resolve(origin)
             if allow_address is not None and not all(allow_address(_plain(address)) for address in addresses):
@@ -209,17 +210,14 @@ class Client:
                         return await self._dial(origin, address)
                     except ssl.SSLError as error:
                         reason = "the certificate or the TLS handshake of the upstream is bad"
-                        raise ConnectFailed(reason, was_sent=False) from error
+                        raise ConnectFailed(reason, was_sent=False) from error  # other addresses: the same name
                     except OSError as error:
-                        if at == len(addresses) - 1:
-                            raise ConnectFailed("the upstream cannot be reached", was_sent=False) from error
-        raise ConnectFailed("the upstream did not accept a connection in time", was_sent=False)
+                        reason, cause = "the upstream cannot be reached", error
+        raise ConnectFailed(reason, was_sent=False) from cause
 
     async def _dial(self, origin: _Origin, address: str) -> Connection:
         if origin.is_tls and self._tls is None:
-            self._tls = ssl.create_default_context(cafile=self._ca_file)
-            self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
-            self._tls.set_alpn_protocols(["http/1.1"])
+            self._tls = _client_tls(self._ca_file)
         tls = self._tls if origin.is_tls else None
         return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
 
@@ -231,6 +229,13 @@ class Client:
                 self._urls.clear()
             self._urls[url] = known
         return known
+
+
+def _client_tls(ca_file: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=ca_file)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 async def _resolve(origin: _Origin) -> list[str]:

@@ -162,8 +162,7 @@ def _strict_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | No
         event = connection.next_event()
     except h11.RemoteProtocolError as error:
         raise _malformed("The head is malformed.") from error
-    if type(event) is not h11.Request:  # the guard leaves nothing else
-        raise _malformed("The head is malformed.")
+    assert type(event) is h11.Request
     fields: dict[str, str] = {}
     for raw_name, raw_value in event.headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")

@@ -225,8 +225,7 @@ def _strict_head(raw: bytes, size_bytes: int, method: str) -> _ReplyHead:
     connection.send(h11.EndOfMessage())
     connection.receive_data(raw + b"\r\n\r\n")
     event = connection.next_event()
-    if type(event) is not h11.Response and type(event) is not h11.InformationalResponse:
-        raise bad_reply("the head of the reply is malformed")
+    assert isinstance(event, h11.Response | h11.InformationalResponse)
     headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers)
     options = [word.strip() for name, value in headers if name == "connection" for word in value.lower().split(",")]
     return _framed(

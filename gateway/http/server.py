@@ -77,7 +77,7 @@ class Server:
         finally:
             for connection in tuple(sweep.connections):
                 connection.abort()
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(1, shield=True):
                 await sweep.wait_empty()  # aborted connections are lost in the next turn of the loop
 
 

@@ -40,7 +40,8 @@ class Connection(asyncio.Protocol):
         self.has_said_end = False
         self._sweep = sweep
         self._loop = sweep.loop
-        self._transport: asyncio.Transport | None = None
+        self._transport: asyncio.Transport  # set by `connection_made`, before anybody else has this object
+        self._tls: ssl.SSLObject | None = None
         self._received = b""
         self._has_ended = False
         self._is_held = False
@@ -56,7 +57,8 @@ class Connection(asyncio.Protocol):
         if isinstance(peer, tuple):
             address = str(peer[0])
             self.peer = address.removeprefix("::ffff:") if "." in address else address
-        self.is_tls = transport.get_extra_info("ssl_object") is not None
+        self._tls = transport.get_extra_info("ssl_object")
+        self.is_tls = self._tls is not None
         self._sweep.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -65,12 +67,13 @@ class Connection(asyncio.Protocol):
         if reader is not None:
             if not reader.done():
                 reader.set_result(None)
-        elif len(self._received) > _READ_AHEAD_BYTES and self._transport is not None:
+        elif len(self._received) > _READ_AHEAD_BYTES:
             self._transport.pause_reading()
             self._is_held = True
 
     def eof_received(self) -> bool:
-        self._has_ended = self.has_said_end = True
+        self._has_ended = True
+        self.has_said_end = self._tls is None or _has_said_end(self._tls)
         _wake(self._reader)
         return not self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
 
@@ -106,14 +109,14 @@ class Connection(asyncio.Protocol):
             if is_late and not self._received:
                 raise DeadlinePassed
         data, self._received = self._received, b""
-        if self._is_held and self._transport is not None and not self.is_gone:
+        if self._is_held and not self.is_gone:
             self._is_held = False
             self._transport.resume_reading()
         return data
 
     def write(self, data: bytes) -> None:
         """Send `data`, or hold what the socket does not take. Does nothing when the peer is gone."""
-        if self._transport is not None and not self.is_gone:
+        if not self.is_gone:
             self._transport.write(data)
 
     async def flush(self) -> None:
@@ -131,22 +134,22 @@ class Connection(asyncio.Protocol):
 
     def has_unsent(self) -> bool:
         """Say whether something that was written has not left yet."""
-        return self._transport is not None and self._transport.get_write_buffer_size() > 0
+        return self._transport.get_write_buffer_size() > 0
 
     def end_writing(self) -> None:
         """Tell the peer that nothing more comes, and go on reading. TLS cannot; there it does nothing."""
-        if self._transport is not None and not self.is_gone and self._transport.can_write_eof():
+        if not self.is_gone and self._transport.can_write_eof():
             self._transport.write_eof()
 
     def close(self, within_seconds: float) -> None:
         """Send what was written, then close; abort when the peer does not take it `within_seconds`."""
-        if self._transport is not None and not self.is_gone:
+        if not self.is_gone:
             self.deadline_seconds = self._loop.time() + within_seconds
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once and drop what has not left yet."""
-        if self._transport is not None and not self.is_gone:
+        if not self.is_gone:
             self._transport.abort()
 
     def expire(self) -> None:
@@ -163,6 +166,17 @@ class Connection(asyncio.Protocol):
 def _wake(waiter: "asyncio.Future[None] | None") -> None:
     if waiter is not None and not waiter.done():
         waiter.set_result(None)
+
+
+def _has_said_end(tls: ssl.SSLObject) -> bool:
+    """Say whether the peer has sent close_notify. Without it, the end may be an attacker's cut (RFC 8446 section 6.1).
+
+    asyncio tells of the end in the same way with it and without; only OpenSSL knows.
+    """
+    try:
+        return tls.read(1) == b""
+    except ssl.SSLError:
+        return False
 
 
 class Sweep:

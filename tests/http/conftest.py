@@ -1,6 +1,7 @@
 """A real server on a loopback socket, and a raw client that reads answers without any HTTP library."""
 
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -117,6 +118,7 @@ async def serving(
     tls: ssl.SSLContext | None = None,
     client_tls: ssl.SSLContext | None = None,
     allowed_hosts: frozenset[str] | None = None,
+    listener: socket.socket | None = None,
     **changed: float,
 ) -> AsyncIterator[House]:
     server = Server(
@@ -127,7 +129,7 @@ async def serving(
         tls=tls,
         allowed_hosts=allowed_hosts,
     )
-    listener = listen("127.0.0.1", 0)
+    listener = listener or listen("127.0.0.1", 0)
     house = House(server, listener.getsockname()[1], client_tls)
     started = anyio.Event()
 

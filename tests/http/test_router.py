@@ -15,6 +15,7 @@ ROUTES = (
     Route("POST", "/api/{noun}/stats", "noun"),
     Route("HEAD", "/own", "own head"),
     Route("GET", "/own", "own get"),
+    Route("POST", "/only", "only"),
 )
 
 

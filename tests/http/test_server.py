@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import resource
 import shutil
 import socket
 import ssl
@@ -431,6 +432,13 @@ async def test_an_iterator_that_cannot_be_closed_is_good_enough(serve: Serve) ->
 # Peers that take too much, or too little.
 
 
+async def test_a_client_that_was_refused_and_stays_is_closed(serve: Serve) -> None:
+    async with serve(linger_seconds=0.05) as house, house.wire() as wire:
+        assert (await wire.ask(b"\0")).status == 400
+        house.server.stop()
+        await house.has_ended.wait()
+
+
 async def test_a_long_answer_waits_for_its_reader(serve: Serve) -> None:
     body = bytes(range(256)) * 40_000
 
@@ -626,6 +634,26 @@ async def test_draining_cancels_what_takes_too_long(serve: Serve) -> None:
         assert await wire.end() == b""
 
 
+async def test_draining_drops_what_a_client_does_not_take(serve: Serve) -> None:
+    listener = listen("127.0.0.1", 0)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    answered = anyio.Event()
+
+    async def handle(request: Request) -> Response:
+        answered.set()
+        return Response(200, body=b"a" * 60_000)
+
+    async with serve(handle, listener=listener, drain_seconds=0.1) as house:
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        with client:
+            client.connect(("127.0.0.1", house.port))
+            client.sendall(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            await answered.wait()
+            house.server.stop()
+            await house.has_ended.wait()
+
+
 async def test_a_server_that_was_stopped_before_it_started_returns(serve: Serve) -> None:
     async def handle(request: Request) -> Response:
         return Response(200)
@@ -751,9 +779,15 @@ def test_files_that_are_no_certificate_are_an_error(tmp_path: Path) -> None:
         server_tls(str(tmp_path / "none"), str(tmp_path / "none"))
 
 
-def test_connections_leave_descriptors_for_the_upstream() -> None:
-    assert connections_allowed() >= 8
-    assert Limits().connections == connections_allowed()
+@pytest.mark.parametrize(
+    ("descriptors", "allowed"), [(1024, 480), (10, 8), (resource.RLIM_INFINITY, ((1 << 20) - 64) // 2)]
+)
+def test_connections_leave_descriptors_for_the_upstream(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, allowed: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (descriptors, descriptors))
+    assert connections_allowed() == allowed
+    assert Limits().connections == allowed
 
 
 def test_an_error_carries_what_the_answer_needs() -> None:

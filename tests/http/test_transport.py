@@ -1,0 +1,109 @@
+"""What the transport does that no HTTP peer can see."""
+
+import socket
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.http.accept import Acceptor
+from gateway.http.transport import Connection, Sweep, listen, open_accepted
+
+
+async def test_a_peer_without_an_address_has_none() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setblocking(False)
+        sweep = Sweep(0.01)
+        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
+        assert connection is not None
+        assert connection.peer == ""
+        theirs.send(b"a")
+        assert await connection.read() == b"a"
+        connection.abort()
+        await sweep.wait_empty()
+        # Whatever is asked of it afterwards does nothing.
+        connection.write(b"b")
+        connection.end_writing()
+        connection.close(1)
+        connection.abort()
+        assert await connection.read() == b""
+
+
+async def test_a_deadline_that_passes_as_data_arrives_is_not_late() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setblocking(False)
+        sweep = Sweep(10)
+        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
+        assert connection is not None
+
+        async def read() -> None:
+            got.append(await connection.read())
+
+        for expire_first in (True, False):
+            got: list[bytes] = []
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read)
+                await anyio.wait_all_tasks_blocked()
+                calls = [connection.expire, lambda: connection.data_received(b"a")]
+                for call in calls if expire_first else reversed(calls):
+                    call()
+            assert got == [b"a"]
+        connection.abort()
+        await sweep.wait_empty()
+
+
+class CountingListener(socket.socket):
+    """A listener with more connections than are taken in one turn of the loop."""
+
+    left = 600
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.left == 0:
+            raise BlockingIOError
+        self.left -= 1
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        return ours, None
+
+
+async def test_one_turn_of_the_loop_takes_a_bounded_number_of_connections() -> None:
+    listener = CountingListener(fileno=listen("127.0.0.1", 0).detach())
+    taken = 0
+
+    def take(accepted: socket.socket) -> bool:
+        nonlocal taken
+        accepted.close()
+        taken += 1
+        return True
+
+    acceptor = Acceptor([listener], Sweep(1), take=take, retry_seconds=1)
+    acceptor._accept(listener)
+    assert taken == 512
+    acceptor.close()
+    assert taken == 600
+
+
+async def test_accepting_pauses_while_there_is_no_room() -> None:
+    listener = CountingListener(fileno=listen("127.0.0.1", 0).detach())
+    count = 0
+
+    def take(accepted: socket.socket) -> bool:
+        nonlocal count
+        accepted.close()
+        count += 1
+        return False
+
+    acceptor = Acceptor([listener], Sweep(1), take=take, retry_seconds=60)
+    acceptor.resume()
+    acceptor._accept(listener)
+    acceptor._accept(listener)
+    assert count == 2
+    acceptor.close()
+    assert count == 3
+
+
+def test_a_connection_belongs_to_a_loop() -> None:
+    with pytest.raises(RuntimeError):
+        Connection(Sweep(1))
