@@ -1,11 +1,9 @@
-"""The OpenAPI 3.1 document, derived from the rows of `operations` and the records they name. Serves nothing.
-
-What no record describes, the bodies of the OpenAI API, is given here as far as the gateway itself looks at it.
-"""
+"""The OpenAPI 3.1 document, derived from the rows of `operations` and the records they name. Serves nothing."""
 
 from collections.abc import Sequence
 
 from gateway import __version__
+from gateway.api.openapi_chat import CHAT_REPLY, CHAT_REQUEST, JSON, MODELS
 from gateway.api.responses import STATUS_BY_CODE
 from gateway.operations.operation import Answer, Door, Operation, Parameter
 from gateway.schema import WRITTEN_TIME_PATTERN, JsonSchema, json_schema
@@ -58,54 +56,6 @@ _PAGE: JsonSchema = {
         "next": _NULLABLE_TEXT | {"description": "Give it back as `cursor` for the next page; null at the end."},
     },
 }
-_CHAT_REQUEST: JsonSchema = {
-    "type": "object",
-    "description": "The request of the OpenAI API. Fields not listed here are scanned and passed on.",
-    "required": ["model", "messages"],
-    "properties": {
-        "model": {"type": "string", "minLength": 1, "maxLength": 200},
-        "messages": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["role", "content"],
-                "properties": {
-                    "role": {"type": "string", "enum": ["developer", "system", "user", "assistant"]},
-                    "content": {
-                        "anyOf": [
-                            _TEXT,
-                            {
-                                "type": "array",
-                                "minItems": 1,
-                                "items": {
-                                    "type": "object",
-                                    "required": ["type", "text"],
-                                    "properties": {"type": {"const": "text"}, "text": _TEXT},
-                                },
-                            },
-                        ]
-                    },
-                },
-            },
-        },
-        "max_tokens": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
-        "stream": {"const": False, "description": "Streaming is not served in v1."},
-    },
-}
-_CHAT_REPLY: JsonSchema = {
-    "type": "object",
-    "required": ["choices"],
-    "properties": {"id": _TEXT, "model": _TEXT, "choices": {"type": "array", "items": {"type": "object"}}},
-}
-_MODELS: JsonSchema = {
-    "type": "object",
-    "required": ["object", "data"],
-    "properties": {
-        "object": {"const": "list"},
-        "data": {"type": "array", "items": {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}},
-    },
-}
 _HEALTH: JsonSchema = {
     "type": "object",
     "required": ["status", "name"],
@@ -118,10 +68,10 @@ _HEALTH: JsonSchema = {
     },
 }
 # Bodies by the name of the row, for rows that an edge answers by itself.
-_BODIES: dict[str, JsonSchema] = {"chat.completions": _CHAT_REQUEST}
+_BODIES: dict[str, JsonSchema] = {"chat.completions": CHAT_REQUEST}
 _REPLIES: dict[str, JsonSchema] = {
-    "chat.completions": _CHAT_REPLY,
-    "models.list": _MODELS,
+    "chat.completions": CHAT_REPLY,
+    "models.list": MODELS,
     "health": _HEALTH,
     "openapi": {"type": "object"},
 }
@@ -148,7 +98,7 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
                 "serviceKey": {"type": "apiKey", "in": "header", "name": "X-Service-Key"},
                 "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "svc_ and 40 hex digits"},
             },
-            "schemas": {"Error": _ERROR, "Meta": _META, "Page": _PAGE},
+            "schemas": {"Error": _ERROR, "Meta": _META, "Page": _PAGE, "Json": JSON},
         },
     }
 

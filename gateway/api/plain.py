@@ -1,6 +1,7 @@
 """The answers without an envelope that no service makes: health, metrics, and the OpenAPI document."""
 
 from collections.abc import Mapping
+from platform import python_version
 
 from gateway import __version__
 from gateway.api.responses import json_response
@@ -22,7 +23,14 @@ class PlainEdge:
     def __init__(self, gateway: Gateway, document: Mapping[str, object]) -> None:
         self._gateway = gateway
         self._document = write_json(document)
-        self._started_seconds = gateway.clock.monotonic_seconds()
+        metrics = gateway.metrics
+        metrics.gauge(
+            "gateway_build_info", 1, version=__version__, python=python_version(), matcher=gateway.shield.matcher
+        )
+        # Kept with the metrics, which outlive a reload; so does the uptime.
+        self._started = metrics.counter("gateway_start_time_seconds")
+        if not self._started.value:
+            self._started.value = gateway.clock.now_at() / 1000
 
     async def health(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Say that the service answers; say more to whoever has a good key."""
@@ -32,10 +40,8 @@ class PlainEdge:
         checks = self._gateway.health.checks()
         if not all(state in _FINE for state in checks.values()):
             answer["status"] = "degraded"
-        uptime_seconds = self._gateway.clock.monotonic_seconds() - self._started_seconds
-        return json_response(
-            answer | {"version": __version__, "uptime_seconds": round(uptime_seconds, 3), "checks": checks}
-        )
+        uptime_seconds = round(max(0.0, self._gateway.clock.now_at() / 1000 - self._started.value), 3)
+        return json_response(answer | {"version": __version__, "uptime_seconds": uptime_seconds, "checks": checks})
 
     async def openapi(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Return the description of the API."""

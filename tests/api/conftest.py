@@ -143,6 +143,7 @@ class FakeShield:
     """One rule."""
 
     rules: tuple[Any, ...] = ()
+    matcher: str = "python"
 
 
 @dataclass

@@ -276,7 +276,7 @@ async def test_health_says_the_same_to_everybody_without_a_good_key(house: Any, 
 
 
 async def test_health_says_more_to_a_good_key_of_any_scope(house: Any) -> None:
-    house.clock.seconds += 2.5
+    house.clock.at += 2500
     reply = await house.ask("GET", "/api/v1/health", key=NONE)
     assert reply.json["uptime_seconds"] == 2.5
     assert reply.json["checks"] == {"shield": "healthy", "database": "healthy", "upstream": "not_configured"}
