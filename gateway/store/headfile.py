@@ -9,7 +9,7 @@ import os
 
 from gateway.domain.audit import ChainHead
 
-_BYTES = 192  # one write of one block, padded, so that it is never seen half written
+_BYTES = 192  # one write of one block, always of the same length
 
 
 class HeadFile:
@@ -30,12 +30,8 @@ class HeadFile:
 
         A file that is no such record, or another instance's, is answered with a head that fits no chain.
         """
-        if self._path is None:
-            return None
-        try:
-            with open(self._path, "rb") as file:
-                raw = file.read(_BYTES)
-        except FileNotFoundError:
+        raw = self._content()
+        if raw is None:
             return None
         try:
             record = json.loads(raw.decode("ascii"))
@@ -57,6 +53,19 @@ class HeadFile:
             self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         record = json.dumps({"instance_id": instance_id, "seq": head.seq, "hash": head.hash})
         os.pwrite(self._descriptor, record.ljust(_BYTES).encode("ascii"), 0)
+
+    def _content(self) -> bytes | None:
+        if self._path is None:
+            return None
+        try:
+            with open(self._path, "rb") as file:
+                raw = file.read(_BYTES)
+                # Another process may be writing: what is read twice alike was not half written.
+                while raw != (again := os.pread(file.fileno(), _BYTES, 0)):
+                    raw = again
+        except FileNotFoundError:
+            return None
+        return raw
 
     def close(self) -> None:
         """Close the file."""

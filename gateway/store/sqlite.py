@@ -12,7 +12,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -20,8 +21,10 @@ from anyio import to_thread
 
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
-from gateway.store.database import Insert, Params, Row, StoreUnavailable, Transaction, chunks
+from gateway.store.database import Params, StoreUnavailable, Transaction
 from gateway.store.filelock import FileLock
+from gateway.store.group import GroupTransaction
+from gateway.store.place import Place
 from gateway.store.writer import Work, Writer
 
 T = TypeVar("T")
@@ -29,7 +32,6 @@ T = TypeVar("T")
 MEMORY = ":memory:"
 APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _MAGIC = b"SQLite format 3\0"
-_INSERT_ROWS = (32, 8, 1)  # a statement for each, so that few are ever compiled
 _READERS = 4
 _CHECKPOINT_CHANGES = 2_000
 _TRUNCATE_BYTES = 64 * 1024 * 1024
@@ -56,6 +58,7 @@ class SqliteDatabase:
     def __init__(self, path: str, *, log: Log) -> None:
         self._path = path
         self._is_memory = path == MEMORY
+        self._place = Place(path, magic=_MAGIC)
         self._log = log
         self._lock: AbstractContextManager[object] = threading.RLock() if self._is_memory else FileLock(path + ".lock")
         self._connection: sqlite3.Connection | None = None
@@ -94,13 +97,13 @@ class SqliteDatabase:
     def read_now(self, work: Callable[[Transaction], T]) -> T:
         """Run a small lookup here. See `Database.read_now`."""
         with self._reader() as connection:
-            return work(SqliteTransaction(connection))
+            return work(_transaction(connection))
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         with self._reader() as connection:
             _run(connection, "BEGIN")
             try:
-                return work(SqliteTransaction(connection))
+                return work(_transaction(connection))
             finally:
                 _run(connection, "ROLLBACK")
 
@@ -115,30 +118,45 @@ class SqliteDatabase:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = _connect(f"file:{quote(os.path.abspath(self._path))}?mode=ro", "query_only = ON")
+            self._place.check()
+            connection = _connect(self._address("ro"), "query_only = ON")
         try:
             yield connection
         except StoreUnavailable:
             connection.close()  # the next one may see a disk that has come back
             raise
         except BaseException:
-            self._idle.append(connection)
+            self._give_back(connection)
             raise
+        self._give_back(connection)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
         self._idle.append(connection)
+        if self._state == "closed":
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
 
     def _writable(self) -> sqlite3.Connection:
         if self._state == "closed":
             raise StoreUnavailable("The database is closed.")
         if self._connection is None:
-            name = MEMORY if self._is_memory else f"file:{quote(os.path.abspath(self._path))}?mode=rw"
-            self._connection = _connect(name, "foreign_keys = ON")
+            self._connection = _connect(self._address("rw"), "foreign_keys = ON")
             self._is_durable = None
         return self._connection
+
+    def _address(self, mode: str) -> str:
+        return MEMORY if self._is_memory else f"file:{quote(os.path.abspath(self._path))}?mode={mode}"
 
     def _commit(self, works: Sequence[Work], is_durable: bool) -> None:
         """Do a group of works in one transaction: what `Writer` needs."""
         try:
             with self._lock:
+                if not self._is_memory:
+                    # Before a connection is made: SQLite removes the WAL of an empty file that has taken the place.
+                    self._place.check()
                 connection = self._writable()
                 try:
                     self._commit_locked(connection, works, is_durable)
@@ -155,7 +173,7 @@ class SqliteDatabase:
             self._is_durable = is_durable
         _run(connection, "BEGIN IMMEDIATE")
         try:
-            tx = SqliteTransaction(connection)
+            tx = _transaction(connection)
             for work in works:
                 if not work.is_abandoned:
                     tx.do(work)
@@ -188,12 +206,11 @@ class SqliteDatabase:
             connection.close()
 
     def _close(self) -> None:
-        self._writer.stop()
+        has_ended = self._writer.stop()
         self._state = "closed"
-        while self._idle:
-            self._idle.pop().close()
-        if self._connection is None:
-            return
+        self._close_idle()
+        if self._connection is None or not has_ended:
+            return  # the thread still waits for the lock that another process holds; the process is about to end
         try:
             with self._lock:
                 if not self._is_memory:
@@ -208,21 +225,20 @@ class SqliteDatabase:
     def _open(self) -> None:
         try:
             if not self._is_memory:
-                _prepare(self._path)
+                self._place.prepare()
             with self._lock:
-                connection = self._writable()
-                self._check(connection)
+                try:
+                    self._check(self._writable())
+                except BaseException:
+                    self._drop_writable()  # under the lock, since closing may make a checkpoint
+                    raise
         except OSError as error:
             raise SetupError(
                 f"The database {self._path} cannot be used ({error.strerror}): choose a writable data folder, "
                 "or :memory: to keep nothing."
             ) from error
         except (StoreUnavailable, sqlite3.Error) as error:
-            self._drop_writable()
             raise SetupError(f"The database {self._path} cannot be used: {error}") from error
-        except SetupError:
-            self._drop_writable()
-            raise
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """See to it that this is our own database, before the first byte is written."""
@@ -239,73 +255,8 @@ class SqliteDatabase:
             raise SetupError(f"The file system of {self._path} cannot hold the database (no WAL): use a local disk.")
 
 
-class SqliteTransaction:
-    """`Transaction` on one connection. The writer also lets it do, undo and finish works."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._rows: dict[Insert, list[tuple[object, ...]]] = {}
-        self._before: dict[str, Callable[[Transaction], None]] = {}
-        self._is_guarded = True
-        self.after: dict[str, Callable[[bool], None]] = {}
-        self.memo: dict[str, Any] = {}
-
-    def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
-        """Run one statement and return how many rows it changed."""
-        if not self._is_guarded:
-            # Only a work that changes something at once needs a savepoint; plain rows are taken back by themselves.
-            _run(self._connection, "SAVEPOINT work")
-            self._is_guarded = True
-        return _run(self._connection, sql, params).rowcount
-
-    def query(self, sql: str, params: Params = {}, /) -> list[Row]:  # noqa: B006  # never written to
-        """Run one SELECT and return all its rows."""
-        return cast(list[Row], _run(self._connection, sql, params).fetchall())
-
-    def add(self, insert: Insert, row: tuple[object, ...], /) -> None:
-        """Insert a plain row before the commit."""
-        self._rows.setdefault(insert, []).append(row)
-
-    def before_commit(self, name: str, work: Callable[[Transaction], None], /) -> None:
-        """Run `work` before the commit, after all works."""
-        self._before.setdefault(name, work)
-
-    def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
-        """Run `work` after the commit, under the lock."""
-        self.after.setdefault(name, work)
-
-    def do(self, work: Work) -> None:
-        """Do one work of a group. Its exception takes back that work alone and is kept for its caller.
-
-        Raises:
-            StoreUnavailable: the whole group must be given up.
-        """
-        marks = {insert: len(rows) for insert, rows in self._rows.items()}
-        kept = (dict(self.memo), dict(self._before), dict(self.after))
-        self._is_guarded = False
-        try:
-            work.result = work.call(self)
-        except StoreUnavailable:
-            raise
-        except BaseException as error:  # handed to whoever asked for the work
-            work.error = error
-            if self._is_guarded:
-                _run(self._connection, "ROLLBACK TO work")
-            self.memo, self._before, self.after = kept
-            for insert, rows in self._rows.items():
-                del rows[marks.get(insert, 0) :]
-        if self._is_guarded:
-            _run(self._connection, "RELEASE work")
-        self._is_guarded = True
-
-    def finish(self) -> None:
-        """Run what was to be run before the commit, and insert the plain rows."""
-        for work in self._before.values():
-            work(self)
-        for insert, rows in self._rows.items():
-            for chunk in chunks(rows, _INSERT_ROWS):
-                flat = [value for row in chunk for value in row]
-                _run(self._connection, _insert_sql(insert, len(chunk)), flat)
+def _transaction(connection: sqlite3.Connection) -> GroupTransaction:
+    return GroupTransaction(partial(_run, connection))
 
 
 def _run(connection: sqlite3.Connection, sql: str, params: Params | Sequence[object] = ()) -> sqlite3.Cursor:
@@ -326,12 +277,6 @@ def _run(connection: sqlite3.Connection, sql: str, params: Params | Sequence[obj
         if is_closed or (code is not None and code & 0xFF in _UNAVAILABLE):
             raise StoreUnavailable(f"The database cannot be used now: {error}.", retry_after_seconds=5) from error
         raise
-
-
-def _insert_sql(insert: Insert, rows: int) -> str:
-    row = "(" + ", ".join("?" * len(insert.columns)) + ")"
-    names = ", ".join(insert.columns)
-    return f"INSERT INTO {insert.table} ({names}) VALUES " + ", ".join([row] * rows)  # noqa: S608  # our own names
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
@@ -362,22 +307,3 @@ def _connect(name: str, *settings: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _prepare(path: str) -> None:
-    """Make the folder (0700) and an empty file (0600) where there is none; look at the file where there is one.
-
-    Raises:
-        OSError: one cannot be made or read. SetupError: the file is no database, and was left as it is.
-    """
-    folder = os.path.dirname(os.path.abspath(path))
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    except FileExistsError:
-        with open(path, "r+b") as file:
-            head = file.read(len(_MAGIC))
-            if head not in (b"", _MAGIC):
-                raise SetupError(f"The file {path} is not a database: choose another path.") from None
-            if os.fstat(file.fileno()).st_mode & 0o077:
-                os.fchmod(file.fileno(), 0o600)

@@ -68,12 +68,13 @@ class Writer:
         """Start the thread."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Have the queue written and end the thread. Blocks, at most some seconds."""
+    def stop(self) -> bool:
+        """Have the queue written and end the thread; tell whether it has ended. Blocks, at most some seconds."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify()
         self._thread.join(STOP_SECONDS)
+        return not self._thread.is_alive()
 
     async def write(self, call: Callable[[Transaction], T]) -> T:
         """Queue `call` and wait until it is committed.

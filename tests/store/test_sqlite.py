@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def put(path: str, content: bytes) -> None:
-    Path(path).parent.mkdir()
+    Path(path).parent.mkdir(exist_ok=True)
     Path(path).write_bytes(content)
 
 
@@ -352,6 +352,33 @@ async def test_two_gateways_on_one_file_take_turns(place: Any) -> None:
     assert len(await one.db.read(names)) == 100
     await one.aclose()
     await two.aclose()
+
+
+async def test_a_database_file_that_is_gone_or_replaced_takes_nothing(place: Any) -> None:
+    store = await place.open()
+    await store.db.write(setter("a"))
+    os.rename(place.path, place.path + ".away")
+    with pytest.raises(StoreUnavailable, match="gone"):
+        await store.db.write(setter("b"))
+    put(place.path, b"")
+    with pytest.raises(StoreUnavailable, match="replaced"):
+        await store.db.write(setter("b"))
+    os.rename(place.path + ".away", place.path)
+    await store.db.write(setter("c"))
+    assert await store.db.read(names) == ["a", "c"]
+    await store.aclose()
+
+
+async def test_a_folder_that_is_gone_takes_nothing(place: Any) -> None:
+    store = await place.open()
+    folder = os.path.dirname(place.path)
+    os.rename(folder, folder + ".away")
+    with pytest.raises(StoreUnavailable):
+        await store.db.write(setter("a"))
+    os.rename(folder + ".away", folder)
+    await store.db.write(setter("b"))
+    assert await store.db.read(names) == ["b"]
+    await store.aclose()
 
 
 async def test_a_removed_lock_file_is_made_again(place: Any) -> None:

@@ -49,6 +49,7 @@ CREATE TABLE audit_events (
 );
 CREATE UNIQUE INDEX audit_events_by_seq ON audit_events (instance_id, seq);
 CREATE INDEX audit_events_by_time ON audit_events (occurred_at);
+CREATE INDEX audit_events_by_action ON audit_events (action, occurred_at);
 
 -- first_seq, first_prev_hash: where the chain begins now, once older events are pruned.
 CREATE TABLE audit_heads (

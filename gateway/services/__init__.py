@@ -1,0 +1,1 @@
+"""Use cases: where a rule is kept. Knows no transport."""

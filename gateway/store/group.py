@@ -1,0 +1,96 @@
+"""A group of works in one transaction: each can be taken back alone, plain rows go in together. Knows no driver."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
+
+from gateway.store.database import Insert, Params, Row, StoreUnavailable, Transaction, chunks
+from gateway.store.writer import Work
+
+_INSERT_ROWS = (32, 8, 1)  # a statement for each, so that few are ever compiled
+
+
+class Cursor(Protocol):
+    """What a statement answers."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it changed."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows."""
+        ...
+
+
+class GroupTransaction:
+    """`Transaction` over whatever runs a statement. The writer also lets it do works and finish."""
+
+    def __init__(self, run: Callable[[str, Params | Sequence[object]], Cursor]) -> None:
+        self._run = run
+        self._rows: dict[Insert, list[tuple[object, ...]]] = {}
+        self._before: dict[str, Callable[[Transaction], None]] = {}
+        self._is_guarded = True
+        self.after: dict[str, Callable[[bool], None]] = {}
+        self.memo: dict[str, Any] = {}
+
+    def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
+        """Run one statement and return how many rows it changed."""
+        if not self._is_guarded:
+            # Only a work that changes something at once needs a savepoint; plain rows are taken back by themselves.
+            self._run("SAVEPOINT work", ())
+            self._is_guarded = True
+        return self._run(sql, params).rowcount
+
+    def query(self, sql: str, params: Params = {}, /) -> list[Row]:  # noqa: B006  # never written to
+        """Run one SELECT and return all its rows."""
+        return cast(list[Row], self._run(sql, params).fetchall())
+
+    def add(self, insert: Insert, row: tuple[object, ...], /) -> None:
+        """Insert a plain row before the commit."""
+        self._rows.setdefault(insert, []).append(row)
+
+    def before_commit(self, name: str, work: Callable[[Transaction], None], /) -> None:
+        """Run `work` before the commit, after all works."""
+        self._before.setdefault(name, work)
+
+    def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
+        """Run `work` after the commit, under the lock."""
+        self.after.setdefault(name, work)
+
+    def do(self, work: Work) -> None:
+        """Do one work. Its exception takes back that work alone and is kept for its caller.
+
+        Raises:
+            StoreUnavailable: the whole group must be given up.
+        """
+        marks = {insert: len(rows) for insert, rows in self._rows.items()}
+        kept = (dict(self.memo), dict(self._before), dict(self.after))
+        self._is_guarded = False
+        try:
+            work.result = work.call(self)
+        except StoreUnavailable:
+            raise
+        except BaseException as error:  # handed to whoever asked for the work
+            work.error = error
+            if self._is_guarded:
+                self._run("ROLLBACK TO work", ())
+            self.memo, self._before, self.after = kept
+            for insert, rows in self._rows.items():
+                del rows[marks.get(insert, 0) :]
+        if self._is_guarded:
+            self._run("RELEASE work", ())
+        self._is_guarded = True
+
+    def finish(self) -> None:
+        """Run what was to be run before the commit, and insert the plain rows."""
+        for work in self._before.values():
+            work(self)
+        for insert, rows in self._rows.items():
+            for chunk in chunks(rows, _INSERT_ROWS):
+                self._run(_insert_sql(insert, len(chunk)), [value for row in chunk for value in row])
+
+
+def _insert_sql(insert: Insert, rows: int) -> str:
+    row = "(" + ", ".join("?" * len(insert.columns)) + ")"
+    names = ", ".join(insert.columns)
+    return f"INSERT INTO {insert.table} ({names}) VALUES " + ", ".join([row] * rows)  # noqa: S608  # our own names

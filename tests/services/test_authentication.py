@@ -1,0 +1,311 @@
+"""From a credential to a principal: refusals, caching, revocation, windows and scopes."""
+
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.auth.refusals import AT_ONCE, WINDOW_SECONDS
+from gateway.clock import SystemIds
+from gateway.domain.audit import AuditEvent, AuditFilter
+from gateway.domain.keys import CreatedKey, NewKey
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
+from gateway.errors import (
+    AuditUnavailable,
+    InsufficientScope,
+    InvalidApiKey,
+    KeyExpired,
+    KeyRevoked,
+    MissingApiKey,
+    PermissionDenied,
+    RateLimited,
+)
+from gateway.log import Log
+from gateway.services.audit import Audit
+from gateway.services.authentication import Authentication, RateExceeded
+from gateway.services.keys import Keys
+from gateway.store.database import StoreUnavailable
+from gateway.store.store import Store, open_store
+
+CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1", user_agent="curl/8")
+UNKNOWN = "svc_" + "0123456789" * 4
+CLI = local("cli")
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.at = 1_700_000_000_000
+        self.seconds = 1000.0
+
+    def now_at(self) -> int:
+        return self.at
+
+    def monotonic_seconds(self) -> float:
+        return self.seconds
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.at += int(seconds * 1000)
+
+
+class House:
+    """One process: a store, and the services over it."""
+
+    def __init__(self, store: Store, clock: FakeClock) -> None:
+        self.clock = clock
+        ids = SystemIds(clock)
+        self.store = store
+        self.audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        self.keys = Keys(store=store, clock=clock, ids=ids, audit=self.audit)
+        self.authentication = Authentication(store=store, clock=clock, audit=self.audit)
+
+    async def key(self, **changes: Any) -> CreatedKey:
+        return await self.keys.create(CLI, NewKey(**{"name": "ci", "scopes": (Scope.SHIELD_SCAN,)} | changes), CONTEXT)
+
+    async def enter(self, credential: str | None) -> Principal:
+        return await self.authentication.authenticate(credential, CONTEXT)
+
+    async def events(self, action: str) -> list[AuditEvent]:
+        await self.store.db.write(lambda tx: None)  # so that what was written behind is there
+        return list((await self.audit.page(AuditFilter(action=action))).items)
+
+
+async def open_house(path: Path, clock: FakeClock) -> House:
+    log = Log(io.StringIO(), clock)
+    return House(await open_store(path / "gateway.db", clock=clock, ids=SystemIds(clock), log=log), clock)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    one = await open_house(tmp_path, FakeClock())
+    yield one
+    await one.store.aclose()
+
+
+async def test_a_good_key_is_its_principal(house: House) -> None:
+    created = await house.key(rate_limit=7)
+    who = await house.enter(created.key)
+    assert (who.kind, who.id, who.name, who.rate_limit) == ("key", created.record.id, "ci", 7)
+    assert who.scopes == {Scope.SHIELD_SCAN}
+    assert await house.enter(created.key) is who
+
+
+@pytest.mark.parametrize("credential", [None, ""])
+async def test_no_key_is_missing(house: House, credential: str | None) -> None:
+    with pytest.raises(MissingApiKey):
+        await house.enter(credential)
+
+
+@pytest.mark.parametrize("credential", [UNKNOWN, "x", UNKNOWN.upper(), UNKNOWN + " ", "svc_é", "\ud800", "Bearer " + UNKNOWN])
+async def test_an_unknown_key_or_another_form_is_invalid(house: House, credential: str) -> None:
+    await house.key()
+    with pytest.raises(InvalidApiKey) as refusal:
+        await house.enter(credential)
+    assert credential not in refusal.value.message
+    assert refusal.value.__context__ is None or refusal.value.__suppress_context__
+
+
+async def test_a_revoked_key_is_refused_on_the_next_request(house: House) -> None:
+    created = await house.key()
+    await house.enter(created.key)
+    await house.keys.revoke(CLI, created.record.id, CONTEXT)
+    with pytest.raises(KeyRevoked):
+        await house.enter(created.key)
+
+
+async def test_a_key_revoked_by_another_process_is_refused_on_the_next_request(house: House, tmp_path: Path) -> None:
+    created = await house.key()
+    await house.enter(created.key)
+    other = await open_house(tmp_path, house.clock)
+    await other.keys.revoke(CLI, created.record.id, CONTEXT)
+    with pytest.raises(KeyRevoked):
+        await house.enter(created.key)
+    await other.store.aclose()
+
+
+async def test_a_change_that_nobody_told_is_seen_within_a_second(house: House) -> None:
+    created = await house.key()
+    await house.enter(created.key)
+    await house.store.db.write(lambda tx: tx.execute("UPDATE api_keys SET revoked_at = 1"))
+    await house.enter(created.key)
+    house.clock.pass_seconds(1)
+    with pytest.raises(KeyRevoked):
+        await house.enter(created.key)
+
+
+async def test_a_key_that_was_removed_is_unknown_within_a_second(house: House) -> None:
+    created = await house.key()
+    await house.enter(created.key)
+    await house.store.db.write(lambda tx: tx.execute("DELETE FROM api_keys"))
+    house.clock.pass_seconds(1)
+    with pytest.raises(InvalidApiKey):
+        await house.enter(created.key)
+    assert not house.authentication._known
+
+
+async def test_a_key_expires_by_the_clock(house: House) -> None:
+    created = await house.key(expires_at=house.clock.at + 500)
+    await house.enter(created.key)
+    house.clock.pass_seconds(0.5)
+    with pytest.raises(KeyExpired):
+        await house.enter(created.key)
+
+
+async def test_a_known_key_needs_no_database_and_never_waits(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    created = await house.key()
+    await house.enter(created.key)
+    house.clock.pass_seconds(0.9)
+
+    def fail(*arguments: object) -> None:
+        raise AssertionError("the database was asked")
+
+    for name in ("read_now", "read", "write", "write_behind"):
+        monkeypatch.setattr(house.store.db, name, fail)
+    call = house.enter(created.key)
+    with pytest.raises(StopIteration) as done:
+        call.send(None)
+    assert done.value.value.id == created.record.id
+
+
+async def test_unknown_keys_take_no_memory(house: House) -> None:
+    for number in range(3000):
+        with pytest.raises(InvalidApiKey):
+            await house.enter(f"svc_{number:040x}")
+    assert not house.authentication._known
+    assert len(house.authentication._refusals._counts) <= 64
+
+
+async def test_a_database_that_cannot_be_read_lets_nobody_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    created = await house.key()
+
+    def fail(work: object) -> None:
+        raise StoreUnavailable("no")
+
+    monkeypatch.setattr(house.store.db, "read_now", fail)
+    with pytest.raises(StoreUnavailable):
+        await house.enter(created.key)
+
+
+async def test_the_first_use_is_recorded_once(house: House, tmp_path: Path) -> None:
+    created = await house.key()
+    other = await open_house(tmp_path, house.clock)
+    async with anyio.create_task_group() as tasks:
+        for one in (house, house, other):
+            tasks.start_soon(one.enter, created.key)
+    await house.enter(created.key)
+    (event,) = await house.events("api_key_first_used")
+    assert (event.actor, event.resource_id, event.ip) == ("ci", created.record.id, "192.0.2.1")
+    assert (await house.keys.show(created.record.id)).last_used_at == house.clock.at
+    await other.store.aclose()
+
+
+async def test_a_first_use_that_cannot_be_recorded_is_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    created = await house.key()
+
+    async def fail(work: object) -> None:
+        raise StoreUnavailable("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(house.store.db, "write", fail)
+        with pytest.raises(AuditUnavailable):
+            await house.enter(created.key)
+    await house.enter(created.key)
+    assert len(await house.events("api_key_first_used")) == 1
+
+
+async def test_the_last_use_is_noted_at_most_once_a_minute(house: House) -> None:
+    created = await house.key()
+    times = []
+    for seconds in (0, 30, 29, 1, 59, 1):
+        house.clock.pass_seconds(seconds)
+        await house.enter(created.key)
+        await house.store.db.write(lambda tx: None)
+        times.append((await house.keys.show(created.record.id)).last_used_at)
+    start = times[0] or 0
+    assert [(time or 0) - start for time in times] == [0, 0, 0, 60_000, 60_000, 120_000]
+
+
+async def test_refusals_are_recorded_with_prefix_and_address(house: House) -> None:
+    created = await house.key()
+    await house.keys.revoke(CLI, created.record.id, CONTEXT)
+    for credential in (None, "x", UNKNOWN, created.key):
+        with pytest.raises((MissingApiKey, InvalidApiKey, KeyRevoked)):
+            await house.enter(credential)
+    events = await house.events("api_key_refused")
+    assert [(event.reason, event.key_prefix, event.actor) for event in reversed(events)] == [
+        ("missing_api_key", None, "unknown"),
+        ("invalid_api_key", None, "unknown"),
+        ("invalid_api_key", UNKNOWN[:10], "unknown"),
+        ("key_revoked", created.record.prefix, "ci"),
+    ]
+    assert {(event.outcome, event.ip, event.source) for event in events} == {("refused", "192.0.2.1", "auth")}
+    assert UNKNOWN not in repr(events)
+
+
+async def test_a_flood_of_wrong_keys_is_told_in_a_few_events(house: House) -> None:
+    for number in range(500):
+        with pytest.raises(InvalidApiKey):
+            await house.enter(f"svc_{number:06x}" + "0" * 34)
+    assert len(await house.events("api_key_refused")) == AT_ONCE
+    house.clock.pass_seconds(WINDOW_SECONDS)
+    await house.enter((await house.key()).key)
+    events = await house.events("api_key_refused")
+    assert len(events) == AT_ONCE + 1
+    told: Any = events[0].details
+    assert sum(one["count"] for one in told["refusals"]) + told["others"] + AT_ONCE == 500
+
+
+async def test_repeated_refusals_are_told_at_the_end(house: House) -> None:
+    for _ in range(5):
+        with pytest.raises(InvalidApiKey):
+            await house.enter(UNKNOWN)
+    await house.authentication.aclose()
+    newest = (await house.events("api_key_refused"))[0]
+    assert newest.reason == "repeated"
+    assert newest.details["refusals"] == [
+        {"reason": "invalid_api_key", "ip": "192.0.2.1", "key_prefix": UNKNOWN[:10], "count": 4}
+    ]
+
+
+async def test_a_refusal_stands_even_if_it_cannot_be_recorded(house: House) -> None:
+    await house.store.aclose()
+    with pytest.raises(MissingApiKey):
+        await house.enter(None)
+
+
+async def test_the_window_admits_as_many_as_the_key_may(house: House) -> None:
+    who = await house.enter((await house.key(rate_limit=2)).key)
+    assert [house.authentication.admit(who).remaining for _ in range(2)] == [1, 0]
+    with pytest.raises(RateLimited) as refusal:
+        house.authentication.admit(who, CONTEXT)
+    assert isinstance(refusal.value, RateExceeded)
+    assert refusal.value.retry_after_seconds == refusal.value.admission.retry_after_seconds == 60
+    assert (refusal.value.admission.limit, refusal.value.admission.remaining) == (2, 0)
+    house.clock.pass_seconds(60)
+    assert house.authentication.admit(who).admitted
+    (event,) = await house.events("rate_limit_exceeded")
+    assert (event.key_prefix, event.reason) == (who.key_prefix, "rate_limited")
+    assert await house.events("api_key_refused") == []
+
+
+async def test_a_local_program_has_no_window(house: House) -> None:
+    assert all(house.authentication.admit(CLI).admitted for _ in range(100))
+
+
+async def test_a_scope_that_the_key_lacks_is_refused_and_recorded(house: House) -> None:
+    who = await house.enter((await house.key()).key)
+    house.authentication.require(who, Scope.SHIELD_SCAN)
+    with pytest.raises(InsufficientScope, match="audit:read"):
+        house.authentication.require(who, Scope.AUDIT_READ, CONTEXT)
+    (event,) = await house.events("api_key_refused")
+    assert (event.reason, event.actor) == ("insufficient_scope", "ci")
+
+
+async def test_a_scope_is_no_permission_of_the_same_text(house: House) -> None:
+    who = await house.enter((await house.key(scopes=(Scope.AUDIT_READ,))).key)
+    with pytest.raises(PermissionDenied):
+        house.authentication.require(who, Permission.AUDIT_READ)
+    house.authentication.require(CLI, Permission.AUDIT_READ)
