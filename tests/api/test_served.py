@@ -1,0 +1,143 @@
+"""The dispatch over the real services and a real store: what is answered, recorded and listed again."""
+
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.api.dispatch import Dispatch
+from gateway.app import Gateway
+from gateway.clock import SystemClock
+from gateway.compose import open_gateway
+from gateway.domain.keys import NewKey
+from gateway.domain.principals import RequestContext, Scope, local
+from gateway.http.messages import Headers, Request
+from gateway.log import Log
+from gateway.settings import Settings
+
+RULES = {
+    "version": 1,
+    "tables": {},
+    "rules": [
+        {
+            "id": "say-please", "name": "Say please", "category": "injection", "severity": "critical", "confidence": 0.9,
+            "description": "A made-up attack.", "direction": ["inbound"], "literals": ["open the pod bay doors"],
+            "match": ["open the pod bay doors"], "pass": ["close the pod bay"],
+        }
+    ],
+}  # fmt: skip
+ATTACK = "Please OPEN the pod bay doors."
+
+
+class Caller:
+    """Sends requests with one key."""
+
+    def __init__(self, dispatch: Dispatch, key: str) -> None:
+        self.dispatch = dispatch
+        self.key = key
+
+    async def ask(self, method: str, target: str, body: object = None) -> tuple[int, Any, dict[str, str]]:
+        path, _, query = target.partition("?")
+        headers = Headers({"authorization": f"Bearer {self.key}", "content-type": "application/json"})
+        raw = b"" if body is None else json.dumps(body).encode()
+        response = await self.dispatch.handle(Request(method, path, query, headers, raw, "192.0.2.1", False, 0.0))
+        return response.status, json.loads(response.body), dict(response.headers)
+
+
+async def make_caller(gateway: Gateway, scopes: tuple[Scope, ...] = tuple(Scope), rate_limit: int = 1000) -> Caller:
+    made = await gateway.keys.create(local("test"), NewKey("k", scopes, rate_limit), RequestContext("req_test"))
+    return Caller(Dispatch(gateway), made.key)
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps(RULES))
+    settings = Settings(data_dir=":memory:", rules=str(rules))
+    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as opened:
+        yield opened
+
+
+async def test_blocked_scan_is_answered_audited_and_alerted(gateway: Gateway) -> None:
+    caller = await make_caller(gateway)
+    status, body, headers = await caller.ask("POST", "/api/v1/shield/scan", {"text": ATTACK})
+    assert (status, body["data"]["verdict"], body["data"]["score"]) == (200, "BLOCK", 60)
+    assert body["data"]["detections"][0]["matched"] == "OPEN the pod bay doors"
+    _, events, _ = await caller.ask("GET", "/api/v1/audit?action=shield_scan_block")
+    assert [event["request_id"] for event in events["data"]] == [headers["x-request-id"]]
+    _, alerts, _ = await caller.ask("GET", "/api/v1/alerts?severity=critical&scope=active&since=1h")
+    assert [(alert["rule"], alert["status"]) for alert in alerts["data"]] == [("say-please", "open")]
+    assert ATTACK not in json.dumps([events, alerts])
+
+
+async def test_audit_is_read_page_by_page(gateway: Gateway) -> None:
+    caller = await make_caller(gateway)
+    for _ in range(3):
+        await caller.ask("POST", "/api/v1/shield/scan", {"text": ATTACK})
+    seen: list[str] = []
+    target = "/api/v1/audit?limit=2"
+    for _ in range(10):
+        _, body, _ = await caller.ask("GET", target)
+        seen += [event["id"] for event in body["data"]]
+        assert body["page"]["count"] == len(body["data"]) <= 2
+        if body["page"]["next"] is None:
+            break
+        target = f"/api/v1/audit?limit=2&cursor={body['page']['next']}"
+    assert len(seen) == len(set(seen)) >= 4
+
+
+async def test_cursor_of_another_list_is_refused(gateway: Gateway) -> None:
+    caller = await make_caller(gateway)
+    await caller.ask("POST", "/api/v1/shield/scan", {"text": ATTACK})
+    _, body, _ = await caller.ask("GET", "/api/v1/audit?limit=1")
+    status, refused, _ = await caller.ask("GET", f"/api/v1/audit?limit=1&source=api&cursor={body['page']['next']}")
+    assert (status, refused["error"]["param"]) == (400, "cursor")
+
+
+async def test_revoked_key_is_refused_on_the_next_request(gateway: Gateway) -> None:
+    caller = await make_caller(gateway)
+    assert (await caller.ask("GET", "/api/v1/alerts"))[0] == 200
+    record = (await gateway.keys.list())[0]
+    await gateway.keys.revoke(local("test"), record.id, RequestContext("req_test"))
+    status, body, _ = await caller.ask("GET", "/api/v1/alerts")
+    assert (status, body["error"]["code"]) == (403, "key_revoked")
+
+
+async def test_rate_limit_of_a_key_is_exact(gateway: Gateway) -> None:
+    caller = await make_caller(gateway, rate_limit=3)
+    answers = [await caller.ask("GET", "/api/v1/alerts") for _ in range(5)]
+    assert [status for status, _, _ in answers] == [200, 200, 200, 429, 429]
+    assert [headers["x-ratelimit-remaining"] for _, _, headers in answers] == ["2", "1", "0", "0", "0"]
+    assert 1 <= int(answers[-1][2]["retry-after"]) <= 60
+
+
+async def test_key_without_the_scope_is_refused_and_audited(gateway: Gateway) -> None:
+    caller = await make_caller(gateway, scopes=(Scope.AUDIT_READ,))
+    status, body, headers = await caller.ask("POST", "/api/v1/shield/scan", {"text": "x"})
+    assert (status, body["error"]["code"]) == (403, "insufficient_scope")
+    await gateway.store.db.write(lambda tx: None)  # what was queued before is committed before
+    _, events, _ = await caller.ask("GET", "/api/v1/audit?action=api_key_refused&since=1h")
+    assert [(event["reason"], event["ip"]) for event in events["data"]] == [("insufficient_scope", "192.0.2.1")]
+    assert events["data"][0]["request_id"] == headers["x-request-id"]
+
+
+async def test_health_of_a_good_key_names_every_service(gateway: Gateway) -> None:
+    caller = await make_caller(gateway, scopes=(Scope.AGENTS_READ,))
+    _, body, _ = await caller.ask("GET", "/api/v1/health")
+    assert body["status"] == "ok"
+    assert set(body["checks"]) == {"shield", "database", "upstream"}
+
+
+async def test_rules_in_use_are_listed(gateway: Gateway) -> None:
+    caller = await make_caller(gateway)
+    _, body, _ = await caller.ask("GET", "/api/v1/shield/rules")
+    assert [rule["id"] for rule in body["data"]] == ["say-please"]
+
+
+async def test_text_over_the_limit_is_refused_by_name(gateway: Gateway) -> None:
+    caller = await make_caller(gateway)
+    status, body, _ = await caller.ask("POST", "/api/v1/shield/scan", {"text": "x" * 500_001})
+    assert (status, body["error"]["param"]) == (400, "text")
