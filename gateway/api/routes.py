@@ -14,7 +14,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.http.router import Route
 from gateway.operations.operation import Answer, Operation
-from gateway.operations.public import PUBLIC
+from gateway.operations.public import OPERATIONS
 from gateway.schema import decoder, encoder
 from gateway.settings import Settings
 from gateway.wire import write_json, write_time
@@ -38,7 +38,7 @@ class Endpoint:
         self.handle = handle
 
 
-def routes(gateway: Gateway, operations: Sequence[Operation] = PUBLIC) -> list[Route[Endpoint]]:
+def routes(gateway: Gateway, operations: Sequence[Operation] = OPERATIONS) -> list[Route[Endpoint]]:
     """Return one route a row. Raises ValueError for a row that nothing answers."""
     edges = _edges(gateway, operations)
     table = []

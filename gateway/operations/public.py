@@ -67,7 +67,7 @@ async def list_audit(
     return await gateway.audit.page(wanted)
 
 
-PUBLIC = (
+OPERATIONS = (
     Operation(
         name="health",
         route=("GET", "/api/v1/health"),

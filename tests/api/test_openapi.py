@@ -7,23 +7,23 @@ import pytest
 
 from gateway.api.openapi import document
 from gateway.api.responses import STATUS_BY_CODE
-from gateway.operations.public import PUBLIC
+from gateway.operations.public import OPERATIONS
 from gateway.settings import Settings
 
-DOCUMENT: Any = json.loads(json.dumps(document(PUBLIC, Settings(data_dir=":memory:"))))
+DOCUMENT: Any = json.loads(json.dumps(document(OPERATIONS, Settings(data_dir=":memory:"))))
 DESCRIBED = {
     (method.upper(), path): described for path, methods in DOCUMENT["paths"].items() for method, described in methods.items()
 }
 
 
 def test_every_row_is_described_once_under_its_name() -> None:
-    assert {(row.route, row.name) for row in PUBLIC} == {
+    assert {(row.route, row.name) for row in OPERATIONS} == {
         (route, described["operationId"]) for route, described in DESCRIBED.items()
     }
     assert DOCUMENT["openapi"] == "3.1.0"
 
 
-@pytest.mark.parametrize("row", PUBLIC, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 def test_security_of_a_row_is_its_door(row: Any) -> None:
     keys = [{"serviceKey": []}, {"bearer": []}]
     expected = {"key": keys, "optional": [*keys, {}], "loopback": [*keys, {}], "open": []}[row.door.value]
@@ -31,7 +31,7 @@ def test_security_of_a_row_is_its_door(row: Any) -> None:
     assert set(DOCUMENT["components"]["securitySchemes"]) == {"serviceKey", "bearer"}
 
 
-@pytest.mark.parametrize("row", PUBLIC, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 def test_errors_of_a_row_stand_under_their_status(row: Any) -> None:
     responses = DESCRIBED[row.route]["responses"]
     codes = set(row.fails) | ({"missing_api_key", "insufficient_scope", "rate_limited"} if row.door.value == "key" else set())
