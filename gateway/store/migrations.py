@@ -26,7 +26,7 @@ class Migration:
     name: str
 
 
-MIGRATIONS = (Migration(1, "0001_initial"),)
+MIGRATIONS = (Migration(1, "0001_initial"), Migration(2, "0002_users"))
 
 
 def migrate(tx: Transaction, *, now_at: int, read: Callable[[str], bytes] = bundle.read) -> None:

@@ -18,6 +18,7 @@ from gateway.store.meta import MetaRepository
 from gateway.store.migrations import migrate
 from gateway.store.sqlite import MEMORY, SqliteDatabase
 from gateway.store.traffic import TrafficRepository
+from gateway.store.users import UserRepository
 
 
 class Store:
@@ -39,6 +40,7 @@ class Store:
         self.audit = AuditRepository(self.headfile)
         self.alerts = AlertRepository()
         self.traffic = TrafficRepository()
+        self.users = UserRepository()
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything."""

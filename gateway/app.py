@@ -1,0 +1,41 @@
+"""The Gateway: the services and the store, held together. No behaviour."""
+
+from dataclasses import dataclass
+
+from gateway.clock import Clock, Ids
+from gateway.log import Log
+from gateway.metrics import Metrics
+from gateway.services.alerts import Alerts
+from gateway.services.audit import Audit
+from gateway.services.authentication import Authentication
+from gateway.services.chat import Chat
+from gateway.services.first_start import FirstStart
+from gateway.services.health import Health
+from gateway.services.keys import Keys
+from gateway.services.posture import Posture
+from gateway.services.scans import Scans
+from gateway.settings import Settings
+from gateway.shield import Shield
+from gateway.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """Every part that an edge may call, made once by `compose.open_gateway`."""
+
+    settings: Settings
+    clock: Clock
+    ids: Ids
+    log: Log
+    metrics: Metrics
+    store: Store
+    shield: Shield
+    audit: Audit
+    keys: Keys
+    authentication: Authentication
+    scans: Scans
+    alerts: Alerts
+    chat: Chat
+    posture: Posture
+    health: Health
+    first_start: FirstStart

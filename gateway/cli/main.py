@@ -1,0 +1,75 @@
+"""The table of commands, and the edge that turns errors into one line and an exit code."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from gateway import __version__
+from gateway.bundle import NativeReport
+from gateway.cli import manage, rules, scan, serve, upkeep
+from gateway.cli.command import FAILED, Command, Console
+from gateway.errors import GatewayError
+
+COMMANDS: tuple[Command, ...] = (
+    *serve.COMMANDS,
+    *scan.COMMANDS,
+    *manage.COMMANDS,
+    *rules.COMMANDS,
+    *upkeep.COMMANDS,
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what was wrong in one line, and where the help is."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"gateway: {message} (see `{self.prog} --help`)\n")
+        sys.exit(FAILED)
+
+
+def main(arguments: Sequence[str], native: NativeReport) -> int:
+    """Run one command and return its exit code. No traceback reaches the caller."""
+    console = Console(sys.stdout, sys.stderr, sys.stdin.buffer, native)
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options, console)
+        sys.stdout.flush()
+        return code
+    except GatewayError as error:
+        console.note(f"gateway: {error.message}")
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has left; nothing more can be said to it
+    except OSError as error:
+        console.note(f"gateway: {error.strerror or 'a file or socket failed'}: {error.filename or ''}".rstrip(": "))
+    except Exception as error:  # the last edge: one line, never a stack that may quote a prompt
+        console.note(f"gateway: internal error ({type(error).__name__}); please report what you ran and this line")
+    return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.")
+    top.add_argument("--version", action="version", version=f"gateway {__version__}")
+    groups: dict[str, argparse._SubParsersAction[_Parser]] = {}
+    groups[""] = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        group, _, name = command.name.rpartition(" ")
+        if group not in groups:
+            parent = groups[""].add_parser(group, help=f"{group}: see `{group} --help`")
+            groups[group] = parent.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        parser = groups[group].add_parser(
+            name,
+            help=command.summary,
+            description=command.summary,
+            epilog=f"example: {command.example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--data-dir", metavar="DIR", help="folder of database and credentials")
+        parser.add_argument("--config", metavar="FILE", help="TOML file of settings")
+        if command.has_json:
+            parser.add_argument("--json", action="store_true", help="print JSON")
+        command.declare(parser)
+        parser.set_defaults(run=command.run)
+    return top

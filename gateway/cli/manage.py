@@ -1,0 +1,169 @@
+"""`keys create|list|show|revoke`: the use-cases of the internal API for a host without a browser."""
+
+import argparse
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from gateway import compose, wire
+from gateway.app import Gateway
+from gateway.cli.command import OK, Command, Console, load_settings, make_log, nothing, table
+from gateway.clock import SystemClock
+from gateway.domain.keys import KeyRecord, NewKey
+from gateway.domain.principals import RequestContext, local
+from gateway.errors import InvalidRequest
+
+Work = Callable[[Gateway], Awaitable[int]]
+
+
+def with_gateway(options: argparse.Namespace, work: Work) -> int:
+    """Open the data folder, do the work with the services, and close it again."""
+    config = load_settings(options).settings
+
+    async def run() -> int:
+        async with compose.open_gateway(config, log=make_log(config)) as gateway:
+            return await work(gateway)
+
+    return anyio.run(run)
+
+
+def context(gateway: Gateway) -> RequestContext:
+    """Return the context of a command typed on this host."""
+    return RequestContext(request_id=gateway.ids.new("req"), user_agent="cli")
+
+
+def create(options: argparse.Namespace, console: Console) -> int:
+    """Create a key and print it once, alone on stdout."""
+    expires_at = None
+    if options.expires:
+        expires_at = read_expiry(options.expires, SystemClock().now_at())
+    new = NewKey(
+        name=options.name,
+        scopes=tuple(part.strip() for part in options.scopes.split(",") if part.strip()),
+        rate_limit=wire.read_integer(options.rate_limit, param="--rate-limit", low=1, high=10_000_000),
+        expires_at=expires_at,
+    )
+
+    async def work(gateway: Gateway) -> int:
+        created = await gateway.keys.create(local("cli"), new, context(gateway))
+        console.note(f"{created.record.id} created; the key is shown this once:")
+        console.print(created.key)
+        return OK
+
+    return with_gateway(options, work)
+
+
+def list_keys(options: argparse.Namespace, console: Console) -> int:
+    """List every key record; a key itself is never shown again."""
+
+    async def work(gateway: Gateway) -> int:
+        records = await gateway.keys.list()
+        now_at = gateway.clock.now_at()
+        if options.json:
+            console.print_json([as_json(record, now_at) for record in records])
+            return OK
+        rows = [
+            (
+                record.id,
+                record.name,
+                record.prefix,
+                record.status(now_at),
+                str(record.rate_limit),
+                ",".join(record.scopes),
+                moment(record.last_used_at) or "never used",
+            )
+            for record in records
+        ]
+        console.print(table(rows, ("ID", "NAME", "PREFIX", "STATUS", "PER MINUTE", "SCOPES", "LAST USED")))
+        return OK
+
+    return with_gateway(options, work)
+
+
+def show(options: argparse.Namespace, console: Console) -> int:
+    """Print one key record."""
+
+    async def work(gateway: Gateway) -> int:
+        record = await gateway.keys.show(options.id)
+        value = as_json(record, gateway.clock.now_at())
+        if options.json:
+            console.print_json(value)
+        else:
+            for name, shown_value in value.items():
+                console.print(f"{name}: {shown_value}")
+        return OK
+
+    return with_gateway(options, work)
+
+
+def revoke(options: argparse.Namespace, console: Console) -> int:
+    """Revoke a key. A running gateway refuses it within a second."""
+
+    async def work(gateway: Gateway) -> int:
+        record = await gateway.keys.revoke(local("cli"), options.id, context(gateway))
+        console.note(f"{record.id} ({record.name}) is revoked")
+        return OK
+
+    return with_gateway(options, work)
+
+
+def read_expiry(text: str, now_at: int) -> int:
+    """Read `90d`, `12h` or `30m` from now, or a date or time that is still to come."""
+    if text[:-1].isdigit() and text[-1] in "smhd":
+        return 2 * now_at - wire.read_time(text, param="--expires", now_at=now_at)
+    expires_at = wire.read_time(text, param="--expires", now_at=now_at)
+    if expires_at <= now_at:
+        raise InvalidRequest("--expires must be in the future, such as 90d or 2030-01-31", param="--expires")
+    return expires_at
+
+
+def moment(at: int | None) -> str | None:
+    """Return a time as RFC 3339, or None."""
+    return None if at is None else wire.write_time(at)
+
+
+def as_json(record: KeyRecord, now_at: int) -> dict[str, object]:
+    """Return a key record as the API shows it: everything but the key and its hash."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "prefix": record.prefix,
+        "scopes": list(record.scopes),
+        "rate_limit": record.rate_limit,
+        "status": record.status(now_at),
+        "created_at": moment(record.created_at),
+        "created_by": record.created_by,
+        "expires_at": moment(record.expires_at),
+        "revoked_at": moment(record.revoked_at),
+        "last_used_at": moment(record.last_used_at),
+        "rotated_from": record.rotated_from,
+    }
+
+
+def declare_create(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `keys create`."""
+    parser.add_argument("--name", required=True, help="what the key is for")
+    parser.add_argument("--scopes", required=True, help="comma-separated, such as shield:scan,chat:completions")
+    parser.add_argument("--rate-limit", default="60", metavar="N", help="requests a minute (60)")
+    parser.add_argument("--expires", metavar="AGE|DATE", help="such as 90d or 2030-01-31; never if left out")
+
+
+def declare_id(parser: argparse.ArgumentParser) -> None:
+    """Declare the key's id."""
+    parser.add_argument("id", help="id (key_…) or prefix (svc_…) of the key")
+
+
+COMMANDS = (
+    Command(
+        "keys create",
+        "Create an API key; it is printed once, alone on stdout.",
+        "gateway.pyz keys create --name ci --scopes shield:scan --expires 90d",
+        declare_create,
+        create,
+    ),
+    Command("keys list", "List the API keys.", "gateway.pyz keys list --json", nothing, list_keys, has_json=True),
+    Command(
+        "keys show", "Show one API key's record.", "gateway.pyz keys show svc_1a2b3c", declare_id, show, has_json=True
+    ),
+    Command("keys revoke", "Revoke an API key.", "gateway.pyz keys revoke svc_1a2b3c", declare_id, revoke),
+)

@@ -1,0 +1,195 @@
+"""`scan`: files, folders and stdin through the shield, offline. Human text, JSON, or SARIF 2.1.0."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway import __version__, compose, schema
+from gateway.cli.command import FAILED, FOUND, OK, Command, Console, load_settings, shown
+from gateway.shield import Shield
+from gateway.shield.detections import Direction, ScanResult, Severity, Verdict
+
+LONGEST_FILE_BYTES = 64 * 1024 * 1024
+SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
+RANK = {Verdict.ALLOW: 0, Verdict.REVIEW: 1, Verdict.BLOCK: 2}
+LEVELS = {Severity.CRITICAL: "error", Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """One source of text and what the shield said of it. error: why it could not be scanned, or None."""
+
+    path: str
+    text: str
+    result: ScanResult
+    error: str | None = None
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Scan every source and print what was found."""
+    scanner = compose.load_shield(load_settings(options).settings.rules)
+    direction = Direction(options.direction)
+    found = [scan_source(scanner, path, console, direction) for path in walk(options.paths or ["-"])]
+    if options.format == "json":
+        console.print_json([as_json(one) for one in found])
+    elif options.format == "sarif":
+        console.print_json(as_sarif(scanner, found))
+    else:
+        print_human(found, console)
+    failed = [one for one in found if one.error]
+    for one in failed:
+        console.note(f"gateway: {shown(one.path, 200)}: {one.error}")
+    if failed:
+        return FAILED
+    limit = RANK[Verdict(options.fail_on.upper())]
+    return FOUND if any(RANK[one.result.verdict] >= limit for one in found) else OK
+
+
+def walk(paths: list[str]) -> Iterator[str]:
+    """Yield the files named, and for a folder every regular file below it in order of name. Links are not followed."""
+    for path in paths:
+        if path == "-" or not os.path.isdir(path):
+            yield path
+            continue
+        for folder, folders, files in os.walk(path):
+            folders[:] = sorted(set(folders) - SKIPPED_FOLDERS)
+            for name in sorted(files):
+                full = os.path.join(folder, name)
+                if os.path.isfile(full) and not os.path.islink(full):
+                    yield full
+
+
+def scan_source(scanner: Shield, path: str, console: Console, direction: Direction) -> Scanned:
+    """Scan one file, or stdin for ``-``. What cannot be read is an error, never a clean result."""
+    nothing = ScanResult(Verdict.ALLOW, 0)
+    try:
+        raw = console.stdin.read(LONGEST_FILE_BYTES + 1) if path == "-" else read_file(Path(path))
+    except OSError as error:
+        return Scanned(path, "", nothing, error.strerror or "cannot be read")
+    if len(raw) > LONGEST_FILE_BYTES:
+        return Scanned(path, "", nothing, f"longer than {LONGEST_FILE_BYTES >> 20} MiB; split it")
+    text = decode(raw)
+    return Scanned(path, text, scanner.scan(text, direction))
+
+
+def read_file(path: Path) -> bytes:
+    """Return the file's bytes, one more than the longest at most."""
+    with path.open("rb") as file:
+        return file.read(LONGEST_FILE_BYTES + 1)
+
+
+def decode(raw: bytes) -> str:
+    """Return the text of a file: UTF-8 or UTF-16 by its mark; bytes that are neither are kept as lone surrogates."""
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return raw.decode("utf-16", "replace")
+    return raw.decode("utf-8-sig", "surrogateescape")
+
+
+def as_json(one: Scanned) -> dict[str, object]:
+    """Return one element of the JSON answer: the path and the scan's data, or the path and the error."""
+    if one.error:
+        return {"path": one.path, "error": one.error}
+    result = one.result
+    return {
+        "path": one.path,
+        "verdict": result.verdict.value,
+        "score": result.score,
+        "detections": [schema.encode(detection) for detection in result.detections],
+        "stats": dict(result.stats()),
+    }
+
+
+def as_sarif(scanner: Shield, found: list[Scanned]) -> dict[str, object]:
+    """Return a SARIF 2.1.0 log (OASIS) with one run, its rules and a result a detection."""
+    used = {detection.rule: detection for one in found for detection in one.result.detections}
+    names = sorted(used)
+    results = []
+    for one in found:
+        for detection in one.result.detections:
+            line, column = position(one.text, detection.start)
+            end_line, end_column = position(one.text, detection.end)
+            region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+            place = {"artifactLocation": {"uri": one.path.replace(os.sep, "/")}, "region": region}
+            results.append(
+                {
+                    "ruleId": detection.rule,
+                    "ruleIndex": names.index(detection.rule),
+                    "level": LEVELS[detection.severity],
+                    "message": {"text": f"{detection.description} (view: {detection.view})"},
+                    "locations": [{"physicalLocation": place}],
+                    "rank": float(detection.score),
+                }
+            )
+    rules = [
+        {
+            "id": name,
+            "name": used[name].name,
+            "shortDescription": {"text": used[name].description},
+            "properties": {"tags": [used[name].category, *used[name].standards]},
+        }
+        for name in names
+    ]
+    driver = {"name": "gateway", "version": __version__, "rules": rules, "properties": {"rulesDigest": scanner.digest}}
+    failures = [
+        {"level": "error", "message": {"text": f"{one.path}: {one.error}"}} for one in found if one.error is not None
+    ]
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "columnKind": "unicodeCodePoints",
+                "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": failures}],
+                "results": results,
+            }
+        ],
+    }
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """Return line and column of a code point offset, both from 1."""
+    line = text.count("\n", 0, offset) + 1
+    return line, offset - text.rfind("\n", 0, offset)
+
+
+def print_human(found: list[Scanned], console: Console) -> None:
+    """Print a line a file that is not clean, with its detections, and a line of totals."""
+    for one in found:
+        if one.error or not one.result.detections:
+            continue
+        console.print(f"{shown(one.path, 200)}: {one.result.verdict.value} (score {one.result.score})")
+        for detection in one.result.detections:
+            line, column = position(one.text, detection.start)
+            where = f"{line}:{column}".ljust(8)
+            console.print(
+                f"  {where} {detection.severity.value:<8} +{detection.score:<3} {detection.rule}"
+                f"  [{detection.view}]  {shown(detection.matched, 60)!s}"
+            )
+    counts = {verdict: sum(not one.error and one.result.verdict is verdict for one in found) for verdict in Verdict}
+    console.print(
+        f"{len(found)} scanned: {counts[Verdict.BLOCK]} BLOCK, {counts[Verdict.REVIEW]} REVIEW, "
+        f"{counts[Verdict.ALLOW]} ALLOW"
+    )
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `scan`."""
+    parser.add_argument("paths", nargs="*", metavar="FILE", help="files or folders; - or nothing reads stdin")
+    parser.add_argument("--format", choices=("human", "json", "sarif"), default="human")
+    parser.add_argument("--fail-on", choices=("review", "block"), default="block", help="verdict that exits with 1")
+    parser.add_argument("--direction", choices=("inbound", "outbound"), default="inbound")
+    parser.add_argument("--rules", metavar="FILE", help="rules to use instead of the built-in ones")
+
+
+COMMANDS = (
+    Command(
+        "scan",
+        "Scan files, folders or stdin offline. Exit 0 clean, 1 found, 2 error.",
+        "gateway.pyz scan --fail-on review --format sarif prompts/ > findings.sarif",
+        declare,
+        run,
+    ),
+)

@@ -1,0 +1,231 @@
+"""`version`, `doctor`, `verify`, `audit verify`, `openapi`: what this copy is and what the host gives it."""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import zipfile
+from dataclasses import dataclass
+
+import anyio
+
+from gateway import __version__, bundle, compose
+from gateway.api.openapi import document
+from gateway.app import Gateway
+from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log, nothing, shown
+from gateway.cli.manage import with_gateway
+from gateway.clock import SystemClock
+from gateway.errors import GatewayError, SetupError
+from gateway.operations.public import OPERATIONS
+from gateway.settings import Settings
+
+LEAST_FREE_BYTES = 256 * 1024 * 1024
+RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of `doctor`. fix: what to do when it is not good, else empty."""
+
+    name: str
+    good: bool
+    what: str
+    fix: str = ""
+
+
+def version(options: argparse.Namespace, console: Console) -> int:
+    """Print the version and what identifies this copy."""
+    about = {
+        "version": __version__,
+        "archive_sha256": bundle.archive_sha256(),
+        "python": platform.python_version(),
+        "matcher": console.native.way,
+    }
+    if options.json:
+        console.print_json(about)
+    else:
+        console.print(f"gateway {__version__}")
+        console.print(f"archive SHA-256: {about['archive_sha256'] or 'none, this is a checkout'}")
+        console.print(f"Python {about['python']}, matcher: {about['matcher']}")
+    return OK
+
+
+def doctor(options: argparse.Namespace, console: Console) -> int:
+    """Say what this host gives the gateway. Exit 1 when something should be mended."""
+    config = load_settings(options).settings
+    findings = [
+        *check_program(console),
+        check_rules(config),
+        check_data_dir(config),
+        check_database(config),
+        check_clock(),
+    ]
+    if options.json:
+        console.print_json(
+            [{"check": one.name, "good": one.good, "what": one.what, "fix": one.fix or None} for one in findings]
+        )
+    else:
+        for one in findings:
+            console.print(f"{'ok  ' if one.good else 'FIX '} {one.name}: {one.what}")
+            if not one.good:
+                console.print(f"     {one.fix}")
+    return OK if all(one.good for one in findings) else FOUND
+
+
+def check_program(console: Console) -> list[Finding]:
+    """Look at Python, the archive and the matcher."""
+    running = platform.python_version()
+    about = bundle.manifest()
+    where = f"archive {bundle.archive_path()}" if about else "a checkout"
+    found = [Finding("python", True, f"{running}, {sys.platform}, running from {where}")]
+    if about is not None:
+        pack = f"_pyc/{sys.implementation.cache_tag}.pack"
+        has_pack = pack in json.dumps(about["packs"])
+        found.append(
+            Finding(
+                "byte code",
+                True,
+                "from the archive's pack"
+                if has_pack
+                else "compiled at each start, which is slower: no pack for this Python",
+            )
+        )
+    native = console.native
+    why = "; ".join(f"{way}: {reason}" for way, reason in native.tried if reason != "ok")
+    if native.way == "python":
+        text = f"pure Python fallback: same detections, 2 to 4 times slower ({why})"
+        wanted = native.tried[0][1] == "not wanted"
+        fix = "use an archive built for this platform, or a host that allows memfd or an executable folder"
+        found.append(Finding("matcher", wanted, text, fix))
+    else:
+        found.append(Finding("matcher", True, f"native, by {native.way}" + (f" ({why})" if why else "")))
+    return found
+
+
+def check_rules(config: Settings) -> Finding:
+    """Load the rules as `serve` would."""
+    try:
+        scanner = compose.load_shield(config.rules)
+    except GatewayError as error:
+        return Finding("rules", False, error.message, "mend the rule file: `rules check FILE` names the place")
+    return Finding("rules", True, f"{len(scanner.rules)} rules, SHA-256 {scanner.digest[:16]}…")
+
+
+def check_data_dir(config: Settings) -> Finding:
+    """See whether the data folder can be written, and how much room it has."""
+    if config.data_dir == ":memory:":
+        return Finding("data folder", True, ":memory:, nothing is written and nothing survives a restart")
+    folder = config.data_dir
+    while not os.path.isdir(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    what = f"{config.data_dir}" + ("" if folder == config.data_dir else " (does not exist yet)")
+    fix = "give a folder this user may write with --data-dir or GATEWAY_DATA_DIR, or :memory:"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Finding("data folder", False, f"{what}: {folder} is not writable", fix)
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE_BYTES:
+        return Finding("data folder", False, f"{what}: {free >> 20} MiB free", "make room: at least 256 MiB")
+    return Finding("data folder", True, f"{what}, {free >> 20} MiB free")
+
+
+def check_database(config: Settings) -> Finding:
+    """Open the database, if there is one, and check the audit chain."""
+    if config.data_dir == ":memory:" or not os.path.exists(compose.database_path(config)):
+        return Finding("database", True, "none yet; the first `serve` or `keys create` makes it")
+
+    async def look() -> Finding:
+        async with compose.open_gateway(config, log=make_log(config)) as gateway:
+            report = await gateway.audit.verify()
+        if not report.ok:
+            return Finding("database", False, f"the audit chain is broken: {report.reason}", "restore a backup")
+        return Finding("database", True, f"opens; audit chain of {report.events} events is whole")
+
+    try:
+        return anyio.run(look)
+    except GatewayError as error:
+        return Finding("database", False, error.message, "see the line above; nothing was changed")
+
+
+def check_clock() -> Finding:
+    """See whether the clock was ever set."""
+    good = SystemClock().now_at() > RELEASED_AT
+    return Finding("clock", good, "plausible" if good else "years behind", "set the clock; expiry and audit need it")
+
+
+def verify(options: argparse.Namespace, console: Console) -> int:
+    """Check every member of an archive against its manifest, and that nothing was added."""
+    path = options.file or bundle.archive_path()
+    if path is None:
+        raise SetupError("this is a checkout: name the archive to verify")
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            hashes = json.loads(archive.read("META/manifest.json"))["sha256"]
+            problems = ["a name stands twice"] if len(names) != len(set(names)) else []
+            for name in sorted(set(names) - {"META/manifest.json"} | set(hashes)):
+                if name not in hashes:
+                    problems.append(f"added: {name}")
+                elif name not in names:
+                    problems.append(f"missing: {name}")
+                elif hashlib.sha256(archive.read(name)).hexdigest() != hashes[name]:
+                    problems.append(f"changed: {name}")
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as error:
+        raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
+    for problem in problems:
+        console.print(shown(problem, 200))
+    console.print(f"{digest}  {path}: {'DAMAGED' if problems else 'matches its manifest'}, {len(hashes)} members")
+    return FOUND if problems else OK
+
+
+def audit_verify(options: argparse.Namespace, console: Console) -> int:
+    """Check the hash chain of the audit log, offline."""
+    config = load_settings(options).settings
+    if config.data_dir != ":memory:" and not os.path.exists(compose.database_path(config)):
+        raise SetupError(f"there is no database in {config.data_dir}")
+
+    async def work(gateway: Gateway) -> int:
+        report = await gateway.audit.verify()
+        if options.json:
+            first = {"ok": report.ok, "events": report.events, "first_broken_seq": report.first_broken_seq}
+            console.print_json(first | {"reason": report.reason})
+        elif report.ok:
+            console.print(f"ok: {report.events} events, the chain is whole")
+        else:
+            console.print(f"BROKEN at event {report.first_broken_seq}: {report.reason}")
+        return OK if report.ok else FOUND
+
+    return with_gateway(options, work)
+
+
+def openapi(options: argparse.Namespace, console: Console) -> int:
+    """Print the OpenAPI document of everything served."""
+    console.print_json(document(OPERATIONS, load_settings(options).settings))
+    return OK
+
+
+def declare_file(parser: argparse.ArgumentParser) -> None:
+    """Declare the archive to verify."""
+    parser.add_argument("file", nargs="?", metavar="FILE", help="archive to check; the running one if left out")
+
+
+COMMANDS = (
+    Command("version", "Say what this copy is.", "gateway.pyz version --json", nothing, version, has_json=True),
+    Command(
+        "doctor", "Say what this host gives, and what to mend.", "gateway.pyz doctor", nothing, doctor, has_json=True
+    ),
+    Command("verify", "Check an archive against its manifest.", "old.pyz verify new.pyz", declare_file, verify),
+    Command(
+        "audit verify",
+        "Check the audit log's hash chain.",
+        "gateway.pyz audit verify",
+        nothing,
+        audit_verify,
+        has_json=True,
+    ),
+    Command("openapi", "Print the OpenAPI document.", "gateway.pyz openapi > openapi.json", nothing, openapi),
+)

@@ -1,0 +1,221 @@
+"""The one place where every part is made and handed to the next. Nothing else knows who is made of what."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+
+import anyio
+
+from gateway import __version__, shield
+from gateway.app import Gateway
+from gateway.clock import Clock, Ids, SystemClock, SystemIds
+from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
+from gateway.errors import SetupError
+from gateway.http.client import Client
+from gateway.llm.echo import EchoModel
+from gateway.llm.openai import OpenAiDialect
+from gateway.llm.upstream import HttpUpstream, UpstreamLimits
+from gateway.log import Log
+from gateway.metrics import Metrics
+from gateway.services.alerts import Alerts
+from gateway.services.audit import Audit
+from gateway.services.authentication import Authentication
+from gateway.services.chat import Chat
+from gateway.services.first_start import FirstStart
+from gateway.services.health import Health, WatchedUpstream
+from gateway.services.keys import Keys
+from gateway.services.posture import Posture
+from gateway.services.scans import Scans
+from gateway.settings import Settings
+from gateway.shield import Shield
+from gateway.shield.rules import RuleError
+from gateway.store.store import Store, open_store
+
+DATABASE = "gateway.db"
+
+
+def database_path(settings: Settings) -> str:
+    """Return where the database of these settings lies, or ``:memory:``."""
+    return settings.data_dir if settings.data_dir == ":memory:" else os.path.join(settings.data_dir, DATABASE)
+
+
+def load_shield(path: str | None) -> Shield:
+    """Load the rules, given or built in.
+
+    Raises:
+        SetupError: the rule file is bad; names the rule, the field and the reason.
+    """
+    try:
+        return shield.load(path)
+    except RuleError as error:
+        raise SetupError(f"The rules cannot be used: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Lasting:
+    """The parts that live as long as the process, whatever settings and rules are read again."""
+
+    clock: Clock
+    ids: Ids
+    log: Log
+    metrics: Metrics
+    store: Store
+    audit: Audit
+    keys: Keys
+    authentication: Authentication
+    alerts: Alerts
+    first_start: FirstStart
+
+
+class Composition:
+    """A gateway that can be made anew over the same store, keys and connections."""
+
+    def __init__(self, settings: Settings, scanner: Shield, lasting: _Lasting, client: Client) -> None:
+        self._lasting = lasting
+        self._client = client
+        self.gateway = _assemble(settings, scanner, lasting, client)
+
+    def reload(self, settings: Settings) -> Gateway:
+        """Make the gateway of other settings and freshly read rules, and return it.
+
+        Address, TLS, data folder and limits of the server stay as they were until a restart.
+
+        Raises:
+            SetupError: the rules cannot be used; the old gateway goes on.
+        """
+        self.gateway = _assemble(settings, load_shield(settings.rules), self._lasting, self._client)
+        return self.gateway
+
+
+@asynccontextmanager
+async def open_gateway(settings: Settings, *, log: Log) -> AsyncGenerator[Gateway]:
+    """Yield the gateway of these settings; close everything afterwards. Raises what `open_composition` does."""
+    async with open_composition(settings, log=log) as composition:
+        yield composition.gateway
+
+
+@asynccontextmanager
+async def open_composition(settings: Settings, *, log: Log) -> AsyncGenerator[Composition]:
+    """Open the data folder, made if need be, and yield the parts put together; close everything afterwards.
+
+    Raises:
+        SetupError: the rules, the data folder or the database cannot be used.
+    """
+    clock = SystemClock()
+    ids = SystemIds(clock)
+    scanner = load_shield(settings.rules)
+    make_data_dir(settings.data_dir)
+    store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
+    try:
+        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
+        lasting = _Lasting(
+            clock=clock,
+            ids=ids,
+            log=log,
+            metrics=Metrics(),
+            store=store,
+            audit=audit,
+            keys=keys,
+            authentication=Authentication(store=store, clock=clock, audit=audit),
+            alerts=Alerts(store=store, ids=ids),
+            first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
+        )
+        client = Client(ca_file=settings.upstream_ca_file)
+        try:
+            yield Composition(settings, scanner, lasting, client)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await client.aclose()
+                await lasting.authentication.aclose()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.aclose()
+
+
+def make_data_dir(path: str) -> None:
+    """Make the data folder, for its owner alone.
+
+    Raises:
+        SetupError: it cannot be made or is no folder.
+    """
+    if path == ":memory:":
+        return
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise SetupError(
+            f"The data folder {path} cannot be made ({error.strerror}): name another with --data-dir, or :memory:."
+        ) from error
+
+
+def _assemble(settings: Settings, scanner: Shield, lasting: _Lasting, client: Client) -> Gateway:
+    store, clock, ids, audit, alerts = lasting.store, lasting.clock, lasting.ids, lasting.audit, lasting.alerts
+    policy = ShieldPolicy(
+        mode=ShieldMode(settings.shield_mode),
+        unscannable=Unscannable(settings.unscannable),
+        outbound=OutboundAction(settings.outbound_action),
+        tool_injection=settings.tool_injection,
+    )
+    scans = Scans(
+        shield=scanner,
+        store=store,
+        clock=clock,
+        ids=ids,
+        audit=audit,
+        alerts=alerts,
+        policy=policy,
+        max_text_chars=settings.max_text_chars,
+    )
+    dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_text_chars)
+    upstream = _upstream(settings, lasting, dialect, client)
+    health = Health(shield=scanner, store=store, upstream=upstream)
+    return Gateway(
+        settings=settings,
+        shield=scanner,
+        scans=scans,
+        chat=Chat(
+            store=store,
+            clock=clock,
+            ids=ids,
+            metrics=lasting.metrics,
+            audit=audit,
+            alerts=alerts,
+            judge=scans,
+            dialect=dialect,
+            policy=policy,
+            echo=EchoModel(clock=clock, ids=ids),
+            upstream=upstream,
+        ),
+        posture=Posture(
+            settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy
+        ),
+        health=health,
+        **{field.name: getattr(lasting, field.name) for field in fields(_Lasting)},
+    )
+
+
+def _upstream(settings: Settings, lasting: _Lasting, dialect: OpenAiDialect, client: Client) -> WatchedUpstream | None:
+    """Return the configured upstream, or None when the built-in model answers everything."""
+    if settings.upstream_url is None:
+        return None
+    limits = UpstreamLimits(
+        connect_seconds=settings.upstream_connect_seconds,
+        first_byte_seconds=settings.upstream_first_byte_seconds,
+        total_seconds=settings.upstream_total_seconds,
+        reply_bytes=settings.upstream_reply_bytes,
+    )
+    return WatchedUpstream(
+        HttpUpstream(
+            client,
+            dialect,
+            base_url=settings.upstream_url,
+            clock=lasting.clock,
+            ids=lasting.ids,
+            api_key=settings.upstream_api_key,
+            models=settings.upstream_models,
+            limits=limits,
+            user_agent=f"gateway/{__version__}",
+        )
+    )

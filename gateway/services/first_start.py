@@ -1,0 +1,76 @@
+"""The first credentials: an admin and a key with every scope, made once, when nobody could sign in otherwise."""
+
+from dataclasses import dataclass
+
+from gateway.auth.keyhash import KEY_RANDOM_BYTES
+from gateway.auth.passwords import hash_password, make_password
+from gateway.clock import Clock, Ids
+from gateway.domain.keys import NewKey
+from gateway.domain.principals import RequestContext, Role, Scope, local
+from gateway.domain.users import User
+from gateway.services.audit import Audit
+from gateway.services.keys import Keys
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+USERNAME = "admin"
+SALT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FirstCredentials:
+    """What is shown once and stored nowhere. Without a repr, so that no log line can hold it."""
+
+    username: str
+    password: str
+    api_key: str
+
+
+class FirstStart:
+    """Makes the first credentials."""
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, keys: Keys) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._audit = audit
+        self._keys = keys
+
+    async def make(self) -> FirstCredentials | None:
+        """Make an admin and a key with every scope, or return None when there is a user already.
+
+        The admin is made last: a start that is cut off before makes both again, and no password is lost.
+
+        Raises:
+            AuditUnavailable: nothing more was made.
+        """
+        if await self._store.db.read(self._store.users.count):
+            return None
+        who = local("first-start")
+        context = RequestContext(request_id=self._ids.new("req"))
+        created = await self._keys.create(who, NewKey(name="first key", scopes=tuple(Scope)), context)
+        password = make_password(self._ids.random_bytes(KEY_RANDOM_BYTES))
+        user = User(
+            id=self._ids.new("usr"),
+            username=USERNAME,
+            password_hash=hash_password(password, self._ids.random_bytes(SALT_BYTES)),
+            role=Role.ADMIN,
+            created_at=self._clock.now_at(),
+            disabled_at=None,
+        )
+        event = self._audit.event(
+            "user_created",
+            source=who.id,
+            principal=who,
+            request=context,
+            resource_type="user",
+            resource_id=user.id,
+            after={"username": user.username, "role": user.role.value},
+        )
+
+        def work(tx: Transaction) -> None:
+            self._store.users.insert(tx, user)
+            self._audit.append(tx, event)
+
+        await self._audit.commit(work)
+        return FirstCredentials(USERNAME, password, created.key)

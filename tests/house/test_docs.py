@@ -1,0 +1,85 @@
+"""The README's tables are read from the code's tables. `python tests/house/test_docs.py` writes them anew."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import pytest
+
+from gateway import settings
+from gateway.cli.main import COMMANDS
+from gateway.mcp.tools import TOOLS
+from gateway.operations.public import OPERATIONS
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def commands() -> str:
+    return table(("command", "does"), [(f"`{one.name}`", one.summary) for one in COMMANDS])
+
+
+def operations() -> str:
+    rows = [
+        (
+            f"`{one.route[0]} {one.route[1]}`",
+            f"`{one.needs}`"
+            if one.needs
+            else {"open": "nothing", "optional": "nothing; a key tells more"}[one.door.value],
+            one.summary,
+        )
+        for one in OPERATIONS
+    ]
+    return table(("operation", "needs", "does"), rows)
+
+
+def tools() -> str:
+    return table(("tool", "does"), [(f"`{tool.name}`", tool.description) for tool in TOOLS])
+
+
+def setting_rows() -> str:
+    rows = []
+    for row in settings.rows():
+        shown = (
+            "the user's data folder"
+            if row.name == "data_dir"
+            else ""
+            if row.default in (None, ())
+            else str(row.default)
+        )
+        rows.append((f"`{row.name}`", f"`{settings.variable(row)}`", shown, row.metadata["about"]))
+    return table(("setting", "variable", "default", "what it is"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "operations": operations,
+    "tools": tools,
+    "settings": setting_rows,
+}
+
+
+def place(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(<!-- {name} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_the_readme_is_the_table_of_the_code(name: str) -> None:
+    found = place(name).search(README.read_text("utf-8"))
+    assert found, f"README.md lost its place for {name}"
+    assert found[2].strip() == TABLES[name]().strip(), "run: python tests/house/test_docs.py"
+
+
+if __name__ == "__main__":
+    text = README.read_text("utf-8")
+    for name, render in TABLES.items():
+        text = place(name).sub(lambda found, made=render(): f"{found[1]}\n{made}\n\n{found[3]}", text)
+    README.write_text(text, "utf-8")

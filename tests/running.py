@@ -1,0 +1,157 @@
+"""A gateway process started from the archive, and one HTTP call to it. For the tests that need the real thing."""
+
+import http.client
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+READY = re.compile(r"listening on (https?)://(127\.0\.0\.1):(\d+)")
+START_SECONDS = 30
+
+
+@dataclass
+class Answer:
+    """One HTTP answer. headers: lower-case names, the last value of each."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> dict:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        return self.json["error"]["code"]
+
+
+@dataclass
+class Process:
+    """A running program whose stderr is read to the end, so that it never blocks on it."""
+
+    popen: subprocess.Popen
+    lines: list[str] = field(default_factory=list)
+
+    def wait_for(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Return the first match of `pattern` on stderr, from the start."""
+        for line in iter(lambda: self._queue.get(timeout=START_SECONDS), None):
+            if found := pattern.search(line):
+                return found
+        raise AssertionError("the process ended:\n" + "".join(self.lines))
+
+    def __post_init__(self) -> None:
+        self._queue: queue.Queue[str | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        assert self.popen.stderr is not None
+        for line in self.popen.stderr:
+            self.lines.append(line)
+            self._queue.put(line)
+        self._queue.put(None)
+
+    def stop(self) -> int:
+        """Ask it to stop as an operator would and return its exit code."""
+        if self.popen.poll() is None:
+            self.popen.terminate()
+        try:
+            return self.popen.wait(START_SECONDS)
+        finally:
+            self.popen.kill()
+            self.popen.wait()
+            self._thread.join(5)
+            for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+
+@dataclass
+class Served:
+    """A gateway that answers, and a key that may do everything."""
+
+    process: Process
+    port: int
+    key: str
+    data_dir: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(
+        self, method: str, path: str, body: object = None, *, key: str | None = "", headers: dict | None = None
+    ) -> Answer:
+        """Send one request. key: "" for the first key, None for no key. body: bytes as they are, else as JSON."""
+        sent = dict(headers or {})
+        chosen = self.key if key == "" else key
+        if chosen is not None:
+            sent.setdefault("X-Service-Key", chosen)
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, sent)
+            reply = connection.getresponse()
+            return Answer(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
+        finally:
+            connection.close()
+
+    def scan(self, text: str, **more: object) -> Answer:
+        return self.ask("POST", "/api/v1/shield/scan", {"text": text, **more})
+
+    def chat(self, content: object, **more: object) -> Answer:
+        request = {"model": "test-model", "messages": [{"role": "user", "content": content}], **more}
+        return self.ask("POST", "/api/v1/chat/completions", request)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return an environment without the developer's own settings."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "SSL_CERT_FILE") if name in os.environ}
+    return kept | more
+
+
+def start(archive: Path, data_dir: Path, *flags: str, **settings: str) -> Served:
+    """Start `serve` on a free port and wait until it can answer."""
+    command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(data_dir), *flags]
+    popen = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**settings),
+        cwd="/",
+    )
+    process = Process(popen)
+    try:
+        port = int(process.wait_for(READY)[3])
+    except BaseException:
+        process.stop()
+        raise
+    first = data_dir / "first-credentials.txt"
+    text = first.read_text() if first.exists() else "".join(process.lines)
+    found = re.search(r"api_key: (svc_[0-9a-f]{40})", text)
+    return Served(process, port, found[1] if found else "", data_dir)
+
+
+def make_key(archive: Path, data_dir: Path, scopes: str, rate_limit: int = 100_000) -> str:
+    """Create a key by the command line and return it."""
+    command = [sys.executable, "-I", str(archive), "keys", "create", "--name", "test", "--scopes", scopes]
+    command += ["--rate-limit", str(rate_limit), "--data-dir", str(data_dir)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd="/")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+ALL_SCOPES = "shield:scan,shield:read,agents:read,alerts:read,audit:read,fleet:read,chat:completions"
