@@ -1,0 +1,120 @@
+"""The one error shape, its statuses and types, and what every answer gets on its way out."""
+
+import gzip
+import json
+
+import pytest
+
+from gateway.api import dispatch
+from gateway.api.responses import (
+    STATUS_BY_CODE,
+    Finisher,
+    accepts_gzip,
+    error_response,
+    error_type,
+    json_response,
+    rate_headers,
+)
+from gateway.errors import GatewayError, InvalidRequest, RateLimited
+from gateway.http.messages import Response
+
+# The error table of the API, as its users were told.
+TABLE = {
+    400: "invalid_request invalid_json unsupported_value content_policy_violation",
+    401: "missing_api_key invalid_api_key not_signed_in bad_credentials",
+    403: "insufficient_scope key_revoked key_expired permission_denied csrf_failed access_denied",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    409: "conflict",
+    413: "body_too_large",
+    414: "uri_too_long",
+    415: "unsupported_media_type",
+    417: "expectation_failed",
+    421: "host_not_allowed",
+    429: "rate_limited budget_exceeded login_throttled",
+    431: "headers_too_large",
+    500: "internal_error",
+    501: "not_implemented",
+    502: "upstream_unavailable",
+    503: "overloaded shield_unavailable audit_unavailable",
+    505: "http_version_not_supported",
+}
+
+
+def every_error(root: type[GatewayError] = GatewayError) -> set[type[GatewayError]]:
+    return {root}.union(*(every_error(child) for child in root.__subclasses__()))
+
+
+def test_codes_and_statuses_are_the_table() -> None:
+    assert {code: status for status, codes in TABLE.items() for code in codes.split()} == STATUS_BY_CODE
+
+
+def test_every_error_of_the_gateway_has_a_status() -> None:
+    assert dispatch  # imported, so that the errors of every service are known
+    ours = {error.code for error in every_error() if error.__module__.startswith("gateway.")}
+    assert ours - set(STATUS_BY_CODE) <= {"setup_error"}  # that one ends the program before anything is served
+
+
+@pytest.mark.parametrize("status", TABLE)
+def test_type_of_an_error_is_a_word_of_the_openai_api(status: int) -> None:
+    expected = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+    assert error_type(status) == expected.get(status, "api_error" if status >= 500 else "invalid_request_error")
+
+
+def test_error_has_the_one_shape() -> None:
+    response = error_response(InvalidRequest("No.", param="a[1]"), request_id="req_1", headers=(("x-a", "b"),))
+    assert response.status == 400
+    assert response.headers == (("content-type", "application/json"), ("x-a", "b"))
+    assert json.loads(response.body) == {
+        "ok": False,
+        "error": {
+            "message": "No.", "type": "invalid_request_error", "code": "invalid_request", "param": "a[1]",
+            "request_id": "req_1",
+        },
+    }  # fmt: skip
+
+
+def test_retry_after_is_at_least_a_second() -> None:
+    response = error_response(RateLimited("No.", retry_after_seconds=0), request_id="req_1")
+    assert ("retry-after", "1") in response.headers
+
+
+def test_openai_clients_get_both_names_of_the_rate_headers() -> None:
+    assert len(rate_headers(1, 2, 3, is_openai=False)) == 3
+    assert dict(rate_headers(1, 2, 3, is_openai=True))["x-ratelimit-reset-requests"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("header", "accepts"),
+    [
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("x-gzip", True),
+        ("deflate,gzip; q=1", True),
+        ("", False),
+        ("identity", False),
+        ("*", False),
+        ("gzip;q=0", False),
+        ("gzip; q=0.0", False),
+        ("notgzip", False),
+    ],
+)
+def test_gzip_is_used_only_where_it_is_named(header: str, accepts: bool) -> None:
+    assert accepts_gzip(header) is accepts
+
+
+def test_long_answer_says_that_it_varies_even_when_it_is_sent_plain() -> None:
+    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", (), "br")
+    assert ("vary", "Accept-Encoding") in finished.headers
+    assert finished.body == json_response("x" * 5000).body
+
+
+def test_answer_with_a_secret_is_never_compressed() -> None:
+    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", (), None)
+    assert "content-encoding" not in dict(finished.headers)
+
+
+def test_compressed_answer_is_the_answer() -> None:
+    response = Response(200, (), b"y" * 5000)
+    assert gzip.decompress(Finisher(is_tls=True).finish(response, "req_1", (), "gzip").body) == response.body
