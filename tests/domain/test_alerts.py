@@ -118,6 +118,12 @@ def test_any_active_alert_can_be_closed(status: AlertStatus, closed: AlertStatus
     assert move(alert(status=status), closed, who="ann", at=AT).status is closed
 
 
+@pytest.mark.parametrize("closed", TERMINAL)
+def test_a_closed_alert_can_be_opened_again_by_hand(closed: AlertStatus) -> None:
+    again = move(alert(status=closed, resolved_by="ann", suppressed_until_at=AT), AlertStatus.OPEN, who="bob", at=AT)
+    assert (again.status, again.resolved_by, again.suppressed_until_at) == (AlertStatus.OPEN, None, None)
+
+
 @pytest.mark.parametrize(
     ("status", "wanted"),
     [

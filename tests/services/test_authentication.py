@@ -270,6 +270,33 @@ async def test_repeated_refusals_are_told_at_the_end(house: House) -> None:
     ]
 
 
+async def test_the_next_refusal_tells_of_the_window_before(house: House) -> None:
+    for seconds in (0, 1, WINDOW_SECONDS):
+        house.clock.pass_seconds(seconds)
+        with pytest.raises(InvalidApiKey):
+            await house.enter("x")
+    reasons = [event.reason for event in await house.events("api_key_refused")]
+    assert reasons == ["invalid_api_key", "repeated", "invalid_api_key"]
+
+
+async def test_a_use_that_cannot_be_noted_is_let_in_and_noted_later(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = await house.key()
+    await house.enter(created.key)
+    house.clock.pass_seconds(60)
+
+    def fail(work: object) -> None:
+        raise StoreUnavailable("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(house.store.db, "write_behind", fail)
+        await house.enter(created.key)
+    await house.enter(created.key)
+    await house.store.db.write(lambda tx: None)
+    assert (await house.keys.show(created.record.id)).last_used_at == house.clock.at
+
+
 async def test_a_refusal_stands_even_if_it_cannot_be_recorded(house: House) -> None:
     await house.store.aclose()
     with pytest.raises(MissingApiKey):

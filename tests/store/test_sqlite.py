@@ -381,6 +381,35 @@ async def test_a_folder_that_is_gone_takes_nothing(place: Any) -> None:
     await store.aclose()
 
 
+async def test_a_mistake_in_a_statement_is_raised_as_it_is_and_harms_no_other(store: Store) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        await store.db.write(lambda tx: tx.execute("DELETE FROM nowhere"))
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        await store.db.read(lambda tx: tx.query("SELECT * FROM nowhere"))
+    await store.db.write(setter("a"))
+    assert await store.db.read(names) == ["a"]
+
+
+async def test_a_lock_file_that_cannot_be_made_takes_nothing(place: Any) -> None:
+    store = await place.open()
+    os.unlink(place.path + ".lock")
+    os.mkdir(place.path + ".lock")
+    with pytest.raises(StoreUnavailable, match="lock file"):
+        await store.db.write(setter("a"))
+    os.rmdir(place.path + ".lock")
+    await store.db.write(setter("b"))
+    assert await store.db.read(names) == ["b"]
+    await store.aclose()
+
+
+async def test_a_broken_file_beside_the_database_refuses_the_start(place: Any) -> None:
+    await (await place.open()).aclose()
+    os.unlink(place.path + ".generation")
+    os.mkdir(place.path + ".generation")
+    with pytest.raises(SetupError, match="beside"):
+        await place.open()
+
+
 async def test_a_removed_lock_file_is_made_again(place: Any) -> None:
     store = await place.open()
     os.unlink(place.path + ".lock")
