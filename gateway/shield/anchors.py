@@ -6,7 +6,7 @@ So the fewer first letters the anchors have, the faster the scan, and common cha
 
 from collections import Counter
 
-from gateway.shield.plan import FREQUENCY, RARE, likelihood
+from gateway.shield.frequency import RARE, SHARES, likelihood
 
 LEAST_CHARS = 4
 MOST_CHARS = 12
@@ -21,10 +21,10 @@ def choose_roots(literals: list[str]) -> frozenset[str]:
     left = [choice for choice in choices if not choice & roots]
     while left:
         counts = Counter(letter for choice in left for letter in choice)
-        best = max(sorted(counts), key=lambda letter: counts[letter] / (FREQUENCY.get(letter, RARE) + _EDGE))
+        best = max(sorted(counts), key=lambda letter: counts[letter] / (SHARES.get(letter, RARE) + _EDGE))
         roots.add(best)
         left = [choice for choice in left if best not in choice]
-    for letter in sorted(roots, key=lambda letter: (-FREQUENCY.get(letter, RARE), letter)):
+    for letter in sorted(roots, key=lambda letter: (-SHARES.get(letter, RARE), letter)):
         if all(choice & (roots - {letter}) for choice in choices):
             roots.discard(letter)
     return frozenset(roots)
@@ -41,4 +41,4 @@ def choose_anchor(literal: str, roots: frozenset[str]) -> tuple[str, int]:
 
 def order_words(words: list[str]) -> list[str]:
     """Order anchors so that the automaton meets the commonest first letters first."""
-    return sorted(words, key=lambda word: (-FREQUENCY.get(word[0], RARE), word))
+    return sorted(words, key=lambda word: (-SHARES.get(word[0], RARE), word))

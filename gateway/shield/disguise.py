@@ -42,7 +42,7 @@ _LETTER_SHAPES = _classes((_LETTERS, b"a"))
 _SPACED_RUN = re.compile(rb"(?<!a)a(?: {1,4}a(?!a)){3,}")
 _LEET_TOKEN = re.compile(rb"(?=[a0]{0,20}?(?:a0|0a))[a0]{3,20}(?![a0])")
 _LETTER_RUN = re.compile(rb"a{20,400}")
-_TURNED = re.compile(r"([^\w\s]*)(\w*)([\W]*)")
+_TURNED = re.compile(r"([^\w\s]*)(\w*)([^\w\s]*\s*)")
 _WORDS = re.compile(r"[a-z]{3,20}")
 _REGEX_ESCAPE = re.compile(r"\\[A-Za-z]")
 
@@ -193,7 +193,7 @@ def _leet(text: str, raw: bytes) -> list[Decoded]:
 
 
 def _unleet(word: str) -> str:
-    """Read a word in leet, letter by letter. A 1 is an l after most vowels and l, and before a first vowel; else an i."""
+    """Read a word in leet. A 1 is an l after most vowels and l, and before a first vowel; else an i."""
     word = word.lower()
     plain = word.translate(str.maketrans(_LEET, _PLAIN))
     letters = list(plain)

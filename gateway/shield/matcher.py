@@ -11,11 +11,12 @@ short there, and `is_cut_short` says so.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from gateway.shield import anchors, automaton
 from gateway.shield.normalize import View
-from gateway.shield.patterns import DIGIT_SEPARATORS
-from gateway.shield.plan import GATE_CHARS, Plan
+from gateway.shield.patterns import DIGIT_SEPARATORS, is_token_char
+from gateway.shield.plan import GATE_CHARS, LONG_TOKEN_CHARS, How, Plan
 from gateway.shield.rules import Rule
 from gateway.shield.validators import VALIDATORS
 
@@ -27,6 +28,8 @@ _CHARS_PER_TRY = 64
 _SORTED_FROM = 32
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _RUNS = bytes(48 if chr(byte) in "0123456789" + DIGIT_SEPARATORS else 46 for byte in range(256))
+_TOKENS = bytes(48 if is_token_char(chr(byte)) else 46 for byte in range(256))
+_LONG_TOKEN = b"0" * LONG_TOKEN_CHARS
 _RUN = re.compile(b"0{1,}")
 
 Check = Callable[[str], bool]
@@ -120,90 +123,128 @@ def _check(name: str) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A literal around an anchor: how far before the anchor it begins, and what it leads to."""
+    """A literal around an anchor: how far before the anchor it begins, and what it leads to.
+
+    leads: rules, and how far before the literal a match begins, least and most. signal: the literal if it is one.
+    """
 
     literal: str
     before: int
-    runners: tuple[_Runner, ...]
+    leads: tuple[tuple[_Runner, int, int], ...]
     signal: str
+
+
+class _Index:
+    """Literals, and an automaton over their anchors."""
+
+    __slots__ = ("_anchors", "_find", "kind", "overlap_chars")
+
+    def __init__(self, runners: Sequence[_Runner], *, signals: Sequence[str], native: bool | None) -> None:
+        leads: dict[str, list[tuple[_Runner, int, int]]] = {signal: [] for signal in signals}
+        for runner in runners:
+            for lead in runner.plan.leads:
+                leads.setdefault(lead.literal, []).append((runner, lead.low, lead.high))
+        roots = anchors.choose_roots(list(leads))
+        words: dict[str, list[_Word]] = {}
+        for literal, led in leads.items():
+            anchor, before = anchors.choose_anchor(literal, roots)
+            words.setdefault(anchor, []).append(
+                _Word(literal, before, tuple(led), literal if literal in signals else "")
+            )
+        order = anchors.order_words(list(words))
+        self._find, self.kind = automaton.build(order, native=native)
+        self._anchors = [(len(anchor) - 1, tuple(words[anchor])) for anchor in order]
+        self.overlap_chars = max(map(len, order), default=1) - 1
+
+    def follow(self, scan: "_Scan", text: str, begin: int, end: int) -> None:
+        """Try the rules whose literals' anchors begin in begin..end of `text`, as long as there is budget."""
+        whole = begin == 0 and end + self.overlap_chars >= len(text)
+        hits = self._find(text if whole else text[begin : end + self.overlap_chars])
+        if len(hits) >= _SORTED_FROM:
+            # Both automata must spend the budget on the same tries.
+            hits.sort()
+        for last, index in hits:
+            if index < 0:
+                continue
+            length, words = self._anchors[index]
+            start = begin + last - length
+            if start >= end:
+                continue
+            for word in words:
+                place = start - word.before
+                if place < 0 or not text.startswith(word.literal, place):
+                    continue
+                if word.signal:
+                    scan.signals.add(word.signal)
+                for runner, low, high in word.leads:
+                    scan.lead(runner, place, low, high)
+            if scan.left < 0:
+                scan.is_cut_short = True
+                break
 
 
 class Matcher:
     """All rules of a set, ready to scan. Holds nothing of any text; safe in threads."""
 
-    __slots__ = ("_anchors", "_find", "_overlap", "_run_chars", "_runs", "kind")
+    __slots__ = ("_least_run_chars", "_runs", "_tokens", "_unseen", "_unseen_chars", "_words", "kind")
 
     def __init__(
         self, rules: Sequence[Rule], plans: Sequence[Plan], *, signals: Sequence[str] = (), native: bool | None = None
     ) -> None:
         """signals: words to report when they stand in a view. native: as in automaton.build."""
         runners = [_Runner(number, rule, plan) for number, (rule, plan) in enumerate(zip(rules, plans, strict=True))]
-        self._runs = tuple(runner for runner in runners if runner.plan.run_chars)
-        self._run_chars = min((runner.plan.run_chars for runner in self._runs), default=0)
-        leads: dict[str, list[_Runner]] = {signal: [] for signal in signals}
-        for runner in runners:
-            for literal in runner.plan.literals:
-                leads.setdefault(literal, []).append(runner)
-        roots = anchors.choose_roots(list(leads))
-        words: dict[str, list[_Word]] = {}
-        for literal, led in leads.items():
-            anchor, before = anchors.choose_anchor(literal, roots)
-            signal = literal if literal in signals else ""
-            words.setdefault(anchor, []).append(_Word(literal, before, tuple(led), signal))
-        order = anchors.order_words(list(words))
-        self._find, self.kind = automaton.build(order, native=native)
-        self._anchors = [(len(anchor) - 1, tuple(words[anchor])) for anchor in order]
-        self._overlap = max(map(len, order), default=1) - 1
+        by_how = {how: [runner for runner in runners if runner.plan.how == how] for how in get_args(How)}
+        self._words = _Index(by_how["words"], signals=signals, native=native)
+        self._tokens = _Index(by_how["tokens"], signals=(), native=native) if by_how["tokens"] else None
+        self._runs = tuple(by_how["digits"])
+        self._unseen = tuple(by_how["unseen"])
+        self._least_run_chars = min((runner.plan.run_chars for runner in self._runs), default=0)
+        unseen = {char for runner in self._unseen for char in runner.plan.first}
+        self._unseen_chars = re.compile("[" + "".join(map(re.escape, sorted(unseen))) + "]") if unseen else None
+        self.kind = self._words.kind
 
     def scan(self, view: View) -> Matches:
         """Find the matches of every rule in a normalized view and in the text it was made from."""
         scan = _Scan(view)
         text = view.text.encode("utf-8", "surrogatepass").translate(_DIGITS).decode("utf-8", "surrogatepass")
         for begin in range(0, len(text), BLOCK_CHARS):
-            block = text[begin : begin + BLOCK_CHARS + self._overlap] if len(text) > BLOCK_CHARS else text
-            hits = self._find(block)
-            if hits:
-                if len(hits) >= _SORTED_FROM:
-                    # Both automata must spend the budget on the same tries.
-                    hits.sort()
-                self._try(scan, text, begin, hits)
+            scan.left = BUDGET
+            self._words.follow(scan, text, begin, min(begin + BLOCK_CHARS, len(text)))
+        if self._tokens:
+            self._try_tokens(scan, self._tokens)
         if self._runs:
             self._try_runs(scan)
+        if self._unseen_chars and not view.source.isascii() and self._unseen_chars.search(view.source):
+            for runner in self._unseen:
+                scan.search(runner, 0, len(view.source))
         return scan.finish()
 
-    def _try(self, scan: "_Scan", text: str, begin: int, hits: list[tuple[int, int]]) -> None:
-        """Try the rules that the anchors of one block lead to."""
-        scan.left = BUDGET
-        for last, index in hits:
-            if index < 0:
-                continue
-            length, words = self._anchors[index]
-            start = last - length
-            if start >= BLOCK_CHARS:
-                continue
-            for word in words:
-                place = begin + start - word.before
-                if place < 0 or not text.startswith(word.literal, place):
-                    continue
-                if word.signal:
-                    scan.signals.add(word.signal)
-                for runner in word.runners:
-                    scan.lead(runner, place)
-            if scan.left < 0:
-                scan.is_cut_short = True
-                break
+    def _try_tokens(self, scan: "_Scan", index: _Index) -> None:
+        """Follow the leads of tokens in every long run of token characters of the text as sent."""
+        text = scan.view.source
+        shapes = text.encode("ascii", "replace").translate(_TOKENS)
+        block, scan.left = 0, BUDGET
+        start = shapes.find(_LONG_TOKEN)
+        while start >= 0:
+            run = _RUN.match(shapes, start)
+            end = run.end() if run else len(shapes)
+            for begin in range(start, end, BLOCK_CHARS):
+                if begin // BLOCK_CHARS != block:
+                    block, scan.left = begin // BLOCK_CHARS, BUDGET
+                if scan.left >= 0:
+                    index.follow(scan, text, begin, min(begin + BLOCK_CHARS, end))
+            start = shapes.find(_LONG_TOKEN, end)
 
     def _try_runs(self, scan: "_Scan") -> None:
         """Search the rules of digits alone in every run of digits that could hold a match."""
         text = scan.view.text
         shapes = text.encode("ascii", "replace").translate(_RUNS)
-        shortest = b"0" * self._run_chars
+        shortest = b"0" * self._least_run_chars
         block, scan.left = 0, BUDGET
         start = shapes.find(shortest)
         while start >= 0:
             run = _RUN.match(shapes, start)
-            assert run is not None
-            end = run.end()
+            end = run.end() if run else len(shapes)
             if start // BLOCK_CHARS != block:
                 block, scan.left = start // BLOCK_CHARS, BUDGET
             digits = sum(map(text.count, "0123456789", (start,) * 10, (end,) * 10))
@@ -227,22 +268,21 @@ class _Scan:
         self._windows: dict[_Runner, list[tuple[int, int]]] = {}
         self._tried: set[tuple[int, int]] = set()
 
-    def lead(self, runner: _Runner, place: int) -> None:
-        """Try a rule where a literal of it begins, or note the window in which its match may begin."""
-        plan = runner.plan
+    def lead(self, runner: _Runner, place: int, low: int, high: int) -> None:
+        """Try a rule whose match begins low..high before a literal, or note that window for later."""
         subject = self.view.text
         if runner.on_text:
-            place = self.view.position(place)
             subject = self.view.source
-        if plan.low != plan.high:
+            if runner.plan.how == "words":
+                place = self.view.position(place)
+        if low != high:
             windows = self._windows.setdefault(runner, [])
-            low, high = max(0, place - plan.high), place - plan.low
-            if windows and low <= windows[-1][1] + 1 and low >= windows[-1][0]:
-                low = windows[-1][1] + 1
-            self.left -= 1 + max(0, high - low) // _CHARS_PER_TRY
-            windows.append((low, high))
+            first, last = max(0, place - high), place - low
+            fresh = last - max(first, windows[-1][1]) if windows else last - first
+            self.left -= 1 + max(0, fresh) // _CHARS_PER_TRY
+            windows.append((first, last))
             return
-        start = place - plan.low
+        start = place - low
         if start < 0 or (runner.number, start) in self._tried:
             return
         self._tried.add((runner.number, start))
@@ -252,15 +292,16 @@ class _Scan:
             self._matches.setdefault(runner, []).append(found)
 
     def search(self, runner: _Runner, start: int, end: int) -> None:
-        """Search a run of digits, given by its span in the normalized view."""
+        """Search a span of the normalized view, or of the source for the unseen that stands only there."""
         self.left -= 1 + (end - start) // _CHARS_PER_TRY
-        if self.left < 0:
+        if self.left < 0 and runner.plan.how == "digits":
             self.is_cut_short = True
             return
         subject = self.view.text
         if runner.on_text:
-            start, end = self.view.span(start, end)
             subject = self.view.source
+            if runner.plan.how == "digits":
+                start, end = self.view.span(start, end)
         self._matches.setdefault(runner, []).extend(runner.search(subject, start, end))
 
     def finish(self) -> Matches:

@@ -1,270 +1,156 @@
-"""What can be known of a regex without running it: is it bounded, how far can it reach, how must its matches begin.
-
-Literals are derived on the parse tree of `re` itself. They are written in the letters the automaton reads: the
-normalized view with every digit as `0`, so that "two digits" is as good a literal as a word.
-"""
+"""What can be known of a regex without running it: is it bounded, how far can it reach, what is it made of."""
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from gateway.shield.literals import REPEATS, ZERO_WIDTH
 
 LONGEST_MATCH_CHARS = 4096
 DIGIT_SEPARATORS = " -.()/+"
-_MOST_PREFIXES = 64
-_LONGEST_PREFIX_CHARS = 20
-_MOST_COPIES = 4
-_MOST_MEMBERS = 8
-_ZERO_WIDTH = frozenset((ops.AT, ops.ASSERT, ops.ASSERT_NOT))
-_REPEATS = frozenset((ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT))
-_DIGITS = {ord(digit): "0" for digit in "123456789"}
-
-Prefixes = frozenset[tuple[str, bool]]
-_NOTHING: Prefixes = frozenset((("", True),))
-_UNKNOWN: Prefixes = frozenset((("", False),))
+SIGNS_IN_TOKENS = "_-.+/="
+_ANY_WORD = "az09AZ_"
 
 
 class PatternError(ValueError):
     """A regex is not one the shield may run; the message says why."""
 
 
-class _NotDigits(Exception):
-    """A pattern holds more than digits and their separators."""
-
-
-@dataclass(frozen=True, slots=True)
-class Required:
-    """Literals one of which every match holds, and where.
-
-    literals: in the automaton's letters. low, high: least and most characters of the match before the literal.
-    """
-
-    literals: frozenset[str]
-    low: int
-    high: int
-
-
-def squash_digits(text: str) -> str:
-    """Write every ASCII digit as 0: the letters the automaton reads."""
-    return text.translate(_DIGITS)
-
-
 class Pattern:
-    """A parsed regex. `fold` says what a character of it is in the normalized view.
+    """A parsed regex. `fold` says what a character of it is in the normalized view, when it is written for that.
 
     Raises:
         PatternError: no regex, not bounded, too wide, or made of parts that are not allowed.
     """
 
-    __slots__ = ("_fold", "_is_normalized", "_tree", "narrowest_chars", "reach_chars", "widest_chars")
+    __slots__ = ("narrowest_chars", "reach_chars", "tree", "widest_chars")
 
-    def __init__(self, source: str, *, fold: Callable[[str], str], is_normalized: bool) -> None:
+    def __init__(self, source: str, fold: Callable[[str], str] | None) -> None:
         try:
-            self._tree = parser.parse(source, re.ASCII)
+            self.tree = parser.parse(source, re.ASCII)
         except (re.error, OverflowError, RecursionError) as error:
             raise PatternError(f"not a regex: {error}") from error
-        self._fold = fold
-        self._is_normalized = is_normalized
-        looked_ahead = self._check(self._tree, in_normalized=is_normalized)
-        low, high = self._tree.getwidth()
-        if low == 0:
+        looked_ahead = _check(self.tree, fold)
+        self.narrowest_chars: int
+        self.widest_chars: int
+        self.narrowest_chars, self.widest_chars = self.tree.getwidth()
+        if self.narrowest_chars == 0:
             raise PatternError("matches the empty text")
-        if high > LONGEST_MATCH_CHARS:
+        if self.widest_chars > LONGEST_MATCH_CHARS:
             raise PatternError(f"may match more than {LONGEST_MATCH_CHARS} characters")
-        self.narrowest_chars: int = low
-        self.widest_chars: int = high
-        self.reach_chars: int = high + looked_ahead + 2
-
-    def _check(self, items: Iterable[Any], *, in_normalized: bool) -> int:
-        """Refuse what is not bounded or not allowed; return how many characters lookaheads read past the match."""
-        ahead = 0
-        for op, arg in items:
-            if op in _REPEATS:
-                if arg[1] is ops.MAXREPEAT:
-                    raise PatternError("is not bounded: write {0,n} in place of *, + and {n,}")
-                ahead = max(ahead, self._check(arg[2], in_normalized=in_normalized))
-            elif op is ops.BRANCH:
-                ahead = max(ahead, *(self._check(branch, in_normalized=in_normalized) for branch in arg[1]))
-            elif op is ops.SUBPATTERN:
-                ahead = max(ahead, self._check(arg[3], in_normalized=in_normalized))
-            elif op is ops.ATOMIC_GROUP:
-                ahead = max(ahead, self._check(arg, in_normalized=in_normalized))
-            elif op in (ops.ASSERT, ops.ASSERT_NOT):
-                inner = self._check(arg[1], in_normalized=in_normalized)
-                ahead = max(ahead, inner + (arg[1].getwidth()[1] if arg[0] > 0 else 0))
-            elif op is ops.LITERAL and in_normalized and self._fold(chr(arg)) != chr(arg):
-                raise PatternError(f"holds {chr(arg)!r}, which the normalized view never has")
-            elif op in (ops.GROUPREF, ops.GROUPREF_IGNORE, ops.GROUPREF_EXISTS):
-                raise PatternError("refers back to a group")
-        return ahead
-
-    def required(self) -> list[Required]:
-        """Return the ways to find every match: by how it begins, and by what stands inside it."""
-        items = self._flat(self._tree)
-        found = []
-        low = high = 0
-        for index, item in enumerate(items):
-            literals = self._literals(items[index:])
-            if literals:
-                found.append(Required(literals, low, high))
-            least, most = parser.SubPattern(self._tree.state, [item]).getwidth()
-            low, high = low + least, high + most
-        return found
+        # Two more for \b, $ and what they look at.
+        self.reach_chars: int = self.widest_chars + looked_ahead + 2
 
     def least_digits(self) -> int:
         """Return how many digits every match holds if matches are digits and their separators alone, else 0."""
-        try:
-            return self._digits(self._tree)
-        except _NotDigits:
-            return 0
-
-    def _digits(self, items: Iterable[Any]) -> int:
         count = 0
-        for op, arg in items:
-            if op in _ZERO_WIDTH:
-                continue
-            if op is ops.LITERAL or op is ops.IN:
-                members = [(op, arg)] if op is ops.LITERAL else arg
-                kinds = {_kind_of(member) for member in members}
-                count += kinds == {"digit"}
-            elif op in _REPEATS:
-                count += arg[0] * self._digits(arg[2])
-            elif op is ops.BRANCH:
-                count += min(self._digits(branch) for branch in arg[1])
-            elif op is ops.SUBPATTERN:
-                count += self._digits(arg[3])
-            else:
-                raise _NotDigits
+        for least, members in _runs(self.tree):
+            chars = _chars_of(members)
+            if chars is None or any(not char.isdecimal() and char not in DIGIT_SEPARATORS for char in chars):
+                return 0
+            count += least if all(char.isdecimal() for char in chars) else 0
         return count
 
-    def _flat(self, items: Iterable[Any]) -> list[Any]:
-        """Write groups that only hold a sequence as that sequence."""
-        flat: list[Any] = []
-        for op, arg in items:
-            if op is ops.SUBPATTERN:
-                flat += self._flat(arg[3])
-            elif op not in _ZERO_WIDTH:
-                flat.append((op, arg))
-        return flat
-
-    def _literals(self, items: Iterable[Any]) -> frozenset[str]:
-        """Return the shortest set of literals one of which any match of `items` begins with, or nothing."""
-        prefixes = {" ".join(part for part in re.split("  +", prefix)) for prefix, _ in self._sequence(items)}
-        if not self._is_normalized:
-            # A blank at the edge of a view may be one of a run: the position found would not be the literal's own.
-            if any(prefix.startswith(" ") for prefix in prefixes):
-                return frozenset()
-        if any(len(prefix) < 2 and prefix != "@" for prefix in prefixes):
-            return frozenset()
-        return frozenset(
-            prefix for prefix in prefixes if not any(prefix[:cut] in prefixes for cut in range(1, len(prefix)))
-        )
-
-    def _sequence(self, items: Iterable[Any]) -> Prefixes:
-        found = _NOTHING
-        for op, arg in items:
-            if op in _ZERO_WIDTH:
-                continue
-            if not any(is_open for _, is_open in found):
+    def least_token_chars(self) -> int:
+        """Return how many characters of a token every match begins with: letters, digits and SIGNS_IN_TOKENS."""
+        count = 0
+        for least, members in _runs(self.tree):
+            chars = _chars_of(members)
+            if chars is None or not all(is_token_char(char) for char in chars):
                 break
-            longer = _join(found, self._step(op, arg))
-            if longer is None:
-                return _close(found)
-            found = longer
-        return found
+            count += least
+        return count
 
-    def _step(self, op: Any, arg: Any) -> Prefixes:
-        if op is ops.LITERAL:
-            letter = self._letter(arg)
-            return frozenset(((letter, True),)) if letter else _UNKNOWN
-        if op is ops.IN:
-            return self._members(arg)
-        if op is ops.BRANCH:
-            return frozenset().union(*(self._sequence(branch) for branch in arg[1]))
-        if op is ops.SUBPATTERN:
-            return self._sequence(arg[3])
-        if op is ops.ATOMIC_GROUP:
-            return self._sequence(arg)
-        if op in _REPEATS:
-            return self._repeat(arg[0], arg[1], arg[2])
-        return _UNKNOWN
-
-    def _letter(self, code: int) -> str:
-        return squash_digits(self._fold(chr(code)))
-
-    def _members(self, members: list[Any]) -> Prefixes:
-        letters: set[str] = set()
-        for op, arg in members:
-            if op is ops.LITERAL:
-                letters.add(self._letter(arg))
-            elif op is ops.RANGE and arg[1] - arg[0] < 26:
-                letters.update(self._letter(code) for code in range(arg[0], arg[1] + 1))
-            elif op is ops.CATEGORY and arg is ops.CATEGORY_DIGIT:
-                letters.add("0")
-            elif op is ops.CATEGORY and arg is ops.CATEGORY_SPACE:
-                letters.add(" ")
-            else:
-                return _UNKNOWN
-        if "" in letters or len(letters) > _MOST_MEMBERS:
-            return _UNKNOWN
-        return frozenset((letter, True) for letter in letters)
-
-    def _repeat(self, least: int, most: int, body: Iterable[Any]) -> Prefixes:
-        once = self._sequence(body)
-        found: Prefixes = _NOTHING
-        whole: set[tuple[str, bool]] = set()
-        for copies in range(most + 1):
-            if copies >= least:
-                whole |= found
-                if copies < most and copies - least >= _MOST_COPIES:
-                    return frozenset(whole) | _close(found)
-            if copies == most:
-                break
-            longer = _join(found, once)
-            if longer is None or longer == found:
-                return frozenset(whole) | _close(found)
-            found = longer
-        return frozenset(whole)
+    def first_chars(self) -> str:
+        """Return the characters a match may begin with if none of them is ASCII, else an empty text."""
+        for least, members in _runs(self.tree):
+            chars = _chars_of(members)
+            return "".join(sorted(chars)) if least and chars and min(chars) > "\x7f" else ""
+        return ""
 
 
-def _kind_of(member: tuple[Any, Any]) -> str:
-    """Say whether a member of a class is digits or separators of digits.
+def is_token_char(char: str) -> bool:
+    """Say whether a character may stand in a token: an ASCII letter, digit or one of a few signs."""
+    return char.isascii() and (char.isalnum() or char in SIGNS_IN_TOKENS)
 
-    Raises:
-        _NotDigits: it is neither.
+
+def _check(items: Iterable[Any], fold: Callable[[str], str] | None) -> int:
+    """Refuse what is not bounded or not allowed; return how many characters lookaheads read past the match."""
+    ahead = 0
+    for op, arg in items:
+        if op in REPEATS:
+            if arg[1] is ops.MAXREPEAT:
+                raise PatternError("is not bounded: write {0,n} in place of *, + and {n,}")
+            ahead = max(ahead, _check(arg[2], fold))
+        elif op is ops.BRANCH:
+            ahead = max(ahead, *(_check(branch, fold) for branch in arg[1]))
+        elif op is ops.SUBPATTERN:
+            ahead = max(ahead, _check(arg[3], fold))
+        elif op is ops.ATOMIC_GROUP:
+            ahead = max(ahead, _check(arg, fold))
+        elif op in (ops.ASSERT, ops.ASSERT_NOT):
+            inner = _check(arg[1], fold)
+            ahead = max(ahead, inner + (arg[1].getwidth()[1] if arg[0] > 0 else 0))
+        elif op is ops.LITERAL and fold is not None and fold(chr(arg)) != chr(arg):
+            raise PatternError(f"holds {chr(arg)!r}, which the normalized view never has")
+        elif op in (ops.GROUPREF, ops.GROUPREF_IGNORE, ops.GROUPREF_EXISTS):
+            raise PatternError("refers back to a group")
+    return ahead
+
+
+def _runs(items: Iterable[Any]) -> list[tuple[int, list[Any]]]:
+    """Flatten a regex to (least copies, members of the class), in order; what cannot be told has no members.
+
+    A choice counts with its shortest branch, and its members are those of all branches together.
     """
-    op, arg = member
-    if op is ops.LITERAL:
-        chars = chr(arg)
-    elif op is ops.RANGE and 48 <= arg[0] and arg[1] <= 57:
-        chars = "0"
-    elif op is ops.CATEGORY and arg is ops.CATEGORY_DIGIT:
-        chars = "0"
-    elif op is ops.CATEGORY and arg is ops.CATEGORY_SPACE:
-        chars = " "
-    else:
-        raise _NotDigits
-    if chars.isdecimal():
-        return "digit"
-    if chars in DIGIT_SEPARATORS:
-        return "separator"
-    raise _NotDigits
-
-
-def _close(prefixes: Prefixes) -> Prefixes:
-    return frozenset((prefix, False) for prefix, _ in prefixes)
-
-
-def _join(heads: Prefixes, tails: Prefixes) -> Prefixes | None:
-    """Append every tail to every head that is still open; None when that would be too many to keep apart."""
-    joined: set[tuple[str, bool]] = set()
-    for head, is_open in heads:
-        if not is_open:
-            joined.add((head, False))
+    found: list[tuple[int, list[Any]]] = []
+    for op, arg in items:
+        if op in ZERO_WIDTH:
             continue
-        for tail, goes_on in tails:
-            text = head + tail
-            joined.add((text[:_LONGEST_PREFIX_CHARS], goes_on and len(text) < _LONGEST_PREFIX_CHARS))
-    return frozenset(joined) if len(joined) <= _MOST_PREFIXES else None
+        if op is ops.LITERAL:
+            found.append((1, [(op, arg)]))
+        elif op is ops.IN:
+            found.append((1, arg))
+        elif op in REPEATS:
+            # Copies of several items are told as one: what stands between the copies must not be lost.
+            inner = _runs(arg[2])
+            found.append((arg[0] * sum(least for least, _ in inner), _members(inner)))
+        elif op is ops.SUBPATTERN:
+            found += _runs(arg[3])
+        elif op is ops.BRANCH:
+            branches = [_runs(branch) for branch in arg[1]]
+            every = [part for branch in branches for part in branch]
+            found.append((min(sum(least for least, _ in branch) for branch in branches), _members(every)))
+        else:
+            found.append((0, [None]))
+    return found
+
+
+def _members(runs: list[tuple[int, list[Any]]]) -> list[Any]:
+    return [member for _, members in runs for member in members]
+
+
+def _chars_of(members: list[Any]) -> set[str] | None:
+    """Return samples of the characters of a class: all that are listed, the ends of long ranges; None if unknown."""
+    chars: set[str] = set()
+    for member in members:
+        if member is None:
+            return None
+        op, arg = member
+        if op is ops.LITERAL:
+            chars.add(chr(arg))
+        elif op is ops.RANGE:
+            if arg[0] < 128 and not (chr(arg[0]).isalnum() and chr(arg[1]).isalnum() and arg[1] - arg[0] < 26):
+                return None
+            chars.update(map(chr, range(arg[0], min(arg[1], arg[0] + 4096) + 1)))
+        elif op is ops.CATEGORY and arg is ops.CATEGORY_DIGIT:
+            chars.add("0")
+        elif op is ops.CATEGORY and arg is ops.CATEGORY_SPACE:
+            chars.add(" ")
+        elif op is ops.CATEGORY and arg is ops.CATEGORY_WORD:
+            chars.update(_ANY_WORD)
+        else:
+            return None
+    return chars

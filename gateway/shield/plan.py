@@ -1,27 +1,29 @@
-"""From a rule to what the matcher runs: one regex, the literals that lead to it, and where it may begin from there.
+"""From a rule to what the matcher runs: one regex, how its matches are found, and where they may begin from there.
 
 A plan holds nothing but text and numbers, so that plans can be stored beside the rules and made ready in no time.
 """
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
+from gateway.shield.literals import Lead, Literals, Way, price_of, squash_digits
 from gateway.shield.normalize import Normalizer
-from gateway.shield.patterns import Pattern, PatternError, Required, squash_digits
+from gateway.shield.patterns import Pattern, PatternError
 
 GATE_CHARS = 64
+LONG_TOKEN_CHARS = 16
 _LEAST_RUN_CHARS = 9
-# How often characters stand in prose and code, per 1000; every digit is 0. What is not listed is rare.
-_COMMON = (
-    (" ", 150), ("e", 90), ("t", 65), ("s", 60), ("a", 55), ("in", 50), ("or", 45), ("l", 33), ("c", 28), ("d", 27),
-    ("h", 26), ("u", 24), ("pm", 22), ("f", 19), ("_", 18), ("y", 16), ("0", 20), (".", 14), ("bg", 13), ("w", 12),
-    ("(,)'", 10), (":", 9), ("-=v", 8), ('"', 7), ("k", 6), ("x/", 4), ("#`>jqz*", 2), ("{}[]<|@!?", 1),
-)  # fmt: skip
-FREQUENCY = {char: share for chars, share in _COMMON for char in chars}
-RARE = 0.5
+# A way that costs less is taken before a search through runs of digits.
+_CHEAP = 2e-5
 # Letters of words in scripts with spaces: a word's edge is where none of them stands beside it.
 _WORD = "0-9A-Za-z_\u00c0-\u058f"
 _IS_WORD = re.compile(f"[{_WORD}]")
+_UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})")
+_ANY_CASE = re.compile(r"\(\?[aLmsux]{0,5}i")
+_TABLE_NAME = re.compile(r"<<([A-Za-z0-9_-]{1,64})>>")
+
+How = Literal["words", "tokens", "digits", "unseen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +31,21 @@ class Plan:
     """How one rule is run.
 
     source: the regex, tables expanded, in the letters of the rule's view.
-    literals: in the automaton's letters; empty when the rule is found by a run of digits.
-    low, high: a match begins at least `low` and at most `high` characters before its literal; negative is after.
-    run_chars: shortest run of digits and separators that can hold a match, or 0. run_digits: digits in it.
-    reach_chars: how far from its beginning the regex reads. widest_chars: the longest match.
+    how: what leads to a match. ``words``: leads in the automaton's letters, in the normalized view. ``tokens``: leads
+    as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent. ``digits``: a run
+    of `run_chars` digits and separators, `run_digits` of them digits. ``unseen``: one of the characters `first`.
+    reach_chars: how far from its beginning the regex reads.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
     """
 
     source: str
-    literals: tuple[str, ...]
-    low: int
-    high: int
-    run_chars: int
-    run_digits: int
+    how: How
     reach_chars: int
-    widest_chars: int
-    gate: tuple[str, ...]
-
-
-def likelihood(literal: str) -> float:
-    """Estimate how often a literal stands at a given character of ordinary text."""
-    chance, last = 1.0, ""
-    for char in literal:
-        chance *= 0.5 if char == last == "0" else FREQUENCY.get(char, RARE) / 1000
-        last = char
-    return chance
+    leads: tuple[Lead, ...] = ()
+    run_chars: int = 0
+    run_digits: int = 0
+    first: str = ""
+    gate: tuple[str, ...] = ()
 
 
 def plan_rule(
@@ -75,37 +67,44 @@ def plan_rule(
         source = "|".join(_whole(literal) for literal in sorted(literals, key=lambda word: (-len(word), word)))
     else:
         source = expand(pattern, tables)
-        if is_normalized:
-            source = fold_pattern(source, fold)
-    parsed = Pattern(source, fold=fold.fold_char, is_normalized=is_normalized)
-    width = parsed.widest_chars
-    ways = parsed.required()
-    gate: tuple[str, ...] = ()
+        source = fold_pattern(source, fold) if is_normalized else source
+    parsed = Pattern(source, fold.fold_char if is_normalized else None)
+    near = [squash_digits(fold.normalize(literal).text).lstrip(" ") for literal in literals]
+    reach, gate = parsed.reach_chars, literals if pattern is not None else ()
+    if not is_normalized:
+        first = parsed.first_chars()
+        if first:
+            return Plan(source, "unseen", reach, first=first, gate=gate)
+        tokens = _token_plan(parsed, source, gate)
+        if tokens:
+            return tokens
+    folded = lambda char: squash_digits(fold.fold_char(char))  # noqa: E731
+    best = Literals(parsed.tree, folded, digit="0", blank=" ", is_exact=is_normalized).cheapest()
     if pattern is None:
-        # A blank at the edge of a text may be one of a run there, so in that view the literal is found without it.
+        # Written out: a blank at a literal's edge may be one of a run, so it is found from its first other character.
         edges = 0 if is_normalized else max(len(literal) - len(literal.lstrip()) for literal in literals)
-        words = (squash_digits(fold.normalize(literal).text) for literal in literals)
-        ways = [Required(frozenset(word.lstrip(" ") if edges else word for word in words), 0, edges)]
-    elif literals:
-        near = frozenset(squash_digits(fold.normalize(literal).text).lstrip(" ") for literal in literals)
-        sure = any(all(any(word in found for word in near) for found in way.literals) for way in ways)
-        gate = () if sure and is_normalized and not any("0" in word for word in near) else literals
-        if all(near):
-            ways.append(Required(near, -GATE_CHARS - 1, width))
-    run = parsed.least_digits()
-    best = min(ways, key=_price, default=None)
-    if run and parsed.narrowest_chars >= _LEAST_RUN_CHARS and (best is None or _price(best) > 1e-6):
-        return Plan(source, (), 0, 0, parsed.narrowest_chars, run, parsed.reach_chars, width, gate)
+        leads = tuple(sorted({Lead(word, 0, edges) for word in near}))
+        best = Way(leads, price_of(leads))
+    elif best and is_normalized and all(any(word in lead.literal for word in literals) for lead in best.leads):
+        gate = ()
+    if pattern is not None and near and all(near):
+        leads = tuple(sorted({Lead(word, -GATE_CHARS - 1, parsed.widest_chars) for word in near}))
+        if best is None or price_of(leads) < best.price:
+            best, gate = Way(leads, price_of(leads)), literals
+    digits = parsed.least_digits()
+    if digits and parsed.narrowest_chars >= _LEAST_RUN_CHARS and (best is None or best.price > _CHEAP):
+        return Plan(source, "digits", reach, run_chars=parsed.narrowest_chars, run_digits=digits, gate=gate)
     if best is None:
         raise PatternError("no literal leads to it: begin it with words, or give literals")
-    found = tuple(sorted(best.literals))
-    return Plan(source, found, best.low, best.high, 0, 0, parsed.reach_chars, width, gate)
+    return Plan(source, "words", reach, leads=best.leads, gate=gate)
 
 
-def _price(way: Required) -> float:
-    """Estimate the cost of a way to find matches: how often its literals are met, times what is then searched."""
-    searched = 1 if way.high == way.low else 4 + (way.high - way.low) / 16
-    return searched * sum(map(likelihood, way.literals))
+def _token_plan(parsed: Pattern, source: str, gate: tuple[str, ...]) -> Plan | None:
+    """Plan a rule whose match begins with a long token: then only long tokens are looked at, as they are written."""
+    if parsed.least_token_chars() < LONG_TOKEN_CHARS or _ANY_CASE.search(source):
+        return None
+    way = Literals(parsed.tree, str, least=1).beginning()
+    return Plan(source, "tokens", parsed.reach_chars, leads=way.leads, gate=gate) if way else None
 
 
 def _whole(literal: str) -> str:
@@ -128,7 +127,7 @@ def expand(pattern: str, tables: dict[str, list[str]]) -> str:
             raise PatternError(f"there is no table {found[1]!r}")
         return "(?:" + "|".join(re.escape(word) for word in sorted(table, key=lambda word: (-len(word), word))) + ")"
 
-    return re.sub(r"<<([A-Za-z0-9_-]{1,64})>>", words, pattern)
+    return _TABLE_NAME.sub(words, pattern)
 
 
 def fold_pattern(source: str, fold: Normalizer) -> str:
@@ -137,6 +136,7 @@ def fold_pattern(source: str, fold: Normalizer) -> str:
     Raises:
         PatternError: a range ends in a character that folds to another, so that the range would change.
     """
+    source = _UNICODE_ESCAPE.sub(lambda code: chr(int(code[1] or code[2], 16)), source)
     if source.isascii():
         return source
     parts = []
@@ -145,7 +145,9 @@ def fold_pattern(source: str, fold: Normalizer) -> str:
         if folded == char:
             parts.append(char)
             continue
-        if "-" in (source[place - 1 : place], source[place + 1 : place + 2]) and char.isalpha() and "[" in source:
+        if char.isalpha() and "-" in (source[place - 1 : place], source[place + 1 : place + 2]) and "[" in source:
             raise PatternError(f"a range may not end in {char!r}, which folds to {folded!r}")
-        parts.append(re.escape(folded))
+        escaped = re.escape(folded)
+        # A backslash before the character already escapes what it folds to.
+        parts.append(escaped[1:] if source[place - 1 : place] == "\\" and escaped.startswith("\\") else escaped)
     return "".join(parts)
