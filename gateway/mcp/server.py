@@ -16,7 +16,7 @@ from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.mcp import jsonrpc
-from gateway.mcp.jsonrpc import Answer, Batch, Fault, Invalid, Message, Notification, Reply, Request, RequestId
+from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Notification, Reply, Request, RequestId
 from gateway.mcp.tools import TOOLS, Tool, ToolOutput
 from gateway.schema import decode, json_schema
 
@@ -71,17 +71,17 @@ class McpServer:
         """Handle a message or a batch and return the bytes to send, without a line break, or None for silence."""
         if not isinstance(message, Batch):
             reply = await self.handle(message)
-            return None if reply is None else jsonrpc.render(reply)
+            return None if reply is None else self._rendered(reply)
         if self.version not in _BATCH_VERSIONS:
             fault = Fault(jsonrpc.INVALID_REQUEST, "Invalid request: this version of the protocol has no batches")
-            return jsonrpc.render(Reply(None, fault))
-        replies = []
+            return self._rendered(Reply(None, fault))
+        answers = []
         for part in message.messages:
             if isinstance(part, Request) and part.method == "initialize":
                 part = Invalid(part.id, jsonrpc.INVALID_REQUEST, "Invalid request: initialize stands alone")
             if (reply := await self.handle(part)) is not None:
-                replies.append(reply)
-        return jsonrpc.render_batch(replies) if replies else None
+                answers.append(self._rendered(reply))
+        return jsonrpc.join(answers) if answers else None
 
     async def handle(self, message: Message) -> Reply | None:
         """Handle one message. None: it is a notification, an answer to nothing, or was cancelled."""
@@ -93,8 +93,15 @@ class McpServer:
                 return None
             case Invalid():
                 return Reply(message.id, Fault(message.code, message.reason))
-            case Answer():
+            case _:  # an answer to nothing
                 return None
+
+    def _rendered(self, reply: Reply) -> bytes:
+        try:
+            return jsonrpc.render(reply)
+        except (TypeError, ValueError) as error:  # a tool gave what is no JSON
+            self._gateway.log.error("mcp.answer_not_json", error=error)
+            return jsonrpc.render(Reply(reply.id, Fault(jsonrpc.INTERNAL_ERROR, "Internal error")))
 
     def _notified(self, message: Notification) -> None:
         if message.method != "notifications/cancelled":

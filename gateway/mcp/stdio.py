@@ -9,6 +9,8 @@ import queue
 import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import suppress
 
 import anyio
 import anyio.from_thread
@@ -25,6 +27,8 @@ LINE_BYTES = 8 * 1024 * 1024
 RUNNING_CALLS = 64
 GRACE_SECONDS = 1.2  # clients kill what has not ended 2 seconds after the end of its input
 _CHUNK_BYTES = 65_536
+# What a thread is told when the conversation has ended before it.
+_LOOP_ENDED = (RuntimeError, CancelledError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
 class Lines:
@@ -68,7 +72,7 @@ class _Output:
     def __init__(self, fd: int, closed: anyio.Event) -> None:
         self._fd = fd
         self._closed = closed
-        self._queue: queue.SimpleQueue[tuple[bytes, anyio.Event]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[bytes, anyio.Event] | None] = queue.SimpleQueue()
         self._token = anyio.lowlevel.current_token()
         threading.Thread(target=self._work, name="mcp-stdout", daemon=True).start()
 
@@ -77,37 +81,30 @@ class _Output:
         self._queue.put((line + b"\n", written))
         await written.wait()
 
+    def stop(self) -> None:
+        """End the thread once what it was given before is written."""
+        self._queue.put(None)
+
     def _work(self) -> None:
-        try:
-            while True:
-                line, written = self._queue.get()
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[os.write(self._fd, rest) :]
-                anyio.from_thread.run_sync(written.set, token=self._token)
-        except OSError:  # the peer has gone: nobody is left to answer
-            _tell(self._closed.set, self._token)
-        except RuntimeError:
-            return  # the event loop has ended first
+        with suppress(*_LOOP_ENDED):
+            try:
+                while (item := self._queue.get()) is not None:
+                    line, written = item
+                    rest = memoryview(line)
+                    while rest:
+                        rest = rest[os.write(self._fd, rest) :]
+                    anyio.from_thread.run_sync(written.set, token=self._token)
+            except OSError:  # the peer has gone: nobody is left to answer
+                anyio.from_thread.run_sync(self._closed.set, token=self._token)
 
 
 def _read(fd: int, chunks: MemoryObjectSendStream[bytes], end: Callable[[], None], token: EventLoopToken) -> None:
     """Pass on what can be read, from a daemon thread; when nothing more will come, say so."""
-    try:
-        while chunk := os.read(fd, _CHUNK_BYTES):
-            anyio.from_thread.run(chunks.send, chunk, token=token)
-    except OSError:  # closed, or taken away: no more input, the same as its end
-        pass
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError, RuntimeError):
-        return  # the other side has ended first
-    _tell(end, token)
-
-
-def _tell(what: Callable[[], None], token: EventLoopToken) -> None:
-    try:
-        anyio.from_thread.run_sync(what, token=token)
-    except RuntimeError:
-        return  # the event loop has ended first
+    with suppress(*_LOOP_ENDED):
+        with suppress(OSError):  # closed, or taken away: no more input, the same as its end
+            while chunk := os.read(fd, _CHUNK_BYTES):
+                anyio.from_thread.run(chunks.send, chunk, token=token)
+        anyio.from_thread.run_sync(end, token=token)
 
 
 async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = None) -> None:
@@ -132,7 +129,11 @@ async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = N
         group.start_soon(_end_on_signal, end)
         group.start_soon(_cancel_when, closed, group)
         group.start_soon(_cancel_late, ended, group)
-        await _converse(server, _Output(write_fd, closed), take)
+        output = _Output(write_fd, closed)
+        try:
+            await _converse(server, output, take)
+        finally:
+            output.stop()
         group.cancel_scope.cancel()
 
 

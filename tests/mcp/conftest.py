@@ -69,6 +69,9 @@ class Script:
     async def object(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
         raise InvalidRequest("must be a time", param="since")
 
+    async def garble(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+        return ToolOutput("\ud800", {})
+
     async def crash(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
         raise ZeroDivisionError("a prompt that must not be repeated")
 
@@ -105,6 +108,7 @@ def new_peer() -> Peer:
         _tool("refuse", NoArguments, script.refuse),
         _tool("object", NoArguments, script.object),
         _tool("crash", NoArguments, script.crash),
+        _tool("garble", NoArguments, script.garble),
     )
     return Peer(McpServer(cast(Gateway, gateway), local("mcp"), tools=tools), script, audit, log)
 

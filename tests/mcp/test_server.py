@@ -63,7 +63,7 @@ async def test_initialize_without_a_version_is_invalid(peer: Any, params: dict[s
 
 async def test_ping_and_the_tools_are_there_before_initialize(peer: Any) -> None:
     assert (await ask(peer, "ping"))["result"] == {}
-    assert len((await ask(peer, "tools/list"))["result"]["tools"]) == 5
+    assert len((await ask(peer, "tools/list"))["result"]["tools"]) == 6
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,11 @@ async def test_a_crash_tells_the_peer_nothing_but_where_to_look(peer: Any) -> No
     assert "req_" in text and "prompt" not in text
     assert "ZeroDivisionError" in peer.log.getvalue() and "prompt" not in peer.log.getvalue()
     assert peer.audit.events[-1][:3] == ("mcp:crash:failed", "failed", "internal_error")
+
+
+async def test_an_answer_that_cannot_be_written_is_an_internal_error(peer: Any) -> None:
+    assert (await call(peer, "garble"))["error"] == {"code": -32603, "message": "Internal error"}
+    assert "UnicodeEncodeError" in peer.log.getvalue()
 
 
 async def test_a_call_is_audited_with_choices_and_without_texts(peer: Any) -> None:
@@ -273,7 +278,7 @@ async def test_discover_after_initialize_is_no_method(peer: Any) -> None:
 
 async def test_a_stateless_request_needs_no_initialize(peer: Any) -> None:
     listed = (await ask(peer, "tools/list", stateless()))["result"]
-    assert listed["resultType"] == "complete" and len(listed["tools"]) == 5
+    assert listed["resultType"] == "complete" and len(listed["tools"]) == 6
     assert isinstance(listed["ttlMs"], int) and listed["cacheScope"] == "public"
     called = (await ask(peer, "tools/call", stateless(name="say", arguments={"text": "a"})))["result"]
     assert called["resultType"] == "complete" and called["structuredContent"] == {"said": "a"}

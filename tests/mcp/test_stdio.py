@@ -198,3 +198,21 @@ async def test_a_message_is_written_whole_however_slowly_it_is_read(peer: Any) -
         await anyio.to_thread.run_sync(pipes.write, json.dumps(message).encode())
         assert (await pipes.read())["result"]["content"][0]["text"] == text
         pipes.end()
+
+
+async def test_standard_output_belongs_to_the_protocol_alone(peer: Any, tmp_path: Path) -> None:
+    """Whatever else writes to it while the server runs ends on standard error."""
+    (tmp_path / "in").write_bytes(PING)
+    source = os.open(tmp_path / "in", os.O_RDONLY)
+    target = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
+    saved = os.dup(1)
+    os.dup2(target, 1)
+    try:
+        with anyio.fail_after(5):
+            await stdio.serve(peer.server, read_fd=source)
+        os.write(1, b"a stray line\n")
+    finally:
+        os.dup2(saved, 1)
+        for fd in (source, target, saved):
+            os.close(fd)
+    assert (tmp_path / "out").read_bytes() == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'

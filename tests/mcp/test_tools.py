@@ -23,7 +23,7 @@ from gateway.metrics import Metrics
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.health import Health
-from gateway.services.posture import Posture
+from gateway.services.posture import Posture, PostureReport
 from gateway.services.scans import Scans
 from gateway.settings import Settings
 from gateway.shield import Shield, load_rules
@@ -170,6 +170,16 @@ async def test_posture_reports_both_scores_and_each_service() -> None:
     assert re.search(r"^Posture score: \d+/100$", text, re.M)
     for service in ("shield: healthy", "database: healthy", "upstream: not_configured"):
         assert f"- {service}" in text
+
+
+async def test_posture_says_when_a_score_is_unknown_and_nothing_is_to_mend() -> None:
+    async def check() -> PostureReport:
+        return PostureReport(threat_score=3, posture_score=None, services={"shield": "healthy"}, threat=(), checks=())
+
+    async with gateway() as here:
+        here.posture = SimpleNamespace(check=check)
+        text = text_of(await call(here, "check_posture"))
+    assert text == "Threat score: 3/100\nPosture score: unknown\nServices:\n- shield: healthy"
 
 
 async def test_threats_are_listed_and_filtered() -> None:
