@@ -177,7 +177,8 @@ class Client:
         idle = self._idle.get(origin)
         while idle:
             connection = idle.pop()
-            if connection.has_unread() or (allow_address is not None and not allow_address(connection.peer)):
+            is_allowed = allow_address is None or allow_address(connection.peer)
+            if not is_allowed or connection.is_gone or connection.has_unread():
                 connection.abort()  # it has ended, or speaks without being asked, or leads where it must not
             else:
                 return connection

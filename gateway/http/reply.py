@@ -28,7 +28,10 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff
 
 @dataclass(slots=True, eq=False)
 class _ReplyHead:
-    """Status, fields and framing. body_bytes: declared length; None when chunked or until the connection ends."""
+    """Status, fields and framing.
+
+    body_bytes: declared length; None when chunked or until the connection ends. content_coding: "" for none.
+    """
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -36,6 +39,7 @@ class _ReplyHead:
     body_bytes: int | None
     is_chunked: bool
     is_last: bool
+    content_coding: str
 
 
 class ReplyReader:
@@ -91,13 +95,13 @@ class ReplyReader:
         """
         assert self._head is not None
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        coding = next((value for name, value in self._head.headers if name == "content-encoding"), "")
-        return Reply(self._head.status, self._head.headers, decode_content(body, coding, self._max_reply_bytes))
+        body = decode_content(body, self._head.content_coding, self._max_reply_bytes)
+        return Reply(self._head.status, self._head.headers, body)
 
     @property
     def needs_decoding(self) -> bool:
         """Whether `reply` has more to do than to join bytes."""
-        return self._head is not None and any(name == "content-encoding" for name, _ in self._head.headers)
+        return self._head is not None and self._head.content_coding != ""
 
     @property
     def size_bytes(self) -> int:
@@ -204,6 +208,7 @@ def _fast_head(data: bytes, method: str) -> _ReplyHead | None:
         length=None if length is None else int(length),
         is_chunked=coding is not None,
         is_last=connection == "close",
+        content_coding=content or "",
     )
 
 
@@ -236,6 +241,7 @@ def _strict_head(raw: bytes, size_bytes: int, method: str) -> _ReplyHead:
         length=None if length is None else int(length),
         is_chunked=coding is not None,
         is_last=is_http10 or "close" in options,
+        content_coding=singles.get(b"content-encoding", b"").decode("latin-1"),
     )
 
 
@@ -248,9 +254,10 @@ def _framed(
     length: int | None,
     is_chunked: bool,
     is_last: bool,
+    content_coding: str,
 ) -> _ReplyHead:
     """Decide where the body ends. RFC 9112 section 6.3."""
     if method == "HEAD" or status < 200 or status in (204, 304):
-        return _ReplyHead(status, headers, size_bytes, 0, False, is_last)
+        return _ReplyHead(status, headers, size_bytes, 0, False, is_last, "")
     until_the_end = length is None and not is_chunked
-    return _ReplyHead(status, headers, size_bytes, length, is_chunked, is_last or until_the_end)
+    return _ReplyHead(status, headers, size_bytes, length, is_chunked, is_last or until_the_end, content_coding)

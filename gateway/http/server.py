@@ -106,8 +106,9 @@ class _Crowd:
             connection = await open_accepted(
                 accepted, self._site.sweep, tls=self._tls, handshake_seconds=limits.handshake_seconds
             )
-            if connection is not None:
-                await Session(connection, self._site, is_surplus=is_surplus).run()
+            if connection is None:
+                return
+            await Session(connection, self._site, is_surplus=is_surplus).run()
         finally:
             self._count -= 1
             if self._count == 0:

@@ -36,6 +36,8 @@ class Session:
     is_surplus: the server is full, so the first request is answered 503.
     """
 
+    __slots__ = ("_connection", "_held_bytes", "_is_first", "_is_head", "_is_surplus", "_site", "_unread")
+
     def __init__(self, connection: Connection, site: Site, *, is_surplus: bool) -> None:
         self._connection = connection
         self._site = site
@@ -49,10 +51,13 @@ class Session:
         """Serve until either side has had enough, then close. Only cancellation is raised."""
         connection, site = self._connection, self._site
         try:
-            while await self._serve_request():
-                pass
-        except HttpError as error:
-            await self._refuse(error)
+            try:
+                while await self._serve_request():
+                    pass
+                if self._unread or connection.has_unread():
+                    await self._linger()
+            except HttpError as error:
+                await self._refuse(error)
         except Exception as error:
             site.sweep.report("a connection ended by an error of the server", error)
             connection.abort()
@@ -253,14 +258,19 @@ class Session:
         connection.deadline_seconds = NEVER
 
     async def _refuse(self, error: HttpError) -> None:
-        """Answer with a refusal, then read and throw away for a while.
-
-        Closing at once would reset the connection, and the reset can overtake the answer.
-        """
+        """Answer with a refusal, the last of the connection."""
         connection, site = self._connection, self._site
         self._release()
         response = site.refuse(error)
         connection.write(site.writer.render(response, is_last=True, is_head=self._is_head))
+        await self._linger()
+
+    async def _linger(self) -> None:
+        """After the last answer, read and throw away for a while what was sent besides.
+
+        Closing at once would reset the connection, and the reset can overtake the answer.
+        """
+        connection, site = self._connection, self._site
         connection.end_writing()
         connection.deadline_seconds = site.sweep.now_seconds() + site.limits.linger_seconds
         left_bytes = site.limits.linger_bytes

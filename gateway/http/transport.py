@@ -21,20 +21,18 @@ class DeadlinePassed(Exception):
     """The peer sent nothing until the deadline of the connection."""
 
 
-class Connection(asyncio.Protocol):
-    """One TCP or TLS connection, for one task that reads it.
+class _Feed(asyncio.Protocol):
+    """What asyncio calls, and the state of one connection that its calls change."""
 
-    deadline_seconds: monotonic time after which a waiting `read` raises DeadlinePassed and anything else is aborted.
-    peer: IP address of the other end. is_gone: nothing that is written arrives any more. is_full: what was written
-    waits for the peer; `flush` before writing more. has_said_end: the peer ended its side in order, not by a reset or,
-    in TLS, without saying so. is_idle: its owner's word that nothing is owed to the peer.
-    """
+    __slots__ = (
+        "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_reader", "_received", "_sweep", "_tls",
+        "_transport", "deadline_seconds", "has_said_end", "is_full", "is_idle", "is_tls", "peer",
+    )  # fmt: skip
 
     def __init__(self, sweep: "Sweep") -> None:
         self.deadline_seconds = NEVER
         self.peer = ""
         self.is_tls = False
-        self.is_gone = False
         self.is_full = False
         self.is_idle = False
         self.has_said_end = False
@@ -44,12 +42,11 @@ class Connection(asyncio.Protocol):
         self._tls: ssl.SSLObject | None = None
         self._received = b""
         self._has_ended = False
+        self._is_lost = False
         self._is_held = False
         self._is_late = False
         self._reader: asyncio.Future[None] | None = None
         self._flusher: asyncio.Future[None] | None = None
-
-    # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -59,7 +56,7 @@ class Connection(asyncio.Protocol):
             self.peer = address.removeprefix("::ffff:") if "." in address else address
         self._tls = transport.get_extra_info("ssl_object")
         self.is_tls = self._tls is not None
-        self._sweep.add(self)
+        self._sweep.add(cast(Connection, self))
 
     def data_received(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
@@ -78,9 +75,9 @@ class Connection(asyncio.Protocol):
         return not self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.is_gone = self._has_ended = True
+        self._is_lost = self._has_ended = True
         self.is_full = False
-        self._sweep.remove(self)
+        self._sweep.remove(cast(Connection, self))
         _wake(self._reader)
         _wake(self._flusher)
 
@@ -91,7 +88,22 @@ class Connection(asyncio.Protocol):
         self.is_full = False
         _wake(self._flusher)
 
-    # What the owner calls.
+
+class Connection(_Feed):
+    """One TCP or TLS connection, for one task that reads it.
+
+    deadline_seconds: monotonic time after which a waiting `read` raises DeadlinePassed and anything else is aborted.
+    peer: IP address of the other end. is_full: what was written waits for the peer; `flush` before writing more.
+    has_said_end: the peer ended its side in order, not by a reset or, in TLS, without saying so. is_idle: its owner's
+    word that nothing is owed to the peer.
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing that is written from now on would arrive."""
+        return self._is_lost or self._transport.is_closing()
 
     async def read(self) -> bytes:
         """Wait for bytes and return all that have arrived; b"" once the peer has sent its last.
@@ -139,17 +151,20 @@ class Connection(asyncio.Protocol):
     def end_writing(self) -> None:
         """Tell the peer that nothing more comes, and go on reading. TLS cannot; there it does nothing."""
         if not self.is_gone and self._transport.can_write_eof():
-            self._transport.write_eof()
+            try:
+                self._transport.write_eof()
+            except OSError:  # the peer has reset the connection, and asyncio has not noticed yet
+                self.abort()
 
     def close(self, within_seconds: float) -> None:
         """Send what was written, then close; abort when the peer does not take it `within_seconds`."""
-        if not self.is_gone:
+        if not self._is_lost:
             self.deadline_seconds = self._loop.time() + within_seconds
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once and drop what has not left yet."""
-        if not self.is_gone:
+        if not self._is_lost:
             self._transport.abort()
 
     def expire(self) -> None:

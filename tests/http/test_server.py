@@ -314,6 +314,41 @@ async def test_an_error_of_the_server_ends_one_connection_and_is_reported(report
     assert [str(context["exception"]) for context in reported] == ["oops"]
 
 
+@pytest.mark.parametrize("raw", [b"\0", OLD])
+async def test_a_refusal_that_cannot_be_made_ends_one_connection_and_is_reported(
+    raw: bytes, reported: list[dict[str, Any]]
+) -> None:
+    async def handle(request: Request) -> Response:
+        return Response(200, (("a", "\n"),))
+
+    server = Server(
+        handle=handle,
+        refuse=lambda error: Response(200, (("a", "\n"),)),
+        body_limit=lambda method, path: 0,
+        limits=Limits(sweep_seconds=0.01, drain_idle_seconds=0.01),
+    )
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    started = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [listener], started.set)
+        await started.wait()
+        for _ in range(2):
+            async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+                await stream.send(raw)
+                with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                    await stream.receive()
+        server.stop()
+    assert reported
+
+
+async def test_what_follows_the_last_request_does_not_eat_its_answer(serve: Serve) -> None:
+    async with serve() as house, house.wire() as wire:
+        answer = await wire.ask(OLD + b"a" * 2_000_000)
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert await wire.end() == b""
+
+
 # Streams.
 
 
@@ -470,6 +505,8 @@ async def test_a_client_that_does_not_read_is_dropped(serve: Serve, is_stream: b
     async with serve(handle, write_seconds=0.05) as house, house.wire() as wire:
         await wire.send(GET)
         await ended.wait()
+        house.server.stop()
+        await house.has_ended.wait()  # long before the drain would have ended it
         assert len(await wire.end()) < 20_000_000
 
 
