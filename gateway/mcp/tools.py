@@ -16,6 +16,7 @@ from gateway.shield.detections import Severity
 from gateway.wire import read_time, write_time
 
 DEFAULT_LIMIT = 20  # fewer than the API's: what a tool answers is read by a model, which pays by the word
+_NAME_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +173,16 @@ async def _review_audit(
     events = (await gateway.audit.page(wanted)).items
     lines = [f"{len(events)} events, newest first:" if events else "No event matches."]
     lines += [
-        f"- {write_time(event.occurred_at)} {event.action} by {event.actor}: {event.outcome}"
-        + (f" ({event.resource_type} {event.resource_id})" if event.resource_id else "")
+        f"- {write_time(event.occurred_at)} {_line(event.action)} by {_line(event.actor)}: {event.outcome}"
+        + (f" ({event.resource_type} {_line(event.resource_id)})" if event.resource_id else "")
         for event in events
     ]
     return ToolOutput("\n".join(lines), encode(EventList(events)))
+
+
+def _line(text: str) -> str:
+    """Keep what others named, a key or a model, within its line: a model reads these lines."""
+    return " ".join(text.split())[:_NAME_CHARS]
 
 
 def _time(gateway: Gateway, param: str, text: str | None) -> int | None:
