@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 
-from gateway.store.database import Transaction
-from gateway.store.store import Store
-
 from gateway.clock import Ids
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource, fingerprint, fold
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.shield.detections import Detection, ScanResult
+from gateway.store.database import Transaction
+from gateway.store.store import Store
 
 EVIDENCE_DETECTIONS = 20
 _AGENT_CHARS = 100

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from gateway.store.store import Store
-
 from gateway.errors import GatewayError, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, Upstream
 from gateway.shield import Shield
+from gateway.store.store import Store
 
 HEALTHY = "healthy"
 
