@@ -45,18 +45,20 @@ class Acceptor:
         """
         for listener in self._listeners:
             self._loop.remove_reader(listener.fileno())
-            self._accept(listener)
+            while self._accept(listener):
+                pass
         if self._cancel_retry is not None:
             self._cancel_retry()
         for listener in self._listeners:
             listener.close()
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket) -> bool:
+        """Accept for one turn of the loop; say whether more may be waiting."""
         for _ in range(_ACCEPTS_PER_TURN):
             try:
                 accepted, _address = listener.accept()
             except (BlockingIOError, InterruptedError):
-                return
+                return False
             except OSError as error:
                 if error.errno in _OUT_OF_DESCRIPTORS:
                     return self._pause()
@@ -64,9 +66,11 @@ class Acceptor:
             accepted.setblocking(False)
             if not self._take(accepted):
                 return self._pause()
+        return True
 
-    def _pause(self) -> None:
+    def _pause(self) -> bool:
         for listener in self._listeners:
             self._loop.remove_reader(listener.fileno())
         if self._cancel_retry is None:
             self._cancel_retry = self._loop.call_later(self._retry_seconds, self.resume).cancel
+        return False
