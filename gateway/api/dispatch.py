@@ -134,9 +134,7 @@ class Dispatch:
 
 
 def _rate(endpoint: Endpoint, admission: Admission) -> Headers:
-    return rate_headers(
-        admission.limit, admission.remaining, admission.reset_seconds, is_openai=endpoint.is_openai
-    )
+    return rate_headers(admission.limit, admission.remaining, admission.reset_seconds, is_openai=endpoint.is_openai)
 
 
 def _refusal(error: HttpError, request_id: str) -> Response:

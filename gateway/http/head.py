@@ -137,7 +137,7 @@ def _check_partial(data: bytes, start: int, limits: Limits, seen_bytes: int) -> 
 
 def _check_sizes(data: bytes, start: int, end: int, limits: Limits) -> None:
     """Refuse a complete head over a limit, before any of it is parsed."""
-    lines = data[start:min(end, limits.head_bytes + limits.line_bytes)].split(b"\r\n", limits.header_count + 1)
+    lines = data[start : min(end, limits.head_bytes + limits.line_bytes)].split(b"\r\n", limits.header_count + 1)
     if len(lines[0]) > limits.line_bytes:
         raise _line_too_long()
     if end + 4 > limits.head_bytes or len(lines) > limits.header_count + 1 or max(map(len, lines)) > limits.line_bytes:

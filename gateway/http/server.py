@@ -56,9 +56,7 @@ class Server:
         """
         writer = AnswerWriter()
         sweep = Sweep(self._limits.sweep_seconds, writer.tick)
-        site = Site(
-            self._handle, self._refuse, self._body_limit, self._limits, self._allowed_hosts, writer, sweep
-        )
+        site = Site(self._handle, self._refuse, self._body_limit, self._limits, self._allowed_hosts, writer, sweep)
         self._stopping = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:

@@ -47,9 +47,7 @@ class Tool:
 
 
 _Text = Annotated[str, Bounds(1, 200)]
-_Since = Annotated[
-    str | None, "Only what happened since: an RFC 3339 time, a date, or an age such as 15m, 24h or 7d."
-]
+_Since = Annotated[str | None, "Only what happened since: an RFC 3339 time, a date, or an age such as 15m, 24h or 7d."]
 
 
 @dataclass(frozen=True, slots=True)

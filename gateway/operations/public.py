@@ -154,8 +154,13 @@ OPERATIONS = (
         is_openai=True,
         body_setting="max_chat_body_bytes",
         fails=(
-            "unsupported_value", "content_policy_violation", "not_found", "upstream_unavailable", "shield_unavailable",
-            "audit_unavailable", "overloaded",
+            "unsupported_value",
+            "content_policy_violation",
+            "not_found",
+            "upstream_unavailable",
+            "shield_unavailable",
+            "audit_unavailable",
+            "overloaded",
         ),  # fmt: skip
         summary="Complete a chat, OpenAI-compatible. Prompt and reply are scanned; `stream: true` is not served in v1.",
     ),

@@ -117,9 +117,7 @@ class Authentication:
             raise self._refused(RateExceeded(admission), context, principal=principal)
         return admission
 
-    def require(
-        self, principal: Principal, needs: Scope | Permission, context: RequestContext | None = None
-    ) -> None:
+    def require(self, principal: Principal, needs: Scope | Permission, context: RequestContext | None = None) -> None:
         """Check that `principal` may do what `needs` names.
 
         Raises:

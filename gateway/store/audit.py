@@ -134,9 +134,7 @@ class AuditRepository:
 
     def _save_head(self, tx: Transaction, instance_id: str) -> None:
         head: ChainHead = tx.memo[f"audit_head:{instance_id}"]
-        tx.execute(
-            SAVE_HEAD, {"instance_id": instance_id, "seq": head.seq, "hash": head.hash, "genesis": GENESIS_HASH}
-        )
+        tx.execute(SAVE_HEAD, {"instance_id": instance_id, "seq": head.seq, "hash": head.hash, "genesis": GENESIS_HASH})
         # What the disk may still lose is not noted beside it: the file must never be ahead of the database.
         tx.after_commit("headfile", lambda is_durable: self._headfile.write(instance_id, head) if is_durable else None)
 

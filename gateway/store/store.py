@@ -28,9 +28,7 @@ class Store:
     instance_id: under which the audit chain of this database's gateway is written; set by `open_store`.
     """
 
-    def __init__(
-        self, db: Database, *, generation: Generation | None = None, headfile: HeadFile | None = None
-    ) -> None:
+    def __init__(self, db: Database, *, generation: Generation | None = None, headfile: HeadFile | None = None) -> None:
         self.db = db
         self.generation = generation or Generation(None)
         self.headfile = headfile or HeadFile(None)

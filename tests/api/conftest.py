@@ -267,5 +267,3 @@ def house() -> House:
 @pytest.fixture
 def house_with() -> Callable[..., House]:
     return lambda **settings: make_house(Settings(data_dir=":memory:", **settings))
-
-

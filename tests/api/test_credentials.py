@@ -110,9 +110,7 @@ def test_malformed_traceparent_is_dropped(value: str) -> None:
 
 
 def test_context_holds_what_the_audit_wants_and_bounds_it() -> None:
-    made = request(
-        "192.0.2.1", user_agent="u" * 5000, x_service_agent="a" * 5000, traceparent=GOOD_TRACE
-    )
+    made = request("192.0.2.1", user_agent="u" * 5000, x_service_agent="a" * 5000, traceparent=GOOD_TRACE)
     context = Callers(()).context(made, "req_1")
     assert (context.request_id, context.ip, context.traceparent) == ("req_1", "192.0.2.1", GOOD_TRACE)
     assert (len(context.user_agent or ""), len(context.agent or "")) == (256, 100)

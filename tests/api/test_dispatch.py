@@ -50,7 +50,9 @@ async def test_scan_is_answered_in_the_envelope_with_every_header(house: Any) ->
 
 
 async def test_scan_passes_the_command_and_where_it_came_from(house: Any) -> None:
-    await house.ask("POST", SCAN, {"text": "hé", "direction": "outbound"}, headers={"user-agent": "curl", "x-service-agent": "bot"})
+    await house.ask(
+        "POST", SCAN, {"text": "hé", "direction": "outbound"}, headers={"user-agent": "curl", "x-service-agent": "bot"}
+    )
     principal, command, context = house.scans.seen[0]
     assert command == ScanText("hé", Direction.OUTBOUND)
     assert principal.name == "all"

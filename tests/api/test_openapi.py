@@ -12,7 +12,9 @@ from gateway.settings import Settings
 
 DOCUMENT: Any = json.loads(json.dumps(document(OPERATIONS, Settings(data_dir=":memory:"))))
 DESCRIBED = {
-    (method.upper(), path): described for path, methods in DOCUMENT["paths"].items() for method, described in methods.items()
+    (method.upper(), path): described
+    for path, methods in DOCUMENT["paths"].items()
+    for method, described in methods.items()
 }
 
 
@@ -34,7 +36,9 @@ def test_security_of_a_row_is_its_door(row: Any) -> None:
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 def test_errors_of_a_row_stand_under_their_status(row: Any) -> None:
     responses = DESCRIBED[row.route]["responses"]
-    codes = set(row.fails) | ({"missing_api_key", "insufficient_scope", "rate_limited"} if row.door.value == "key" else set())
+    codes = set(row.fails) | (
+        {"missing_api_key", "insufficient_scope", "rate_limited"} if row.door.value == "key" else set()
+    )
     for code in codes:
         assert f"`{code}`" in responses[str(STATUS_BY_CODE[code])]["description"]
     assert {"200", "400", "500", "default"} <= set(responses)

@@ -29,7 +29,18 @@ def _made(text: str) -> str:
 
 @pytest.mark.parametrize(
     "cursor",
-    ["", "!", "a", "é", "\ud800", "x" * 1000, _made("1.2"), _made("-1.2"), _made("1.99999999999999999999"), _made("1_0.2")],
+    [
+        "",
+        "!",
+        "a",
+        "é",
+        "\ud800",
+        "x" * 1000,
+        _made("1.2"),
+        _made("-1.2"),
+        _made("1.99999999999999999999"),
+        _made("1_0.2"),
+    ],
 )
 def test_nonsense_is_refused_as_a_cursor(cursor: str) -> None:
     with pytest.raises(InvalidRequest):

@@ -19,9 +19,7 @@ NOW_AT = 1_800_000_000_000
 
 
 def check(status: CheckStatus, severity: Severity = Severity.MEDIUM) -> Check:
-    return Check(
-        id="x", title="x", category="x", severity=severity, status=status, evidence="x", why="x", fix="x"
-    )
+    return Check(id="x", title="x", category="x", severity=severity, status=status, evidence="x", why="x", fix="x")
 
 
 def test_posture_is_unknown_without_an_applicable_check() -> None:

@@ -81,5 +81,6 @@ def test_a_table_of_the_readme_is_the_table_of_the_code(name: str) -> None:
 if __name__ == "__main__":
     text = README.read_text("utf-8")
     for name, render in TABLES.items():
-        text = place(name).sub(lambda found, made=render(): f"{found[1]}\n{made}\n\n{found[3]}", text)
+        begin, _, end = place(name).search(text).groups()
+        text = place(name).sub(f"{begin}\n{render()}\n\n{end}".replace("\\", "\\\\"), text)
     README.write_text(text, "utf-8")

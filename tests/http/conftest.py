@@ -98,7 +98,11 @@ class House:
     async def wire(self, *, is_tls: bool = False) -> AsyncIterator[Wire]:
         if is_tls:
             stream: anyio.abc.ByteStream = await anyio.connect_tcp(
-                "127.0.0.1", self.port, ssl_context=self.client_tls, tls_hostname="localhost", tls_standard_compatible=False
+                "127.0.0.1",
+                self.port,
+                ssl_context=self.client_tls,
+                tls_hostname="localhost",
+                tls_standard_compatible=False,
             )
         else:
             stream = await anyio.connect_tcp("127.0.0.1", self.port)

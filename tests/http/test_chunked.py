@@ -19,7 +19,9 @@ def make_body(random_: random.Random) -> bytes:
         size = random_.randrange(1, 20)
         extension = random_.choice([b"", b"", b"", b";a", b";a=b", b';a="b c"'])
         raw += (random_.choice([b"%x", b"%X", b"0%x"]) % size) + extension + b"\r\n" + random_.randbytes(size) + b"\r\n"
-    raw += random_.choice([b"0", b"00"]) + b"\r\n" + random_.choice([b"", b"", b"A: b\r\n", b"A: b\r\nC:\r\n"]) + b"\r\n"
+    raw += (
+        random_.choice([b"0", b"00"]) + b"\r\n" + random_.choice([b"", b"", b"A: b\r\n", b"A: b\r\nC:\r\n"]) + b"\r\n"
+    )
     while random_.random() < 0.3:
         at = random_.randrange(len(raw))
         raw = raw[:at] + random_.choice(SPOILERS) + raw[at + random_.randrange(2) :]

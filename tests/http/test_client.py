@@ -541,7 +541,9 @@ async def test_a_reply_before_the_request_was_taken_is_read_and_its_connection_i
 # Time.
 
 
-@pytest.mark.parametrize("raw", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"])
+@pytest.mark.parametrize(
+    "raw", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"]
+)
 async def test_an_upstream_that_hangs_is_late(raw: bytes) -> None:
     async def script(call: Call) -> None:
         await call.read()

@@ -14,7 +14,21 @@ SEED = 20_251
 LIMITS = Limits()
 
 METHODS = [b"GET", b"POST", b"HEAD", b"PUT", b"DELETE", b"PATCH", b"OPTIONS", b"CONNECT", b"TRACE", b"get", b"FOO"]
-TARGETS = [b"/", b"/a", b"/a/b?c=d", b"/a%20b", b"/a?", b"*", b"a", b"http://h/a", b"//", b"/..", b"/a;b", b"/'(~)", b"/|"]
+TARGETS = [
+    b"/",
+    b"/a",
+    b"/a/b?c=d",
+    b"/a%20b",
+    b"/a?",
+    b"*",
+    b"a",
+    b"http://h/a",
+    b"//",
+    b"/..",
+    b"/a;b",
+    b"/'(~)",
+    b"/|",
+]
 VERSIONS = [b"HTTP/1.1", b"HTTP/1.0", b"HTTP/1.2", b"HTTP/2.0", b"http/1.1", b"HTTP/1.1 "]
 FIELDS = [
     b"Host: h",
@@ -48,7 +62,7 @@ FIELDS = [
     b"X-Blank:  ",
     b"X-Trail: a  \t",
     b"X-Colon: a:b: c",
-    b"X-Quote: \"a\\b\"",
+    b'X-Quote: "a\\b"',
     b"X-!#$%&'*+-.^_`|~: a",
     b"X-Latin: \xe9",
     b"X-Tab: a\tb",
@@ -58,7 +72,23 @@ FIELDS = [
     b"",
 ]
 PLAIN = [FIELDS[at] for at in (4, 6, 7, 8, 9, 16, 31)]
-SPOILERS = [b"\r", b"\n", b"\r\n", b"\x00", b" ", b"\t", b":", b"\x7f", b"\x80", b"a", b",", b";", b"%", b"\r\n\r\n", b"\x0b"]
+SPOILERS = [
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b"\x00",
+    b" ",
+    b"\t",
+    b":",
+    b"\x7f",
+    b"\x80",
+    b"a",
+    b",",
+    b";",
+    b"%",
+    b"\r\n\r\n",
+    b"\x0b",
+]
 
 
 def make_head(random_: random.Random) -> bytes:

@@ -12,7 +12,14 @@ from gateway.http.reply import ReplyReader
 REPLIES = 20_000
 SEED = 20_253
 STARTS = [b"HTTP/1.1 200 OK", b"HTTP/1.1 404 Not Found", b"HTTP/1.1 500", b"HTTP/1.1 204 No Content", b"HTTP/1.1 200 "]
-ODD_STARTS = [b"HTTP/1.0 200 OK", b"HTTP/1.1 100 Continue", b"HTTP/1.1 99 Odd", b"HTTP/2 200", b"HTTP/1.1 200 \xe9", b""]
+ODD_STARTS = [
+    b"HTTP/1.0 200 OK",
+    b"HTTP/1.1 100 Continue",
+    b"HTTP/1.1 99 Odd",
+    b"HTTP/2 200",
+    b"HTTP/1.1 200 \xe9",
+    b"",
+]
 FIELDS = [
     b"Content-Length: 3",
     b"Transfer-Encoding: chunked",

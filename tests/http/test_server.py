@@ -111,7 +111,10 @@ async def test_the_request_says_who_and_how(serve: Serve) -> None:
         await wire.ask(b"GET / HTTP/1.1\r\nHost: here\r\nX-Key: a b\r\nAccept: c\r\naccept: d\r\n\r\n")
     (request,) = seen
     assert (request.peer, request.is_tls, request.headers.get("x-key"), request.headers.get("accept")) == (
-        "127.0.0.1", False, "a b", "c, d"
+        "127.0.0.1",
+        False,
+        "a b",
+        "c, d",
     )
     assert request.headers.get("none", "nothing") == "nothing"
     assert request.started_seconds > 0
@@ -131,7 +134,9 @@ async def test_a_body_that_waits_for_continue_gets_it(serve: Serve) -> None:
 
 async def test_a_body_over_the_limit_that_waits_for_continue_does_not_get_it(serve: Serve) -> None:
     async with serve() as house, house.wire() as wire:
-        answer = await wire.ask(b"POST / HTTP/1.1\r\nHost: here\r\nExpect: 100-continue\r\nContent-Length: 1001\r\n\r\n")
+        answer = await wire.ask(
+            b"POST / HTTP/1.1\r\nHost: here\r\nExpect: 100-continue\r\nContent-Length: 1001\r\n\r\n"
+        )
         assert (answer.status, answer.body) == (413, b"body_too_large")
         assert await wire.end() == b""
 
@@ -190,8 +195,14 @@ async def test_a_status_without_body_has_none(serve: Serve, status: int) -> None
             assert "content-length" not in answer.headers
 
 
-@pytest.mark.parametrize("raw", [OLD, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
-                                 GET.replace(b"\r\n\r\n", b"\r\nConnection: te, Close\r\n\r\n")])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        OLD,
+        GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
+        GET.replace(b"\r\n\r\n", b"\r\nConnection: te, Close\r\n\r\n"),
+    ],
+)
 async def test_the_connection_ends_when_asked(serve: Serve, raw: bytes) -> None:
     async with serve() as house, house.wire() as wire:
         answer = await wire.ask(raw)
@@ -275,9 +286,7 @@ async def test_an_answer_that_may_not_be_sent_becomes_500(
     assert len(reported) == 2
 
 
-async def test_a_handler_that_raises_is_answered_500_and_reported(
-    serve: Serve, reported: list[dict[str, Any]]
-) -> None:
+async def test_a_handler_that_raises_is_answered_500_and_reported(serve: Serve, reported: list[dict[str, Any]]) -> None:
     async def handle(request: Request) -> Response:
         raise RuntimeError("oops")
 

@@ -115,4 +115,6 @@ def test_a_reply_is_one_line_whatever_the_text() -> None:
 
 
 def test_the_replies_of_a_batch_are_one_array() -> None:
-    assert [item["id"] for item in json.loads(jsonrpc.join([jsonrpc.render(Reply(1, {})), jsonrpc.render(Reply(2, {}))]))] == [1, 2]
+    assert [
+        item["id"] for item in json.loads(jsonrpc.join([jsonrpc.render(Reply(1, {})), jsonrpc.render(Reply(2, {}))]))
+    ] == [1, 2]

@@ -68,7 +68,14 @@ async def test_ping_and_the_tools_are_there_before_initialize(peer: Any) -> None
 
 @pytest.mark.parametrize(
     "method",
-    ["no/such", "resources/list", "resources/templates/list", "prompts/list", "logging/setLevel", "completion/complete"],
+    [
+        "no/such",
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+        "logging/setLevel",
+        "completion/complete",
+    ],
 )
 async def test_an_unknown_method_is_answered_at_once(peer: Any, method: str) -> None:
     await initialize(peer)

@@ -193,7 +193,12 @@ async def test_a_signal_is_the_end_of_the_input(peer: Any, number: signal.Signal
 
 async def test_a_message_is_written_whole_however_slowly_it_is_read(peer: Any) -> None:
     text = "x" * 300_000
-    message = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "say", "arguments": {"text": text}}}
+    message = {
+        "jsonrpc": "2.0",
+        "id": 5,
+        "method": "tools/call",
+        "params": {"name": "say", "arguments": {"text": text}},
+    }
     async with conversation(peer) as pipes:
         await anyio.to_thread.run_sync(pipes.write, json.dumps(message).encode())
         assert (await pipes.read())["result"]["content"][0]["text"] == text

@@ -207,7 +207,9 @@ async def test_the_audit_is_listed_and_filtered() -> None:
 
 async def test_a_name_in_the_audit_cannot_begin_a_line_of_its_own() -> None:
     async with gateway() as here:
-        event = here.audit.event("model_asked", source="chat", resource_type="model", resource_id="m\n\n- obey" + "y" * 200)
+        event = here.audit.event(
+            "model_asked", source="chat", resource_type="model", resource_id="m\n\n- obey" + "y" * 200
+        )
         await here.audit.record(event)
         text = text_of(await call(here, "review_audit", source="chat"))
     assert len(text.splitlines()) == 2 and "m - obeyyy" in text and len(text) < 250

@@ -99,7 +99,9 @@ async def test_no_key_is_missing(house: House, credential: str | None) -> None:
         await house.enter(credential)
 
 
-@pytest.mark.parametrize("credential", [UNKNOWN, "x", UNKNOWN.upper(), UNKNOWN + " ", "svc_é", "\ud800", "Bearer " + UNKNOWN])
+@pytest.mark.parametrize(
+    "credential", [UNKNOWN, "x", UNKNOWN.upper(), UNKNOWN + " ", "svc_é", "\ud800", "Bearer " + UNKNOWN]
+)
 async def test_an_unknown_key_or_another_form_is_invalid(house: House, credential: str) -> None:
     await house.key()
     with pytest.raises(InvalidApiKey) as refusal:

@@ -43,9 +43,7 @@ def contents(folder: Path) -> list[bytes]:
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     clock = SystemClock()
-    store = await open_store(
-        tmp_path / "gateway.db", clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock)
-    )
+    store = await open_store(tmp_path / "gateway.db", clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock))
     yield House(store)
     await store.aclose()
 

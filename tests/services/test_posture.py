@@ -70,7 +70,9 @@ def shield(*rules: dict[str, Any]) -> Shield:
 
 
 @asynccontextmanager
-async def room(data_dir: str = ":memory:", mode: ShieldMode = ShieldMode.BLOCK, **more: Any) -> AsyncGenerator[Room, None]:
+async def room(
+    data_dir: str = ":memory:", mode: ShieldMode = ShieldMode.BLOCK, **more: Any
+) -> AsyncGenerator[Room, None]:
     clock = FakeClock()
     ids = SystemIds(clock)
     path = data_dir if data_dir == ":memory:" else os.path.join(data_dir, "gateway.db")

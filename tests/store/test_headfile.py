@@ -18,7 +18,9 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     file.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"instance_id": "ins_1", "seq": "1", "hash": ""}', b"\xff" * 300])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"instance_id": "ins_1", "seq": "1", "hash": ""}', b"\xff" * 300]
+)
 def test_a_file_that_is_no_record_fits_no_chain(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "head").write_bytes(content)
     noted = HeadFile(str(tmp_path / "head")).read("ins_1")

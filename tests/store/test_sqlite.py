@@ -47,7 +47,9 @@ def names(tx: Transaction) -> list[str]:
 
 
 def setter(name: str, value: str = "x") -> Any:
-    return lambda tx: tx.execute("INSERT INTO meta (name, value) VALUES (:name, :value)", {"name": name, "value": value})
+    return lambda tx: tx.execute(
+        "INSERT INTO meta (name, value) VALUES (:name, :value)", {"name": name, "value": value}
+    )
 
 
 @contextmanager
@@ -99,7 +101,9 @@ async def test_what_was_written_is_there_after_reopening(place: Any) -> None:
     await again.aclose()
 
 
-@pytest.mark.parametrize("content", [b"x", b"not a database at all, but somebody's notes\n" * 100, b"SQLite format 2\0" * 64])
+@pytest.mark.parametrize(
+    "content", [b"x", b"not a database at all, but somebody's notes\n" * 100, b"SQLite format 2\0" * 64]
+)
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(place: Any, content: bytes) -> None:
     put(place.path, content)
     with pytest.raises(SetupError, match="not a database"):
