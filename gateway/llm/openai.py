@@ -1,4 +1,4 @@
-"""The OpenAI chat completions dialect: the shape of a request and of a reply, and where their texts stand.
+"""The OpenAI chat completions dialect: where the texts of a request and of a reply stand, and a reply's shape.
 
 What is unknown is passed on, and read like everything else: only the words of the dialect itself are left out of a
 scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
@@ -7,63 +7,18 @@ scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from gateway.errors import BodyTooLarge, InvalidRequest, UnsupportedValue, UpstreamUnavailable
+from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.leaves import Walk
+from gateway.llm.openai_request import TEXT_FIELDS, check_request
 from gateway.llm.openai_words import WORDS
 
-MAX_MODEL_CHARS = 256
-MAX_CHOICES = 128
 MAX_PROMPT_NODES = 100_000
 MAX_REPLY_NODES = 2_000_000
 
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_MAY_BE_SILENT = ("assistant", "function")
-_TEXT_FIELDS = {"text": "text", "refusal": "refusal", "input_text": "text", "output_text": "text"}
-_TEXT_PARTS = frozenset((*_TEXT_FIELDS, "thinking", "reasoning"))
+_TEXT_PARTS = frozenset((*TEXT_FIELDS, "thinking", "reasoning"))
 _FILE_PARTS = frozenset(("input_audio", "audio", "file", "input_file", "image", "input_image", "video"))
 _FILE_FIELDS = ("data", "file_data")
-
-_TYPE_NAMES: Mapping[str, tuple[type, ...]] = {
-    "a string": (str,),
-    "a whole number": (int,),
-    "a number": (int, float),
-    "true or false": (bool,),
-    "an object": (dict,),
-    "an array of objects": (list,),
-    "a string or an array of strings": (str, list),
-    "a string or an object": (str, dict),
-}
-# Field, its type as an error names it. Null stands for absent everywhere. Values are the upstream's to judge.
-_FIELDS: tuple[tuple[str, str], ...] = (
-    ("n", "a whole number"),
-    ("max_tokens", "a whole number"),
-    ("max_completion_tokens", "a whole number"),
-    ("top_logprobs", "a whole number"),
-    ("seed", "a whole number"),
-    ("temperature", "a number"),
-    ("top_p", "a number"),
-    ("presence_penalty", "a number"),
-    ("frequency_penalty", "a number"),
-    ("logprobs", "true or false"),
-    ("parallel_tool_calls", "true or false"),
-    ("store", "true or false"),
-    ("user", "a string"),
-    ("service_tier", "a string"),
-    ("reasoning_effort", "a string"),
-    ("stop", "a string or an array of strings"),
-    ("tool_choice", "a string or an object"),
-    ("function_call", "a string or an object"),
-    ("logit_bias", "an object"),
-    ("metadata", "an object"),
-    ("response_format", "an object"),
-    ("prediction", "an object"),
-    ("audio", "an object"),
-    ("stream_options", "an object"),
-    ("web_search_options", "an object"),
-    ("tools", "an array of objects"),
-    ("functions", "an array of objects"),
-)
 
 
 class OpenAiDialect:
@@ -84,31 +39,7 @@ class OpenAiDialect:
             InvalidRequest: a field is missing or of the wrong type; `param` is its path.
             UnsupportedValue: `stream` is true.
         """
-        if not isinstance(body, dict):
-            raise InvalidRequest("The body must be a JSON object.")
-        stream = body.get("stream")
-        if stream is True:
-            raise UnsupportedValue(
-                "stream is not supported by this version of the API: leave it out, or use version 2 once it is served.",
-                param="stream",
-            )
-        if stream is not None and stream is not False:
-            raise _wrong("stream", "true or false")
-        model = body.get("model")
-        if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL_CHARS:
-            raise _wrong("model", f"a string of 1 to {MAX_MODEL_CHARS} characters")
-        messages = body.get("messages")
-        if not isinstance(messages, list) or not 0 < len(messages) <= self._max_messages:
-            raise _wrong("messages", f"an array of 1 to {self._max_messages} messages")
-        for index, message in enumerate(messages):
-            _check_message(message, f"messages[{index}]")
-        for name, kind in _FIELDS:
-            if body.get(name) is not None:
-                _check_type(body[name], name, kind)
-        count = body.get("n")
-        if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
-            raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
-        return Prompt(model, body)
+        return check_request(body, max_messages=self._max_messages)
 
     def prompt_leaves(self, prompt: Prompt) -> Leaves:
         """Return every text of the prompt that reaches the model.
@@ -188,10 +119,6 @@ class OpenAiDialect:
         return Walk(WORDS, max_chars=self._max_reply_chars, max_nodes=MAX_REPLY_NODES)
 
 
-def _wrong(param: str, wanted: str) -> InvalidRequest:
-    return InvalidRequest(f"{param} must be {wanted}.", param=param)
-
-
 def _no_completion() -> UpstreamUnavailable:
     return UpstreamUnavailable("The model gateway answered something that is no chat completion.")
 
@@ -199,48 +126,6 @@ def _no_completion() -> UpstreamUnavailable:
 def _count(usage: Mapping[str, object] | None, name: str) -> int | None:
     value = usage.get(name) if usage else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _check_type(value: object, param: str, kind: str) -> None:
-    """Refuse a value of another type than `kind`, a key of `_TYPE_NAMES`."""
-    is_bool = isinstance(value, bool)
-    if not isinstance(value, _TYPE_NAMES[kind]) or is_bool is not (kind == "true or false"):
-        raise _wrong(param, kind)
-    if isinstance(value, list):
-        wanted, name = (dict, "an object") if kind == "an array of objects" else (str, "a string")
-        for index, item in enumerate(value):
-            if not isinstance(item, wanted):
-                raise _wrong(f"{param}[{index}]", name)
-
-
-def _check_message(message: object, place: str) -> None:
-    if not isinstance(message, dict):
-        raise _wrong(place, "an object with role and content")
-    role = message.get("role")
-    if role not in ROLES:
-        raise _wrong(f"{place}.role", "one of " + ", ".join(ROLES))
-    content = message.get("content")
-    if isinstance(content, list):
-        for index, part in enumerate(content):
-            _check_part(part, f"{place}.content[{index}]")
-    elif not isinstance(content, str) and not (content is None and role in _MAY_BE_SILENT):
-        raise _wrong(f"{place}.content", "a string or an array of parts")
-    for name, kind in (("name", "a string"), ("tool_call_id", "a string"), ("refusal", "a string")):
-        if message.get(name) is not None:
-            _check_type(message[name], f"{place}.{name}", kind)
-    if message.get("tool_calls") is not None:
-        _check_type(message["tool_calls"], f"{place}.tool_calls", "an array of objects")
-
-
-def _check_part(part: object, place: str) -> None:
-    if not isinstance(part, dict):
-        raise _wrong(place, "an object with a type")
-    kind = part.get("type")
-    if not isinstance(kind, str):
-        raise _wrong(f"{place}.type", "a string")
-    field = _TEXT_FIELDS.get(kind)
-    if field is not None and not isinstance(part.get(field), str):
-        raise _wrong(f"{place}.{field}", "a string")
 
 
 def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None:
@@ -265,7 +150,7 @@ def _walk_part(walk: Walk, part: object, place: str) -> None:
         return
     kind = part.get("type")
     if isinstance(kind, str) and kind in _TEXT_PARTS:
-        field = _TEXT_FIELDS.get(kind)
+        field = TEXT_FIELDS.get(kind)
         for name, value in part.items():
             walk.collect(value, walk.key(name, place), LeafKind.CONTENT if name == field else LeafKind.FIELD)
         return

@@ -15,7 +15,7 @@ from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AuditUnavailable, ContentPolicyViolation, GatewayError
-from gateway.llm.base import Dialect, Prompt, Reply, Upstream, UpstreamRefused
+from gateway.llm.base import Dialect, Reply, Upstream, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
 from gateway.metrics import Metrics
 from gateway.services.alerts import Alerts
@@ -93,10 +93,10 @@ class Chat:
         is_echo = self._upstream is None or prompt.model == ECHO_MODEL
         turn = Turn(principal, context, prompt, ECHO_MODEL if is_echo else "upstream", started_seconds)
         try:
-            turn.inbound = await self._guard.inbound(prompt, leaves)
+            turn.inbound = await self._guard.inbound(leaves)
             if turn.inbound.action == "blocked":
                 raise PromptBlocked(self._summary(turn))
-            turn.reply = await self._ask(turn, turn.inbound.prompt)
+            turn.reply = await self._ask(turn)
             turn.outbound = await self._guard.outbound(turn.reply)
         except GatewayError as error:
             turn.fail(error)
@@ -118,13 +118,13 @@ class Chat:
         """
         return await self._guard.models(await (self._upstream or self._echo).models())
 
-    async def _ask(self, turn: Turn, prompt: Prompt) -> Reply:
+    async def _ask(self, turn: Turn) -> Reply:
         """Send the prompt to its provider and take the time."""
         provider = self._upstream if self._upstream is not None and turn.provider != ECHO_MODEL else self._echo
         begun_seconds = self._clock.monotonic_seconds()
         outcome = "failed"
         try:
-            reply = await provider.complete(prompt, traceparent=turn.context.traceparent)
+            reply = await provider.complete(turn.prompt, traceparent=turn.context.traceparent)
             outcome = "ok"
             return reply
         except UpstreamRefused as error:

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import anyio.lowlevel
 
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, secrets_only, with_unscannable
-from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Prompt, Reply, UpstreamRefused
+from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Reply, UpstreamRefused
 from gateway.llm.leaves import JoinedText, join
 from gateway.llm.masking import NOTICE, masked_choice, strings, with_joined_parts, with_strings, withheld_choice
 from gateway.shield.detections import Direction, ScanResult, Verdict
@@ -35,11 +35,9 @@ class TextJudge(Protocol):
 class ScannedPrompt:
     """A prompt and what the shield says of it.
 
-    prompt: what may be forwarded. action: ``blocked`` when nothing may. text_sha256, text_chars: of all that was
-    scanned.
+    action: ``blocked`` when it may not be forwarded. text_sha256, text_chars: of all that was scanned.
     """
 
-    prompt: Prompt
     result: ScanResult
     action: Action
     text_sha256: str
@@ -63,8 +61,8 @@ class ChatGuard:
         self._dialect = dialect
         self._policy = policy
 
-    async def inbound(self, prompt: Prompt, leaves: Leaves) -> ScannedPrompt:
-        """Scan every text of a prompt. leaves: those of the prompt.
+    async def inbound(self, leaves: Leaves) -> ScannedPrompt:
+        """Scan every text of a prompt.
 
         Raises:
             ShieldUnavailable: the shield failed; nothing may be forwarded.
@@ -83,12 +81,8 @@ class ChatGuard:
         action: Action = "none"
         if result.verdict is Verdict.BLOCK:
             action = "observed" if policy.mode is ShieldMode.OBSERVE else "blocked"
-        elif self._must_mask(result) and policy.mode is ShieldMode.BLOCK:
-            masks = await self._masks(strings(dict(prompt.body)), Direction.INBOUND)
-            prompt = replace(prompt, body={**prompt.body, "messages": with_strings(prompt.body["messages"], masks)})
-            action = "redacted"
         digest = hashlib.sha256(joined.text.encode("utf-8", "replace")).hexdigest()
-        return ScannedPrompt(prompt, result, action, digest, len(joined.text))
+        return ScannedPrompt(result, action, digest, len(joined.text))
 
     async def outbound(self, reply: Reply) -> ScannedReply:
         """Scan every text of a reply; withhold or mask what may not leave.
@@ -99,16 +93,15 @@ class ChatGuard:
         """
         policy = self._policy
         result = await self._judge_reply(reply)
-        is_blocked = result.verdict is Verdict.BLOCK
+        if result.verdict is not Verdict.BLOCK:
+            return ScannedReply(reply.body, result, "none")
         if policy.mode is ShieldMode.OBSERVE:
-            return ScannedReply(reply.body, result, "observed" if is_blocked else "none")
-        must_mask = self._must_mask(result) or (is_blocked and policy.outbound is OutboundAction.REDACT)
-        if must_mask:
+            return ScannedReply(reply.body, result, "observed")
+        if policy.outbound is OutboundAction.REDACT:
             reply = replace(reply, body=await self._masked_body(reply.body))
-            is_blocked = (await self._judge_reply(reply)).verdict is Verdict.BLOCK
-        if is_blocked:
-            return ScannedReply(await self._withheld_body(reply), result, "blocked")
-        return ScannedReply(reply.body, result, "redacted" if must_mask else "none")
+            if (await self._judge_reply(reply)).verdict is not Verdict.BLOCK:
+                return ScannedReply(reply.body, result, "redacted")
+        return ScannedReply(await self._withheld_body(reply), result, "blocked")
 
     async def refusal(self, error: UpstreamRefused) -> UpstreamRefused:
         """Return what a client may read of an upstream's refusal: its words, if nothing was found in them."""
@@ -162,7 +155,7 @@ class ChatGuard:
         if not outside.detections:
             return {**reply.body, "choices": kept}
         around = {**reply.body, "choices": None}
-        masked = with_strings(around, await self._masks(strings(around), Direction.OUTBOUND))
+        masked = with_strings(around, await self._masks(strings(around)))
         assert isinstance(masked, dict)
         return {**masked, "choices": kept}
 
@@ -170,12 +163,12 @@ class ChatGuard:
         choices = body["choices"]
         assert isinstance(choices, list)
         joined = [with_joined_parts(choice) for choice in choices]
-        masks = await self._masks(strings({**body, "choices": joined}), Direction.OUTBOUND)
+        masks = await self._masks(strings({**body, "choices": joined}))
         around = with_strings({**body, "choices": None}, masks)
         assert isinstance(around, dict)
         return {**around, "choices": [masked_choice(choice, masks) for choice in joined]}
 
-    async def _masks(self, texts: Iterable[str], direction: Direction) -> dict[str, str]:
+    async def _masks(self, texts: Iterable[str]) -> dict[str, str]:
         """Return what stands for each text in which something has to be masked.
 
         A text that would still be blocked without its masked matches goes as a whole.
@@ -185,15 +178,11 @@ class ChatGuard:
         for number, text in enumerate({text for text in texts if len(text) >= _SHORTEST_MATCH_CHARS}):
             if number % _TEXTS_A_TURN == 0:
                 await anyio.lowlevel.checkpoint()  # a reply may have many texts, and others wait
-            result = await self._judge.judge_text(text, direction, scoring)
+            result = await self._judge.judge_text(text, Direction.OUTBOUND, scoring)
             if result.redacted is not None:
                 masks[text] = result.redacted
             if result.verdict is Verdict.BLOCK:
-                left = await self._judge.judge_text(masks.get(text, text), direction, scoring)
+                left = await self._judge.judge_text(masks.get(text, text), Direction.OUTBOUND, scoring)
                 if left.verdict is Verdict.BLOCK:
                     masks[text] = NOTICE
         return masks
-
-    def _must_mask(self, result: ScanResult) -> bool:
-        actions = self._policy.scoring.category_actions
-        return any(actions.get(found.category) == "redact" for found in result.detections)

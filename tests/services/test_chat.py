@@ -311,13 +311,6 @@ async def test_a_picture_is_refused_by_policy() -> None:
         assert here.upstream.sent == []
 
 
-async def test_a_category_under_redact_is_masked_before_it_is_forwarded() -> None:
-    async with room(scoring=Policy(category_actions={"pii": "redact"})) as here:
-        answer = await here.ask("write to mail@example now")
-        assert "mail@example" not in json.dumps(here.upstream.sent[0].body)
-        assert answer.shield.action == "redacted"
-
-
 async def test_a_malformed_request_is_neither_scanned_nor_recorded() -> None:
     async with room() as here:
         for wrong, error in (({"stream": True}, UnsupportedValue), ({}, InvalidRequest), (body(5), InvalidRequest)):

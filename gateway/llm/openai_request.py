@@ -1,0 +1,138 @@
+"""The shape of an OpenAI chat request: what is refused, and by which path. Values are the upstream's to judge.
+
+Shape: https://platform.openai.com/docs/api-reference/chat/create. Null stands for absent everywhere.
+"""
+
+from collections.abc import Mapping
+
+from gateway.errors import InvalidRequest, UnsupportedValue
+from gateway.llm.base import Prompt
+
+MAX_MODEL_CHARS = 256
+MAX_CHOICES = 128
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_MAY_BE_SILENT = ("assistant", "function")
+TEXT_FIELDS = {"text": "text", "refusal": "refusal", "input_text": "text", "output_text": "text"}
+"""Parts that are text, and the field that holds it."""
+
+_TYPE_NAMES: Mapping[str, tuple[type, ...]] = {
+    "a string": (str,),
+    "a whole number": (int,),
+    "a number": (int, float),
+    "true or false": (bool,),
+    "an object": (dict,),
+    "an array of objects": (list,),
+    "a string or an array of strings": (str, list),
+    "a string or an object": (str, dict),
+}
+# Field, its type as an error names it. Null stands for absent everywhere. Values are the upstream's to judge.
+_FIELDS: tuple[tuple[str, str], ...] = (
+    ("n", "a whole number"),
+    ("max_tokens", "a whole number"),
+    ("max_completion_tokens", "a whole number"),
+    ("top_logprobs", "a whole number"),
+    ("seed", "a whole number"),
+    ("temperature", "a number"),
+    ("top_p", "a number"),
+    ("presence_penalty", "a number"),
+    ("frequency_penalty", "a number"),
+    ("logprobs", "true or false"),
+    ("parallel_tool_calls", "true or false"),
+    ("store", "true or false"),
+    ("user", "a string"),
+    ("service_tier", "a string"),
+    ("reasoning_effort", "a string"),
+    ("stop", "a string or an array of strings"),
+    ("tool_choice", "a string or an object"),
+    ("function_call", "a string or an object"),
+    ("logit_bias", "an object"),
+    ("metadata", "an object"),
+    ("response_format", "an object"),
+    ("prediction", "an object"),
+    ("audio", "an object"),
+    ("stream_options", "an object"),
+    ("web_search_options", "an object"),
+    ("tools", "an array of objects"),
+    ("functions", "an array of objects"),
+)
+
+
+def check_request(body: object, *, max_messages: int) -> Prompt:
+    """Check a parsed body; `stream` before all else, since a client that wants a stream must not wait for 400.
+
+    Raises:
+        InvalidRequest: a field is missing or of the wrong type; `param` is its path.
+        UnsupportedValue: `stream` is true.
+    """
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body must be a JSON object.")
+    stream = body.get("stream")
+    if stream is True:
+        raise UnsupportedValue(
+            "stream is not supported by this version of the API: leave it out, or use version 2 once it is served.",
+            param="stream",
+        )
+    if stream is not None and stream is not False:
+        raise _wrong("stream", "true or false")
+    model = body.get("model")
+    if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL_CHARS:
+        raise _wrong("model", f"a string of 1 to {MAX_MODEL_CHARS} characters")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not 0 < len(messages) <= max_messages:
+        raise _wrong("messages", f"an array of 1 to {max_messages} messages")
+    for index, message in enumerate(messages):
+        _check_message(message, f"messages[{index}]")
+    for name, kind in _FIELDS:
+        if body.get(name) is not None:
+            _check_type(body[name], name, kind)
+    count = body.get("n")
+    if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
+        raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
+    return Prompt(model, body)
+
+
+def _wrong(param: str, wanted: str) -> InvalidRequest:
+    return InvalidRequest(f"{param} must be {wanted}.", param=param)
+
+
+def _check_type(value: object, param: str, kind: str) -> None:
+    """Refuse a value of another type than `kind`, a key of `_TYPE_NAMES`."""
+    is_bool = isinstance(value, bool)
+    if not isinstance(value, _TYPE_NAMES[kind]) or is_bool is not (kind == "true or false"):
+        raise _wrong(param, kind)
+    if isinstance(value, list):
+        wanted, name = (dict, "an object") if kind == "an array of objects" else (str, "a string")
+        for index, item in enumerate(value):
+            if not isinstance(item, wanted):
+                raise _wrong(f"{param}[{index}]", name)
+
+
+def _check_message(message: object, place: str) -> None:
+    if not isinstance(message, dict):
+        raise _wrong(place, "an object with role and content")
+    role = message.get("role")
+    if role not in ROLES:
+        raise _wrong(f"{place}.role", "one of " + ", ".join(ROLES))
+    content = message.get("content")
+    if isinstance(content, list):
+        for index, part in enumerate(content):
+            _check_part(part, f"{place}.content[{index}]")
+    elif not isinstance(content, str) and not (content is None and role in _MAY_BE_SILENT):
+        raise _wrong(f"{place}.content", "a string or an array of parts")
+    for name, kind in (("name", "a string"), ("tool_call_id", "a string"), ("refusal", "a string")):
+        if message.get(name) is not None:
+            _check_type(message[name], f"{place}.{name}", kind)
+    if message.get("tool_calls") is not None:
+        _check_type(message["tool_calls"], f"{place}.tool_calls", "an array of objects")
+
+
+def _check_part(part: object, place: str) -> None:
+    if not isinstance(part, dict):
+        raise _wrong(place, "an object with a type")
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        raise _wrong(f"{place}.type", "a string")
+    field = TEXT_FIELDS.get(kind)
+    if field is not None and not isinstance(part.get(field), str):
+        raise _wrong(f"{place}.{field}", "a string")
