@@ -20,6 +20,8 @@ _PLAIN = "oleasgtbasilt"
 _AROUND_CHARS = 96
 _LEAST_RUN_TOGETHER = 20
 _LONGEST_RUN_TOGETHER = 400
+# Splitting is dear and long runs of letters are rare: so many letters of one text are split, no more.
+_MOST_RUN_TOGETHER = 4_096
 _LONGEST_WORD = 20
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SEPARATORS = b" \t\n\r._-*|/,+~:;'\"=<>()[]{}"
@@ -117,12 +119,16 @@ class Disguises:
         """Split long runs of letters into words."""
         shapes = raw.translate(_LETTER_SHAPES)
         builder = Builder("joined")
+        left = _MOST_RUN_TOGETHER
         if b"a" * _LEAST_RUN_TOGETHER in shapes:
             for run in _LETTER_RUN.finditer(shapes):
-                if b" " in raw[run.start() : run.end()] or not self._parts(text[run.start() : run.end()].lower()):
-                    continue
-                builder.end_piece(run.start())
-                self._split(builder, text, list(range(*run.span())))
+                start, end = run.span()
+                left -= end - start
+                if left < 0:
+                    break
+                if self._parts(text[start:end].lower()):
+                    builder.end_piece(start)
+                    self._split(builder, text, list(range(start, end)))
         return builder.done()
 
     def _split(self, builder: Builder, text: str, places: list[int]) -> None:

@@ -169,7 +169,7 @@ class Literals:
             if longer is None:
                 return _close(found)
             found = longer
-            if len(found) > _MANY_PREFIXES and min(len(prefix) for prefix, _ in found) >= _LONG_ENOUGH_CHARS:
+            if len(found) > _MANY_PREFIXES and all(len(prefix) >= _LONG_ENOUGH_CHARS for prefix, _ in found):
                 break
         return found
 
@@ -259,15 +259,22 @@ def _close(prefixes: Prefixes) -> Prefixes:
 
 
 def _join(heads: Prefixes, tails: Prefixes, most: int) -> Prefixes | None:
-    """Append every tail to every head that is still open; None when that would be too many to keep apart."""
-    if len(heads) * len(tails) > 4 * most:
-        return None
-    joined: set[tuple[str, bool]] = set()
-    for head, is_open in heads:
-        if not is_open:
-            joined.add((head, False))
-            continue
+    """Append every tail to every head that is still open.
+
+    When that would be too many, only the heads that are likeliest to stand anywhere are followed, the rest are closed.
+    None when not even one can be.
+    """
+    open_heads = [head for head, is_open in heads if is_open]
+    joined = {(head, False) for head, is_open in heads if not is_open}
+    if len(joined) + len(open_heads) * len(tails) > most:
+        open_heads.sort(key=lambda head: (-likelihood(head), head))
+        followed = max(0, most - len(heads)) // max(1, len(tails) - 1)
+        if not followed:
+            return None
+        joined.update((head, False) for head in open_heads[followed:])
+        open_heads = open_heads[:followed]
+    for head in open_heads:
         for tail, goes_on in tails:
             text = head + tail
             joined.add((text[:_LONGEST_PREFIX_CHARS], goes_on and len(text) < _LONGEST_PREFIX_CHARS))
-    return frozenset(joined) if len(joined) <= most else None
+    return frozenset(joined)

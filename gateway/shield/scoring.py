@@ -48,11 +48,11 @@ def judge(
         spans = taken.setdefault((detection.category, detection.place), [])
         overlaps = any(detection.start < end and start < detection.end for start, end in spans)
         share = 0
-        if points and detection.rule not in rules and not overlaps:
-            share = min(points, HIGHEST_SCORE - total)
-            total += share
-            rules.add(detection.rule)
+        if points and not overlaps:
             spans.append((detection.start, detection.end))
+            share = 0 if detection.rule in rules else min(points, HIGHEST_SCORE - total)
+            rules.add(detection.rule)
+            total += share
         shares.append(replace(detection, score=share))
     return ScanResult(verdict_of(total, policy), total, tuple(shares), redacted)
 
@@ -79,8 +79,9 @@ def _points(detection: Detection, policy: Policy) -> int:
     return POINTS[detection.severity] if action is None else _ACTION_POINTS[action]
 
 
-def _strength(weighed: tuple[int, Detection]) -> tuple[int, int, float, str, int, int, str]:
+def _strength(weighed: tuple[int, Detection]) -> tuple[int | float | str, ...]:
     """Sort key: strongest first, then by place in the text, then by rule so that no order is left to chance."""
     points, detection = weighed
     place = (detection.place, detection.start, detection.end)
-    return -points, -POINTS[detection.severity], -detection.confidence, *place, detection.rule
+    rule = (detection.rule, detection.category, detection.view)
+    return -points, -POINTS[detection.severity], -detection.confidence, *place, *rule

@@ -1,0 +1,107 @@
+"""What leads to matches never changes what matches: the engine's answer is that of trying every regex everywhere."""
+
+import json
+import random
+import re
+import string
+from typing import Any
+
+import pytest
+
+from gateway.shield import Direction, Rule, RuleSet, Shield, load_rules
+from gateway.shield.matcher import BLOCK_CHARS, BUDGET, Matcher
+from gateway.shield.normalize import Normalizer
+from gateway.shield.plan import GATE_CHARS, Plan
+from gateway.shield.validators import VALIDATORS
+
+NORMALIZER = Normalizer()
+
+
+def _naive(rule: Rule, plan: Plan, text: str) -> list[tuple[int, int]]:
+    """Try the rule's regex at each place, and take the leftmost matches that do not overlap."""
+    view = NORMALIZER.normalize(text)
+    subject = text if rule.view == "text" else view.text
+    regex = re.compile(plan.source, re.ASCII)
+    literals = rule.literals if rule.pattern else ()
+    found, place = [], 0
+    while match := regex.search(subject, place):
+        place = match.start() + 1
+        near = subject[max(0, match.start() - GATE_CHARS) : match.end()]
+        if literals and not any(literal in near for literal in literals):
+            continue
+        start, end = match.span("secret") if "secret" in regex.groupindex else match.span()
+        names = rule.validator.split("+") if rule.validator else []
+        if not all(VALIDATORS[name.partition(":")[0]](subject[start:end], name.partition(":")[2]) for name in names):
+            continue
+        found.append((start, end) if rule.view == "text" else view.span(start, end))
+        place = match.end()
+    return found
+
+
+def _found(shield: Shield, ruleset: RuleSet, text: str) -> list[list[tuple[int, int]]]:
+    matcher = Matcher(ruleset.rules, ruleset.plans, native=shield.matcher == "native")
+    matches = matcher.scan(NORMALIZER.normalize(text))
+    assert not matches.is_cut_short
+    spans: list[list[tuple[int, int]]] = [[] for _ in ruleset.rules]
+    for match in matches.found:
+        spans[match.rule].append((match.start, match.end))
+    return spans
+
+
+def _mangle(dice: random.Random, text: str) -> str:
+    """Change a text a little, so that some of its matches stay and others just miss."""
+    chars = list(text)
+    for _ in range(dice.randrange(4)):
+        place = dice.randrange(len(chars))
+        chars[place] = dice.choice([chars[place].upper(), "", " ", "\n", "\u200b", "0", chars[place] * 2, "é"])
+    return "".join(chars)
+
+
+def test_each_rule_matches_where_trying_it_everywhere_does(
+    rule_name: str, positives: dict[str, str], ruleset: RuleSet, either: Shield
+) -> None:
+    number = [rule.id for rule in ruleset.rules].index(rule_name)
+    assert _expected(ruleset, positives[rule_name])[number], "the example must match"
+    dice = random.Random(rule_name)
+    for _ in range(60):
+        noise = "".join(dice.choices(string.ascii_letters + " .-0123456789\n", k=dice.randrange(80)))
+        parts = [_mangle(dice, dice.choice([positives[rule_name], *positives.values()])) for _ in range(3)]
+        text = noise + dice.choice([" ", "", "\n\n", "x"]).join(parts)
+        assert _found(either, ruleset, text) == _expected(ruleset, text)
+
+
+def _expected(ruleset: RuleSet, text: str) -> list[list[tuple[int, int]]]:
+    return [_naive(rule, plan, text) for rule, plan in zip(ruleset.rules, ruleset.plans, strict=True)]
+
+
+@pytest.mark.parametrize("shift", range(-40, 12, 3))
+def test_match_across_the_edge_of_a_block_is_found(shift: int, positives: dict[str, str], either: Shield) -> None:
+    for name in ("override", "gap", "aws", "assigned", "card"):
+        text = "lorem ipsum " * (BLOCK_CHARS // 12 + 9)
+        at = BLOCK_CHARS + shift
+        found = either.scan(text[:at] + " " + positives[name] + " " + text, Direction.INBOUND).detections
+        assert [one for one in found if one.rule == name and at < one.start <= at + 60], name
+
+
+def test_order_of_rules_changes_nothing(document: dict[str, Any], positives: dict[str, str]) -> None:
+    text = " ".join(positives.values())
+    results = []
+    for seed in range(6):
+        rules = list(document["rules"])
+        random.Random(seed).shuffle(rules)
+        results.append(Shield(load_rules(json.dumps(document | {"rules": rules}).encode())).scan(text, Direction.OUTBOUND))
+    assert all(result == results[0] for result in results)
+    assert {one.rule for one in results[0].detections} == set(positives)
+
+
+def test_flood_of_beginnings_is_cut_short_and_asks_for_review(either: Shield) -> None:
+    flood = "mail to https://" * (BUDGET + 200)
+    result = either.scan(flood, Direction.INBOUND)
+    assert [one.rule for one in result.detections] == ["scan-budget"]
+    assert result.verdict == "REVIEW"
+
+
+def test_both_automata_say_the_same_of_a_flood(rule_name: str, positives: dict[str, str], ruleset: RuleSet) -> None:
+    text = (positives[rule_name][:-1] + "\u00e9 " + positives[rule_name]) * 2000
+    native, python = (Shield(ruleset, native=native).scan(text, Direction.INBOUND) for native in (True, False))
+    assert native == python

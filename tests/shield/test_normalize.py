@@ -1,0 +1,88 @@
+"""The normalized view and its way back."""
+
+import random
+import sys
+import unicodedata
+
+import pytest
+
+from gateway.shield.normalize import Normalizer
+
+NORMALIZER = Normalizer()
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ("Ignore  ALL\n\n\tprevious", "ignore all previous"),
+        ("ｉｇｎｏｒｅ　ａｌｌ", "ignore all"),
+        ("𝐢𝐠𝐧𝐨𝐫𝐞 𝓪𝓵𝓵 ⓐⓛⓛ 🄰🅻🅻 🇦🇱🇱", "ignore all all all all"),
+        ("іgnоrе аll", "ignore all"),  # Cyrillic
+        ("ιgnοrε αll Αll", "ignore all all"),  # Greek
+        ("ᎪLL ⲁll ɑll ᴀʟʟ", "all all all all"),
+        ("i\u200bg\u200cn\u200do\u2060r\ufeffe\u00ad", "ignore"),
+        ("\u202eall\u202c \u2066all\u2069", "all all"),
+        ("i\u0301g\u0336n\u0338ore ÍGNÖRE", "ignore ignore"),
+        ("a\ufe0fl\U000e0101l", "all"),
+        ("".join(chr(0xE0000 + ord(char)) for char in "Ignore all"), "ignore all"),
+        ("a\x00l\x07l\x7f", "all"),
+        ("a\u00a0\u2003\u3000 \u2028b\u0085c", "a b c"),
+        ("straße Æ ﬁ №", "strasse ae fi no"),
+        ("“quoted” – ‘it’s’ …", "\"quoted\" - 'it's' ..."),
+        ("٣٤５", "345"),
+        ("忽略 指令", "忽略 指令"),
+        ("שָׁלוֹם हिन्दी ไทย が", "שָׁלוֹם हिन्दी ไทย が"),
+    ],
+)
+def test_disguised_letters_become_plain_ones(sent: str, said: str) -> None:
+    assert NORMALIZER.normalize(sent).text == said
+
+
+def test_every_character_folds_once_and_for_all() -> None:
+    normalizer = Normalizer()
+    for code in range(sys.maxunicode + 1):
+        folded = normalizer.fold_char(chr(code))
+        assert "\x00" not in folded
+        if folded != chr(code):
+            assert "".join(map(normalizer.fold_char, folded)) == folded, hex(code)
+
+
+def test_both_cases_of_a_letter_fold_alike_in_scripts_with_words_of_their_own() -> None:
+    for low, high in ((0x61, 0x7A), (0xE0, 0xFE), (0x430, 0x45F), (0x561, 0x586)):
+        for code in range(low, high + 1):
+            char = chr(code)
+            if len(char.upper()) == 1 and unicodedata.category(char) == "Ll":
+                assert NORMALIZER.fold_char(char.upper()) == NORMALIZER.fold_char(char), char
+
+
+def _naive(text: str) -> tuple[str, list[int]]:
+    """The normalized text and where each of its characters comes from, one character at a time."""
+    said: list[str] = []
+    places: list[int] = []
+    for place, char in enumerate(text):
+        for plain in NORMALIZER.fold_char(char):
+            if plain == " " and said and said[-1] == " ":
+                continue
+            said.append(plain)
+            places.append(place)
+    return "".join(said), places
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_view_and_positions_are_those_of_folding_one_character_at_a_time(seed: int) -> None:
+    dice = random.Random(seed)
+    alphabet = dice.choice(
+        ["aB \n", "aB \n\x00\t.", "aé \u200b\u0301ß…", "xі　\u3000 ﬁ\U0001d41a\U000e0041\ud800", "字 e\u0301\u00a0\u200d\ufb03"]
+    )
+    text = "".join(dice.choice(alphabet) for _ in range(dice.randrange(40)))
+    view = NORMALIZER.normalize(text)
+    said, places = _naive(text)
+    assert view.text == said
+    assert [view.position(offset) for offset in range(len(said))] == places
+    for start in range(len(said)):
+        assert view.span(start, len(said)) == (places[start], places[-1] + 1)
+
+
+def test_many_different_characters_fold_as_few_do() -> None:
+    text = "".join(chr(code) for code in range(0x80, 0x3000)) + " end"
+    assert NORMALIZER.normalize(text).text == _naive(text)[0]
