@@ -7,6 +7,7 @@ rule gives none. The numbers of people, cards and accounts are checked in check_
 import base64
 import binascii
 import hashlib
+import ipaddress
 import json
 import math
 import re
@@ -20,28 +21,34 @@ from gateway.shield.id_numbers import ID_VALIDATORS
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-_RUNS = "abcdefghijklmnopqrstuvwxyz 01234567890 9876543210 qwertyuiop"
-_RUN_CHARS = 7
+_RUNS = "abcdefghijklmnopqrstuvwxyz 012345678901234567890 98765432109876543210 qwertyuiop"
+_RUN_CHARS = 10
 _MARKERS = (
     "example", "xxxx", "your", "placeholder", "changeme", "change_me", "change-me", "dummy", "redacted", "insert",
-    "replace", "sample", "****", "....", "fixme", "todo", "notreal", "not_real", "not-real", "<", ">", "${", "{{",
-    "}}", "$(", "%(", "#{", "deadbeef", "\u2026", "mysecret", "my_secret", "my-secret", "goes-here", "goes_here",
+    "replace", "sample", "****", "...", "fixme", "todo", "####", "notreal", "not_real", "not-real", "<", ">", "${",
+    "{{", "}}", "$(", "%(", "#{", "\u2026", "mysecret", "my_secret", "my-secret", "goes-here", "goes_here",
 )  # fmt: skip
 # What stands where a password would, in code, in forms and in prose.
 _NO_PASSWORDS = frozenset(
     "password passwd passphrase secret token none null nil true false undefined string str text varchar required "
     "optional default prompt hidden input value empty blank reset forgot change user username login bytes any object "
     "boolean integer number field label type name file disabled enabled invalid incorrect expired wrong missing "
-    "protected encrypted hashed masked environment variable options config self pwd pass key credentials".split()
+    "protected encrypted hashed masked environment variable options config self credentials test demo foo bar baz "
+    "asdf qwerty hashedpassword supersecret not_a_real_password".split()
+)
+_NO_PASSWORD = re.compile(
+    r"(?:my|your|the|new|old|fake|some|hashed|super|very|plain|clear|text|this|is|a|[-_ .]){0,6}"
+    r"(?:pass(?:word|wd|phrase)?|secret|pwd|token|key|hash)[-_ .]?(?:here|field|hash|\d)?"
 )
 # A reference to a value instead of a value: variables, calls, attributes, subscripts, links to a secret store.
 _REFERENCE = re.compile(
-    r"[$%@&{(!*]|[\w.]{1,60}\(|[a-z_]\w{0,40}(?:\.|->|::)[A-Za-z_]\w{2,60}(?:$|[\[(.,;)])|[a-zA-Z_][\w.]{0,60}\["
+    r"[$%@&{(!*]|[\w.]{1,60}\(|[a-z_][A-Za-z_]{0,40}\d?(?:\.|->|::)[A-Za-z_]{3,60}\d?(?:$|[\[(.,;)])|[a-zA-Z_][\w.]{0,60}\["
     r"|(?:https?|file|s3|vault|arn|op|ref|env|secretsmanager|ssm)[:+]"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_SEAM = re.compile(r"[-_. /:,+]|(?<=[a-z0-9])(?=[A-Z])")
-_WORD = re.compile(r"[A-Z]?[a-z]{1,40}\d{0,2}|[A-Z]{2,40}\d{0,2}|v?\d{0,4}|[A-Za-z]")
+_SEAM = re.compile(r"[-_. /:,+=]|(?<=[a-z0-9])(?=[A-Z][a-z])")
+_WORD = re.compile(r"[A-Z]{0,4}[a-z]{1,40}\d{0,5}|[A-Z]{1,40}\d{0,5}|[vx]?\d{0,10}")
+_LEAST_WORD_CHARS = 2.5
 _SEED_CHARS = range(3, 9)
 # Words that prose cannot do without and that the word list of BIP 39 does not have.
 _FUNCTION_WORDS = frozenset("the and was are for with from his her they not but were has had have been which".split())
@@ -58,20 +65,27 @@ def entropy(value: str, argument: str) -> bool:
     return entropy_of(value) >= float(argument or 3)
 
 
-def not_placeholder(value: str, _argument: str) -> bool:
-    """Say whether `value` could be real: no mark of an example, no run of the alphabet, no few characters repeated."""
+def not_example(value: str, _argument: str) -> bool:
+    """Say whether `value` is free of marks of an example, and is not few characters again and again."""
     folded = value.lower()
     if any(marker in folded for marker in _MARKERS) or re.search(r"([^=])\1{7}", folded):
         return False
     body = folded[-max(len(folded) * 2 // 3, 8) :]
-    if len(set(body)) < min(6, max(3, len(body) // 3)):
-        return False
-    return not any(folded[at : at + _RUN_CHARS] in _RUNS for at in range(len(folded) - _RUN_CHARS + 1))
+    return len(set(body)) >= min(6, max(3, len(body) // 3))
+
+
+def not_placeholder(value: str, _argument: str) -> bool:
+    """Say whether `value` could be real: `not_example`, and no run of the alphabet, the digits or the keyboard."""
+    folded = value.lower()
+    runs = (folded[at : at + _RUN_CHARS] for at in range(len(folded) - _RUN_CHARS + 1))
+    return not_example(value, "") and not any(run in _RUNS for run in runs)
 
 
 def not_wordy(value: str, _argument: str) -> bool:
     """Say whether `value` is more than words and short numbers joined, which is what names in code are."""
-    return not all(_WORD.fullmatch(piece) for piece in _SEAM.split(value))
+    pieces = [piece for piece in _SEAM.split(value) if piece]
+    is_names = all(_WORD.fullmatch(piece) for piece in pieces)
+    return not (is_names and sum(map(len, pieces)) >= _LEAST_WORD_CHARS * len(pieces))
 
 
 def not_uuid(value: str, _argument: str) -> bool:
@@ -106,7 +120,7 @@ def password(value: str, argument: str) -> bool:
     folded = text.lower()
     if len(text) < 4 or folded.strip(" .,:;!?()[]") in _NO_PASSWORDS or len(set(folded)) < 3 or _REFERENCE.match(text):
         return False
-    if any(marker in folded for marker in _MARKERS) or re.fullmatch(r"pass(?:word|wd)?[_-]?(?:here|field)?", folded):
+    if any(marker in folded for marker in _MARKERS) or _NO_PASSWORD.fullmatch(folded):
         return False
     return argument != "strict" or bool(re.search(r"[0-9!@#$%^&*?+=~]", text)) and not re.fullmatch(r"[\d.,:]*", text)
 
@@ -155,6 +169,22 @@ def basic_credentials(value: str, _argument: str) -> bool:
     return bool(colon) and text.isprintable() and "\ufffd" not in text and password(word, "")
 
 
+def ip(value: str, _argument: str) -> bool:
+    """Say whether `value` is an address of a host: not loopback, unspecified, multicast, a mask or for documents."""
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        return False
+    documents = value.startswith(("192.0.2.", "198.51.100.", "203.0.113.", "2001:db8", "255."))
+    return not (address.is_loopback or address.is_unspecified or address.is_multicast or documents)
+
+
+def phone(value: str, _argument: str) -> bool:
+    """Say whether `value` has as many digits as a phone number (ITU-T E.164) and more than three different ones."""
+    digits = [char for char in re.split("[xe]", value)[0] if char.isdigit()]
+    return 7 <= len(digits) <= 15 and len(set(digits)) > 3
+
+
 def base58check(value: str, argument: str) -> bool:
     """Check a base 58 text of `argument` bytes: the last four are the double SHA-256 of the rest (Bitcoin)."""
     number = 0
@@ -193,6 +223,7 @@ VALIDATORS: Mapping[str, Check] = {
     **CHECK_DIGITS,
     **ID_VALIDATORS,
     "entropy": entropy,
+    "not-example": not_example,
     "not-placeholder": not_placeholder,
     "not-wordy": not_wordy,
     "not-uuid": not_uuid,
@@ -203,6 +234,8 @@ VALIDATORS: Mapping[str, Check] = {
     "jwt": jwt,
     "holds-base64": holds_base64,
     "basic-credentials": basic_credentials,
+    "ip": ip,
+    "phone": phone,
     "base58check": base58check,
     "bech32": bech32,
     "seed-phrase": seed_phrase,

@@ -184,11 +184,16 @@ def test_a_jwt_needs_a_header_that_names_its_algorithm(token: str, holds: bool) 
 @pytest.mark.parametrize(
     "value",
     ["AKIAIOSFODNN7EXAMPLE", "your-key-here-1234", "${API_KEY}", "{{ token }}", "xxxxxxxxxxxxxxxxxxxx", "<token>",
-     "00000000000000000000", "abcdefghijklmnopqrst", "A1234567890123456789", "aaaaaaaabbbbbbbbcccc", "REDACTED-9f3k2"],
+     "00000000000000000000", "abcdefghijklmnopqrst", "A1234567890123456789", "aaaaaaaabbbbbbbbcccc", "REDACTED-9f3k2",
+     "ops_eyJzaWdu..."],
 )  # fmt: skip
 def test_a_placeholder_is_told_from_a_secret(value: str) -> None:
     assert not _holds("not-placeholder", value)
     assert not _holds("secret", value)
+
+
+def test_a_token_that_spells_the_alphabet_is_no_example_by_its_marks() -> None:
+    assert _holds("not-example", "aBcDeFgHiJkLmNoPqRsT") and not _holds("not-placeholder", "aBcDeFgHiJkLmNoPqRsT")
 
 
 @pytest.mark.parametrize("value", ["q7ZfP2vK9sLmX4tB8wRd", "9f86d081884c7d659a2feaa0c55ad015", "Kj_3-hQpW8zLm2Vx0Tt"])
@@ -199,7 +204,8 @@ def test_random_text_is_a_secret(value: str) -> None:
 @pytest.mark.parametrize(
     "value",
     ["my_access_token_name", "generatedByDebuggingPurposesKey", "os.environ['KEY']", "settings.API_KEY", "get_token(1)",
-     "user-service-v2-prod", "process.env.TOKEN2", "12345678901234567890", "release-2024-05-01-build"],
+     "user-service-v2-prod", "process.env.TOKEN2", "12345678901234567890", "release-2024-05-01-build",
+     "X25519.secret_length", "PdfEncryptionKeySize.Key128Bit", "OAuthClientProvider", "id-Gost28147-89-None-KeyMeshing"],
 )  # fmt: skip
 def test_a_name_a_reference_or_a_number_is_no_secret(value: str) -> None:
     assert not _holds("secret", value)
@@ -213,7 +219,7 @@ def test_a_chosen_password_holds(value: str) -> None:
 @pytest.mark.parametrize(
     "value",
     ["password", "changeme", "$DB_PASSWORD", "None", "getpass()", "string", "********", "<password>", "self.password",
-     "os.getenv(", "abc", "{{ pw }}", "your_password", "required", "config['pw']"],
+     "os.getenv(", "abc", "my_fake_secret2", "fakehashedpassword", "yourpassword1", "{{ pw }}", "your_password", "required", "config['pw']"],
 )  # fmt: skip
 def test_what_stands_for_a_password_is_none(value: str) -> None:
     assert not _holds("password", value)
@@ -245,3 +251,17 @@ def test_entropy_is_that_of_shannon() -> None:
 def test_a_uuid_is_told_from_a_key() -> None:
     assert not _holds("not-uuid", "8f14e45f-ceea-467f-a9d1-6a1b2c3d4e5f")
     assert _holds("not-uuid", "8f14e45fceea467fa9d16a1b2c3d4e5f")
+
+
+@pytest.mark.parametrize(
+    ("value", "holds"),
+    [("8.8.4.4", True), ("10.1.2.3", True), ("127.0.0.1", False), ("0.0.0.0", False), ("255.255.255.0", False),
+     ("5.5.2.824", False), ("2a02:8109::1", True), ("::1", False), ("192.0.2.7", False)],
+)  # fmt: skip
+def test_an_ip_address_is_one_of_a_host(value: str, holds: bool) -> None:
+    assert _holds("ip", value) is holds
+
+
+def test_a_phone_number_has_seven_to_fifteen_digits() -> None:
+    assert _holds("phone", "+49 30 4029183") and _holds("phone", "259.735.7502x459")
+    assert not _holds("phone", "402 918") and not _holds("phone", "000 000 0000")
