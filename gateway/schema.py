@@ -171,9 +171,7 @@ def _union(kinds: list[_Kind]) -> _Kind:
     write: Write | None = write_optional if len(some) == 1 and some[0].write else None
     if len(some) > 1 and any(kind.write for kind in some):
         write = _write_anything
-    return _Kind(
-        read, write, {"anyOf": [kind.takes for kind in kinds]}, {"anyOf": [kind.gives for kind in kinds]}
-    )
+    return _Kind(read, write, {"anyOf": [kind.takes for kind in kinds]}, {"anyOf": [kind.gives for kind in kinds]})
 
 
 def _write_anything(value: object) -> object:
