@@ -75,6 +75,30 @@ class KeyExpired(GatewayError):
     code = "key_expired"
 
 
+class NotSignedIn(GatewayError):
+    """There is no session, or it is over."""
+
+    code = "not_signed_in"
+
+
+class BadCredentials(GatewayError):
+    """Name and password do not belong together. Says the same whether or not there is such a user."""
+
+    code = "bad_credentials"
+
+
+class CsrfFailed(GatewayError):
+    """The request was made by another site's page, or without the token of its session."""
+
+    code = "csrf_failed"
+
+
+class LoginThrottled(GatewayError):
+    """Too many sign-ins failed from this address. The password was not looked at."""
+
+    code = "login_throttled"
+
+
 class PermissionDenied(GatewayError):
     """The role of the caller lacks the permission of the operation."""
 

@@ -8,6 +8,10 @@ from gateway.domain.principals import Principal, Scope
 DEFAULT_RATE_LIMIT = 60
 MAX_RATE_LIMIT = 10_000_000
 MAX_NAME_CHARS = 100
+DEFAULT_KEY_LIMIT = 100
+MAX_KEY_LIMIT = 500
+DEFAULT_GRACE_SECONDS = 24 * 3600
+MAX_GRACE_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +21,7 @@ class KeyRecord:
     prefix: ``svc_`` and the first 6 hex digits, to recognize the key by. digest: SHA-256 of the key, 64 hex digits,
     never shown.
     rate_limit: requests in any 60 seconds. created_by: the maker's name. rotated_from: id of the key it replaces.
+    revoked_at: in the future while a rotation's grace lasts. version: rises with every change.
     """
 
     id: str
@@ -31,6 +36,7 @@ class KeyRecord:
     revoked_at: int | None = None
     last_used_at: int | None = None
     rotated_from: str | None = None
+    version: int = 1
 
     def status(self, now_at: int) -> Literal["active", "revoked", "expired"]:
         """Return the state at `now_at`. A revoked key stays revoked after its expiry."""
@@ -61,6 +67,21 @@ class NewKey:
     scopes: tuple[Scope, ...]
     rate_limit: int = DEFAULT_RATE_LIMIT
     expires_at: int | None = None
+
+
+KEEP_AT = -(2**62)
+"""The time that no text reads as: the expiry stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedKey:
+    """What is to change of a key; None leaves a field as it is. version: refused unless the record still has it."""
+
+    name: str | None = None
+    scopes: tuple[Scope, ...] | None = None
+    rate_limit: int | None = None
+    expires_at: int | None = KEEP_AT
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

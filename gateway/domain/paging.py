@@ -14,6 +14,10 @@ T = TypeVar("T")
 MAX_INTEGER = 2**63 - 1
 _TAG_BYTES = 6
 _MAX_CURSOR_CHARS = 128
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_MASK_40 = 2**40 - 1
+ID_NUMBERS = 3
+"""How many integers `position_of` returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,20 @@ def read_cursor(cursor: str, query: Sequence[object], *, count: int) -> tuple[in
     if not is_ours:
         raise InvalidRequest("The cursor belongs to another query; ask again without it.", param="cursor")
     return numbers
+
+
+def position_of(record_id: str) -> tuple[int, ...]:
+    """Return the place of a record in a list that is sorted by id: time and randomness of its ULID, for a cursor."""
+    value = 0
+    for character in record_id.rpartition("_")[2]:
+        value = value << 5 | _CROCKFORD.index(character)
+    return (value >> 80, value >> 40 & _MASK_40, value & _MASK_40)
+
+
+def id_at(prefix: str, position: Sequence[int]) -> str:
+    """Return the id that `position_of` made `position` of."""
+    value = position[0] << 80 | (position[1] & _MASK_40) << 40 | position[2] & _MASK_40
+    return prefix + "_" + "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
 
 
 def _tag(query: Sequence[object], place: bytes) -> bytes:

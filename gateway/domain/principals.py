@@ -1,6 +1,6 @@
 """Who is calling, what a key may do (scopes), what a role may do (permissions), and where a request came from."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -85,6 +85,25 @@ ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
         Role.AUDITOR: _READ | {Permission.REPORTS_MANAGE},
     }
 )
+
+
+# Nobody grants more than they hold: a scope is held by whoever may do the same on the internal API.
+SCOPE_NEEDS: Mapping[Scope, Permission] = MappingProxyType(
+    {
+        Scope.SHIELD_SCAN: Permission.SHIELD_READ,
+        Scope.SHIELD_READ: Permission.SHIELD_READ,
+        Scope.AGENTS_READ: Permission.AGENTS_READ,
+        Scope.ALERTS_READ: Permission.ALERTS_READ,
+        Scope.AUDIT_READ: Permission.AUDIT_READ,
+        Scope.FLEET_READ: Permission.FLEET_READ,
+        Scope.CHAT_COMPLETIONS: Permission.API_KEYS_MANAGE,
+    }
+)
+
+
+def scopes_within(permissions: Collection[Permission]) -> frozenset[Scope]:
+    """Return the scopes that whoever has these permissions may hand on."""
+    return frozenset(scope for scope, needed in SCOPE_NEEDS.items() if needed in permissions)
 
 
 @dataclass(frozen=True, slots=True)

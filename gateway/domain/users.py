@@ -1,8 +1,16 @@
-"""A person who may sign in. Pure."""
+"""A person who may sign in, and the forms of names and passwords. Pure: hashes nothing."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
-from gateway.domain.principals import Role
+from gateway.domain.principals import ROLE_PERMISSIONS, Principal, Role, scopes_within
+from gateway.errors import InvalidRequest
+
+MAX_USERNAME_CHARS = 64
+MIN_PASSWORD_CHARS = 8
+# Four bytes a character at most: the whole password is hashed.
+MAX_PASSWORD_CHARS = 256
+_USERNAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +19,65 @@ class User:
 
     id: str
     username: str
-    password_hash: str
+    password_hash: str = field(repr=False)
     role: Role
     created_at: int
     disabled_at: int | None
+    version: int = 1
+
+    def principal(self) -> Principal:
+        """Return who acts when this user does. Whether the user is disabled is not looked at."""
+        permissions = ROLE_PERMISSIONS[self.role]
+        return Principal(
+            kind="user",
+            id=self.id,
+            name=self.username,
+            scopes=scopes_within(permissions),
+            permissions=permissions,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewUser:
+    """What is said of a user to be made. Checked by `services.users`."""
+
+    username: str
+    password: str = field(repr=False)
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedUser:
+    """What is to change of a user; None leaves a field as it is. version: refused unless the record still has it."""
+
+    role: Role | None = None
+    disabled: bool | None = None
+    password: str | None = field(default=None, repr=False)
+    version: int | None = None
+
+
+def check_username(text: str) -> str:
+    """Return `text` if a user may have it as a name. Names differ in more than the case of their letters.
+
+    Raises:
+        InvalidRequest: it has another form.
+    """
+    if _USERNAME.fullmatch(text) is None:
+        raise InvalidRequest(
+            f"username must be 1 to {MAX_USERNAME_CHARS} letters, digits or ._@+- and begin with a letter or digit.",
+            param="username",
+        )
+    return text
+
+
+def check_new_password(text: str, *, username: str, param: str = "password") -> str:
+    """Return `text` if it may become the password of `username`.
+
+    Raises:
+        InvalidRequest: it is too short, too long, or the name itself. The message never repeats it.
+    """
+    if not MIN_PASSWORD_CHARS <= len(text) <= MAX_PASSWORD_CHARS:
+        raise InvalidRequest(f"{param} must be {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters.", param=param)
+    if text.casefold() == username.casefold() or len(set(text)) == 1:
+        raise InvalidRequest(f"{param} must not be the username or one character repeated.", param=param)
+    return text

@@ -2,28 +2,36 @@
 
 import json
 
-from gateway.domain.keys import KeyRecord
+from gateway.domain.keys import MAX_KEY_LIMIT, KeyRecord
+from gateway.domain.paging import ID_NUMBERS, Page, id_at, position_of, read_cursor, write_cursor
 from gateway.domain.principals import Scope
 from gateway.store.database import Row, Transaction
+from gateway.store.filters import check_limit
 from gateway.store.generation import Generation
 
 _COLUMNS = """
     id, name, prefix, digest, scopes, rate_limit, created_at, created_by, expires_at, revoked_at, last_used_at,
-    rotated_from
+    rotated_from, version
 """
 INSERT = f"""
     INSERT INTO api_keys ({_COLUMNS})
     VALUES (:id, :name, :prefix, :digest, :scopes, :rate_limit, :created_at, :created_by, :expires_at, :revoked_at,
-            :last_used_at, :rotated_from)
+            :last_used_at, :rotated_from, :version)
 """  # noqa: S608  # our own column names
 BY_DIGEST = f"SELECT {_COLUMNS} FROM api_keys WHERE digest = :digest"  # noqa: S608
 BY_ID = f"SELECT {_COLUMNS} FROM api_keys WHERE id = :id"  # noqa: S608
 BY_PREFIX = f"SELECT {_COLUMNS} FROM api_keys WHERE prefix = :prefix ORDER BY id LIMIT 2"  # noqa: S608
 ALL = f"SELECT {_COLUMNS} FROM api_keys ORDER BY id DESC"  # noqa: S608
+PAGE = f"SELECT {_COLUMNS} FROM api_keys WHERE id < :before ORDER BY id DESC LIMIT :limit"  # noqa: S608
 COUNT = "SELECT COUNT(*) AS count FROM api_keys"
 REVOKE = """
-    UPDATE api_keys SET revoked_at = :now_at
-     WHERE id = :id AND revoked_at IS NULL
+    UPDATE api_keys SET revoked_at = :revoked_at, version = version + 1
+     WHERE id = :id AND (revoked_at IS NULL OR revoked_at > :now_at)
+"""
+CHANGE = """
+    UPDATE api_keys
+       SET name = :name, scopes = :scopes, rate_limit = :rate_limit, expires_at = :expires_at, version = version + 1
+     WHERE id = :id
 """
 MARK_FIRST_USED = """
     UPDATE api_keys SET last_used_at = :now_at
@@ -62,6 +70,7 @@ class KeyRepository:
                 "revoked_at": record.revoked_at,
                 "last_used_at": record.last_used_at,
                 "rotated_from": record.rotated_from,
+                "version": record.version,
             },
         )
 
@@ -87,10 +96,41 @@ class KeyRepository:
         """Return how many keys there are, revoked ones included."""
         return int(tx.query(COUNT)[0]["count"])
 
-    def revoke(self, tx: Transaction, key_id: str, *, now_at: int) -> bool:
-        """Revoke the key and tell whether it was not revoked before. Holds in every process once committed."""
+    def page(self, tx: Transaction, *, limit: int, cursor: str | None) -> Page[KeyRecord]:
+        """Return a part of all records, newest first.
+
+        Raises:
+            InvalidRequest: the limit or the cursor.
+        """
+        check_limit(limit, MAX_KEY_LIMIT)
+        before = id_at("key", read_cursor(cursor, ("keys",), count=ID_NUMBERS)) if cursor else "key`"
+        rows = tx.query(PAGE, {"before": before, "limit": limit + 1})
+        items = tuple(_record(row) for row in rows[:limit])
+        after = write_cursor(("keys",), position_of(items[-1].id)) if len(rows) > limit else None
+        return Page(items, limit, after)
+
+    def change(self, tx: Transaction, record: KeyRecord) -> None:
+        """Write name, scopes, rate limit and expiry, and raise the version. Holds in every process once committed."""
         tx.after_commit("generation", lambda is_durable: self._generation.bump())
-        return tx.execute(REVOKE, {"id": key_id, "now_at": now_at}) == 1
+        tx.execute(
+            CHANGE,
+            {
+                "id": record.id,
+                "name": record.name,
+                "scopes": json.dumps(record.scopes),
+                "rate_limit": record.rate_limit,
+                "expires_at": record.expires_at,
+            },
+        )
+
+    def revoke(self, tx: Transaction, key_id: str, *, now_at: int, revoked_at: int | None = None) -> bool:
+        """Revoke the key, now or at `revoked_at`, and tell whether it was not yet revoked at `now_at`.
+
+        Holds in every process once committed.
+        """
+        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        values = {"id": key_id, "now_at": now_at, "revoked_at": now_at if revoked_at is None else revoked_at}
+        return tx.execute(REVOKE, values) == 1
 
     def mark_first_used(self, tx: Transaction, key_id: str, *, now_at: int) -> bool:
         """Note the first use and tell whether this was it."""
@@ -115,4 +155,5 @@ def _record(row: Row) -> KeyRecord:
         revoked_at=row["revoked_at"],
         last_used_at=row["last_used_at"],
         rotated_from=row["rotated_from"],
+        version=row["version"],
     )

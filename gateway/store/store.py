@@ -16,6 +16,8 @@ from gateway.store.headfile import HeadFile
 from gateway.store.keys import KeyRepository
 from gateway.store.meta import MetaRepository
 from gateway.store.migrations import migrate
+from gateway.store.sessions import SessionRepository
+from gateway.store.sign_in_failures import SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
 from gateway.store.traffic import TrafficRepository
 from gateway.store.users import UserRepository
@@ -39,6 +41,8 @@ class Store:
         self.alerts = AlertRepository()
         self.traffic = TrafficRepository()
         self.users = UserRepository()
+        self.sessions = SessionRepository()
+        self.sign_in_failures = SignInFailureRepository()
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything."""

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from gateway.domain.paging import read_cursor, write_cursor
+from gateway.domain.paging import id_at, position_of, read_cursor, write_cursor
 from gateway.errors import InvalidRequest
 
 QUERY = ("audit", "cli", None, ("a", "b"))
@@ -56,3 +56,14 @@ def test_a_changed_place_is_refused() -> None:
 def test_a_cursor_with_another_number_of_places_is_refused() -> None:
     with pytest.raises(InvalidRequest):
         read_cursor(write_cursor(QUERY, (1,)), QUERY, count=2)
+
+
+def test_an_id_is_a_position_and_back() -> None:
+    for record_id in (
+        "key_01HF7YAT00ZZZZZZZZZZZZZZZZ",
+        "key_00000000000000000000000000",
+        "key_7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+    ):
+        position = position_of(record_id)
+        assert id_at("key", position) == record_id
+        assert read_cursor(write_cursor(("keys",), position), ("keys",), count=3) == position
