@@ -83,9 +83,15 @@ def check_request(body: object, *, max_messages: int) -> Prompt:
         raise _wrong("messages", f"an array of 1 to {max_messages} messages")
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
+    whole: dict[str, object] = {}
     for name, kind in _FIELDS:
-        if body.get(name) is not None:
-            _check_type(body[name], name, kind)
+        value = body.get(name)
+        if kind == "a whole number" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+            whole[name] = int(value)  # 5.0 is an integer in JSON Schema, but not to every upstream
+        elif value is not None:
+            _check_type(value, name, kind)
+    if whole:
+        body = body | whole
     count = body.get("n")
     if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
         raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")

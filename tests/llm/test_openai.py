@@ -192,6 +192,8 @@ def test_no_word_of_the_dialect_says_anything() -> None:
         (body(n=0), "n"),
         (body(n=129), "n"),
         (body(n=1.5), "n"),
+        (body(n=129.0), "n"),
+        (body(seed=1e300), "seed"),
         (body(n=True), "n"),
         (body(max_tokens="5"), "max_tokens"),
         (body(logprobs=1), "logprobs"),
@@ -220,6 +222,13 @@ def test_a_wish_for_a_stream_is_refused_before_all_else() -> None:
 def test_null_stands_for_absent() -> None:
     nulls = dict.fromkeys(("stream", "n", "tools", "temperature", "stop", "response_format", "future"))
     assert DIALECT.read_prompt(body(**nulls)).body["n"] is None
+
+
+def test_a_whole_number_written_with_a_fraction_is_forwarded_as_a_whole_number() -> None:
+    sent = body(n=2.0, max_tokens=1e3)
+    kept = DIALECT.read_prompt(sent).body
+    assert write_json([kept["n"], kept["max_tokens"]]) == b"[2,1000]"
+    assert sent["n"] is not kept["n"]
 
 
 @pytest.mark.parametrize("role", ["assistant", "function"])
