@@ -5,6 +5,7 @@ So the fewer first letters the anchors have, the faster the scan, and common cha
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from gateway.shield.frequency import RARE, SHARES, likelihood
 
@@ -14,19 +15,24 @@ MOST_CHARS = 12
 _EDGE = 14.0
 
 
-def choose_roots(literals: list[str]) -> frozenset[str]:
+def choose_roots(literals: Iterable[str]) -> frozenset[str]:
     """Choose first letters so that every literal holds one early enough for an anchor of LEAST_CHARS."""
-    choices = [frozenset(literal[: max(1, len(literal) - LEAST_CHARS + 1)]) for literal in literals]
+    choices = {frozenset(literal[: max(1, len(literal) - LEAST_CHARS + 1)]) for literal in literals}
     roots = {letter for choice in choices if len(choice) == 1 for letter in choice}
-    left = [choice for choice in choices if not choice & roots]
+    left = {choice for choice in choices if not choice & roots}
+    counts = Counter(letter for choice in left for letter in choice)
     while left:
-        counts = Counter(letter for choice in left for letter in choice)
         best = max(sorted(counts), key=lambda letter: counts[letter] / (SHARES.get(letter, RARE) + _EDGE))
         roots.add(best)
-        left = [choice for choice in left if best not in choice]
+        covered = {choice for choice in left if best in choice}
+        left -= covered
+        counts.subtract(letter for choice in covered for letter in choice)
+    # A letter that is the only root of no literal can go, the commonest first.
+    sole = Counter(next(iter(held)) for choice in choices if len(held := choice & roots) == 1)
     for letter in sorted(roots, key=lambda letter: (-SHARES.get(letter, RARE), letter)):
-        if all(choice & (roots - {letter}) for choice in choices):
+        if not sole[letter]:
             roots.discard(letter)
+            sole = Counter(next(iter(held)) for choice in choices if len(held := choice & roots) == 1)
     return frozenset(roots)
 
 

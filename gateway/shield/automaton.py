@@ -67,7 +67,7 @@ def _build_python(words: Sequence[str]) -> Find:
     for word in words:
         tails.setdefault(word[0], []).append(word[1:])
     roots = sorted(tails)
-    branches = "|".join(f"{re.escape(root)}(?=({_trie(tails[root])}))" for root in roots)
+    branches = "|".join(f"{re.escape(root)}(?=({trie_regex(tails[root])}))" for root in roots)
     search = re.compile(branches, re.DOTALL).finditer
     begins = {
         word: tuple((cut - 1, index_of[word[:cut]]) for cut in range(1, len(word) + 1) if word[:cut] in index_of)
@@ -85,13 +85,13 @@ def _build_python(words: Sequence[str]) -> Find:
     return find
 
 
-def _trie(words: list[str]) -> str:
+def trie_regex(words: Sequence[str]) -> str:
     """Write a set of words as one regex that takes the longest of them. An empty word may end it."""
     branches: dict[str, list[str]] = {}
     for word in words:
         if word:
             branches.setdefault(word[0], []).append(word[1:])
-    choices = "|".join(re.escape(char) + _trie(rest) for char, rest in sorted(branches.items()))
+    choices = "|".join(re.escape(char) + trie_regex(rest) for char, rest in sorted(branches.items()))
     if not branches:
         return ""
     if "" in words:

@@ -119,7 +119,17 @@ class Literals:
 
     def beginning(self) -> Way | None:
         """Return the way by how every match begins, or None if that is not told."""
+        self._known = {}
         return self._way(self._flat(self._tree), 0, 0)
+
+    def is_at_word(self) -> bool:
+        r"""Say whether the regex begins with ``\b``, other conditions aside."""
+        for op, arg in self._tree:
+            if op not in ZERO_WIDTH:
+                return False
+            if op is ops.AT and arg is ops.AT_BOUNDARY:
+                return True
+        return False
 
     def _plain(self, items: list[Any], own: int, low: int, high: int) -> Way | None:
         """Choose among the ways that begin at one of the first `own` items, low..high characters into the match."""

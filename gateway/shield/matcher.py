@@ -24,8 +24,6 @@ BLOCK_CHARS = 32_768
 BUDGET = 1_024
 # Characters searched that cost as much as one try.
 _CHARS_PER_TRY = 64
-# A block with fewer anchors than this cannot reach the budget by anchors alone, so their order is of no matter.
-_SORTED_FROM = 32
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _RUNS = bytes(48 if chr(byte) in "0123456789" + DIGIT_SEPARATORS else 46 for byte in range(256))
 _TOKENS = bytes(48 if is_token_char(chr(byte)) else 46 for byte in range(256))
@@ -59,7 +57,7 @@ class Matches:
 class _Runner:
     """One rule, ready to be tried. Its regex is compiled at the first try."""
 
-    __slots__ = ("_checks", "_regex", "_rule", "number", "on_text", "plan")
+    __slots__ = ("_checks", "_regex", "_rule", "_starts", "number", "on_text", "plan")
 
     def __init__(self, number: int, rule: Rule, plan: Plan) -> None:
         self.number = number
@@ -67,12 +65,14 @@ class _Runner:
         self.on_text = rule.view == "text"
         self._rule = rule
         self._regex: re.Pattern[str] | None = None
+        self._starts: re.Pattern[str] | None = None
         self._checks: tuple[Check, ...] = ()
 
     def regex(self) -> re.Pattern[str]:
         regex = self._regex
         if regex is None:
             self._checks = tuple(_check(name) for name in (self._rule.validator or "").split("+") if name)
+            self._starts = re.compile(self.plan.starts, re.ASCII) if self.plan.starts else None
             regex = self._regex = re.compile(self.plan.source, re.ASCII)
         return regex
 
@@ -82,15 +82,23 @@ class _Runner:
         reach = self.plan.reach_chars
         found = []
         place = max(low, 0)
-        while place <= high and (match := regex.search(subject, place, high + reach)):
-            if match.start() > high:
+        while place <= high:
+            if self._starts is None:
+                match = regex.search(subject, place, high + reach)
+            else:
+                start = self._starts.search(subject, place, high + reach)
+                if start is None or start.start() > high:
+                    break
+                place = start.start() + 1
+                match = regex.match(subject, start.start(), start.start() + reach)
+                if match is None:
+                    continue
+            if match is None or match.start() > high:
                 break
             kept = self._confirm(subject, match)
             if kept:
                 found.append(kept)
-                place = match.end()
-            else:
-                place = match.start() + 1
+            place = match.end() if kept else match.start() + 1
         return found
 
     def match(self, subject: str, place: int) -> tuple[int, int, int, int] | None:
@@ -134,17 +142,30 @@ class _Word:
     signal: str
 
 
+def _cost(word: _Word) -> int:
+    return sum(1 + (high - low) // _CHARS_PER_TRY for _, low, high in word.leads)
+
+
 class _Index:
     """Literals, and an automaton over their anchors."""
 
-    __slots__ = ("_anchors", "_find", "kind", "overlap_chars")
+    __slots__ = ("_anchors", "_dearest", "_find", "kind", "overlap_chars")
 
-    def __init__(self, runners: Sequence[_Runner], *, signals: Sequence[str], native: bool | None) -> None:
+    def __init__(
+        self,
+        runners: Sequence[_Runner],
+        *,
+        native: bool | None,
+        signals: Sequence[str] = (),
+        is_ascii: bool | None = None,
+    ) -> None:
+        """is_ascii: take only the literals that are ASCII, or only those that are not; None takes all."""
         leads: dict[str, list[tuple[_Runner, int, int]]] = {signal: [] for signal in signals}
         for runner in runners:
             for lead in runner.plan.leads:
-                leads.setdefault(lead.literal, []).append((runner, lead.low, lead.high))
-        roots = anchors.choose_roots(list(leads))
+                if is_ascii is None or lead.literal.isascii() is is_ascii:
+                    leads.setdefault(lead.literal, []).append((runner, lead.low, lead.high))
+        roots = anchors.choose_roots(leads)
         words: dict[str, list[_Word]] = {}
         for literal, led in leads.items():
             anchor, before = anchors.choose_anchor(literal, roots)
@@ -155,13 +176,15 @@ class _Index:
         self._find, self.kind = automaton.build(order, native=native)
         self._anchors = [(len(anchor) - 1, tuple(words[anchor])) for anchor in order]
         self.overlap_chars = max(map(len, order), default=1) - 1
+        # What following one anchor may cost.
+        self._dearest = max((sum(_cost(word) for word in words[anchor]) for anchor in order), default=1)
 
     def follow(self, scan: "_Scan", text: str, begin: int, end: int) -> None:
         """Try the rules whose literals' anchors begin in begin..end of `text`, as long as there is budget."""
         whole = begin == 0 and end + self.overlap_chars >= len(text)
         hits = self._find(text if whole else text[begin : end + self.overlap_chars])
-        if len(hits) >= _SORTED_FROM:
-            # Both automata must spend the budget on the same tries.
+        if len(hits) * self._dearest > scan.left:
+            # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
         for last, index in hits:
             if index < 0:
@@ -186,7 +209,7 @@ class _Index:
 class Matcher:
     """All rules of a set, ready to scan. Holds nothing of any text; safe in threads."""
 
-    __slots__ = ("_least_run_chars", "_runs", "_tokens", "_unseen", "_unseen_chars", "_words", "kind")
+    __slots__ = ("_least_run_chars", "_others", "_runs", "_tokens", "_unseen", "_unseen_chars", "_words", "kind")
 
     def __init__(
         self, rules: Sequence[Rule], plans: Sequence[Plan], *, signals: Sequence[str] = (), native: bool | None = None
@@ -194,8 +217,10 @@ class Matcher:
         """signals: words to report when they stand in a view. native: as in automaton.build."""
         runners = [_Runner(number, rule, plan) for number, (rule, plan) in enumerate(zip(rules, plans, strict=True))]
         by_how = {how: [runner for runner in runners if runner.plan.how == how] for how in get_args(How)}
-        self._words = _Index(by_how["words"], signals=signals, native=native)
-        self._tokens = _Index(by_how["tokens"], signals=(), native=native) if by_how["tokens"] else None
+        self._words = _Index(by_how["words"], signals=signals, native=native, is_ascii=True)
+        # Words of other scripts apart: their many first letters would slow down every text.
+        self._others = _Index(by_how["words"], native=native, is_ascii=False)
+        self._tokens = _Index(by_how["tokens"], native=native)
         self._runs = tuple(by_how["digits"])
         self._unseen = tuple(by_how["unseen"])
         self._least_run_chars = min((runner.plan.run_chars for runner in self._runs), default=0)
@@ -210,8 +235,9 @@ class Matcher:
         for begin in range(0, len(text), BLOCK_CHARS):
             scan.left = BUDGET
             self._words.follow(scan, text, begin, min(begin + BLOCK_CHARS, len(text)))
-        if self._tokens:
-            self._try_tokens(scan, self._tokens)
+            if not text.isascii() and scan.left >= 0:
+                self._others.follow(scan, text, begin, min(begin + BLOCK_CHARS, len(text)))
+        self._try_tokens(scan)
         if self._runs:
             self._try_runs(scan)
         if self._unseen_chars and not view.source.isascii() and self._unseen_chars.search(view.source):
@@ -219,7 +245,7 @@ class Matcher:
                 scan.search(runner, 0, len(view.source))
         return scan.finish()
 
-    def _try_tokens(self, scan: "_Scan", index: _Index) -> None:
+    def _try_tokens(self, scan: "_Scan") -> None:
         """Follow the leads of tokens in every long run of token characters of the text as sent."""
         text = scan.view.source
         shapes = text.encode("ascii", "replace").translate(_TOKENS)
@@ -232,7 +258,7 @@ class Matcher:
                 if begin // BLOCK_CHARS != block:
                     block, scan.left = begin // BLOCK_CHARS, BUDGET
                 if scan.left >= 0:
-                    index.follow(scan, text, begin, min(begin + BLOCK_CHARS, end))
+                    self._tokens.follow(scan, text, begin, min(begin + BLOCK_CHARS, end))
             start = shapes.find(_LONG_TOKEN, end)
 
     def _try_runs(self, scan: "_Scan") -> None:
