@@ -68,7 +68,7 @@ def entropy(value: str, argument: str) -> bool:
 def not_example(value: str, _argument: str) -> bool:
     """Say whether `value` is free of marks of an example, and is not few characters again and again."""
     folded = value.lower()
-    if any(marker in folded for marker in _MARKERS) or re.search(r"([^=])\1{7}", folded):
+    if any(marker in folded for marker in _MARKERS) or re.search(r"([^=])\1{7}|\.\.$", folded):
         return False
     body = folded[-max(len(folded) * 2 // 3, 8) :]
     return len(set(body)) >= min(6, max(3, len(body) // 3))
@@ -166,7 +166,8 @@ def basic_credentials(value: str, _argument: str) -> bool:
     """Say whether `value` is base64 of a printable `user:password` (RFC 7617) that is no placeholder."""
     text = decode_base64(value).decode("utf-8", "replace")
     _user, colon, word = text.partition(":")
-    return bool(colon) and text.isprintable() and "\ufffd" not in text and password(word, "")
+    fits = bool(colon) and text.isprintable() and "\ufffd" not in text and not text.startswith("{")
+    return fits and password(word, "")
 
 
 def ip(value: str, _argument: str) -> bool:

@@ -185,7 +185,7 @@ def test_a_jwt_needs_a_header_that_names_its_algorithm(token: str, holds: bool) 
     "value",
     ["AKIAIOSFODNN7EXAMPLE", "your-key-here-1234", "${API_KEY}", "{{ token }}", "xxxxxxxxxxxxxxxxxxxx", "<token>",
      "00000000000000000000", "abcdefghijklmnopqrst", "A1234567890123456789", "aaaaaaaabbbbbbbbcccc", "REDACTED-9f3k2",
-     "ops_eyJzaWdu..."],
+     "ops_eyJzaWdu...", "ops_eyJzaWdu.."],
 )  # fmt: skip
 def test_a_placeholder_is_told_from_a_secret(value: str) -> None:
     assert not _holds("not-placeholder", value)
@@ -233,6 +233,7 @@ def test_a_strict_password_is_more_than_a_word_or_a_number() -> None:
 def test_basic_credentials_are_decoded() -> None:
     assert _holds("basic-credentials", base64.b64encode(b"deploy:R4inyDay!").decode())
     assert not _holds("basic-credentials", base64.b64encode(b"user:password").decode())
+    assert not _holds("basic-credentials", base64.b64encode(b'{"alg":"HS256"}').decode())
     assert not _holds("basic-credentials", base64.b64encode(bytes(range(128, 160))).decode())
 
 
