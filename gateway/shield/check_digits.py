@@ -74,19 +74,23 @@ def luhn_holds(numbers: Sequence[int]) -> bool:
 
 
 def dot(numbers: Sequence[int], weights: Sequence[int]) -> int:
+    """Add up each number times its weight; the shorter of the two ends it."""
     return sum(number * weight for number, weight in zip(numbers, weights, strict=False))
 
 
 def pair_at(numbers: Sequence[int], at: int) -> int:
+    """Read the two digits at `at` as one number."""
     return numbers[at] * 10 + numbers[at + 1]
 
 
 def is_date(year: int, month: int, day: int) -> bool:
+    """Say whether the calendar has this day. Of `year` only the remainder by four matters."""
     days = (31, 29 if year % 4 == 0 else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
     return 1 <= month <= 12 and 1 <= day <= days[month - 1]
 
 
 def begins_with_date(numbers: Sequence[int], day_first: bool = False) -> bool:
+    """Say whether six digits are a date: YYMMDD, or DDMMYY when `day_first`."""
     year, day = (pair_at(numbers, 4), pair_at(numbers, 0)) if day_first else (pair_at(numbers, 0), pair_at(numbers, 4))
     return is_date(year, pair_at(numbers, 2), day)
 

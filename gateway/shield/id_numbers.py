@@ -158,7 +158,7 @@ def finnish(value: str, _argument: str) -> bool:
     """Check a Finnish personal identity code: date, sign of the century, the character of the remainder by 31 (DVV)."""
     text = value.strip().upper()
     digits = text[:6] + text[7:10]
-    if len(text) != 11 or not digits.isdigit() or text[6] not in "+-ABCDEFYXWVU":
+    if len(text) != 11 or not (digits.isascii() and digits.isdigit()) or text[6] not in "+-ABCDEFYXWVU":
         return False
     is_date = begins_with_date([int(char) for char in digits], True)
     return is_date and "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(digits) % 31] == text[10]

@@ -146,6 +146,10 @@ def test_no_text_breaks_a_validator(text: str) -> None:
         assert check(text, "16/dmy/6" if name == "dated" else "") in (True, False)
 
 
+def test_digits_of_another_script_are_no_digits() -> None:
+    assert not _holds("fi-hetu", "13105\u00b2-308T")
+
+
 def _token(prefix: str, body: str) -> str:
     number, written = zlib.crc32(body.encode()), ""
     for _ in range(6):
