@@ -8,12 +8,18 @@ from pathlib import Path
 
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
+from gateway.shield.plans import write_plans
 from gateway.shield.redact import redact
 from gateway.shield.rules import Rule, RuleError, RuleSet, load_rules, try_rules
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, combine, judge
 
+RULES_FILE = "rules.json"
+PLANS_FILE = "rules.plans.json"
+
 __all__ = [
     "DEFAULT_POLICY",
+    "PLANS_FILE",
+    "RULES_FILE",
     "Detection",
     "Direction",
     "Policy",
@@ -30,6 +36,7 @@ __all__ = [
     "load_rules",
     "redact",
     "try_rules",
+    "write_plans",
 ]
 
 
@@ -41,20 +48,29 @@ def load(rules_path: str | Path | None = None) -> Shield:
     Raises:
         RuleError: the file cannot be read, or is no valid rule file, or a regex in it takes too long.
     """
-    ruleset = load_rules(_read(rules_path))
-    if rules_path is not None:
-        try_rules(ruleset)
-    return Shield(ruleset)
-
-
-def _read(rules_path: str | Path | None) -> bytes:
     try:
         if rules_path is not None:
-            return Path(rules_path).read_bytes()
-        # rules.json lies beside the package, in a folder or in an archive: whatever loaded this module can read it.
-        read = getattr(__spec__.loader, "get_data", None)
-        if read is None:
-            raise RuleError("", "", "cannot be read: this package was loaded by what reads no data")
-        return bytes(read(str(Path(__file__).parents[2] / "rules.json")))
+            ruleset = load_rules(Path(rules_path).read_bytes())
+            try_rules(ruleset)
+            return Shield(ruleset)
+        raw = _read_beside(RULES_FILE)
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
+    try:
+        plans = _read_beside(PLANS_FILE)
+    except OSError:
+        plans = None
+    return Shield(load_rules(raw, plans=plans))
+
+
+def _read_beside(name: str) -> bytes:
+    """Read a file that lies beside the package, in a folder or in an archive.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    # Whatever loaded this module reads its neighbours: a folder's loader and zipimport both can.
+    read = getattr(__spec__.loader, "get_data", None)
+    if read is None:
+        raise FileNotFoundError(name)
+    return bytes(read(str(Path(__file__).parents[2] / name)))

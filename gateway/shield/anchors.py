@@ -7,7 +7,7 @@ So the fewer first letters the anchors have, the faster the scan, and common cha
 from collections import Counter
 from collections.abc import Iterable
 
-from gateway.shield.frequency import RARE, SHARES, likelihood
+from gateway.shield.frequency import RARE, SHARES
 
 LEAST_CHARS = 4
 MOST_CHARS = 12
@@ -37,11 +37,10 @@ def choose_roots(literals: Iterable[str]) -> frozenset[str]:
 
 
 def choose_anchor(literal: str, roots: frozenset[str]) -> tuple[str, int]:
-    """Return the rarest piece of `literal` that begins with a root letter, and its offset there."""
+    """Return the first piece of `literal` that begins with a root letter, and its offset there: a long one is rare."""
     if len(literal) <= LEAST_CHARS:
         return literal, 0
-    places = [place for place in range(len(literal) - LEAST_CHARS + 1) if literal[place] in roots]
-    place = min(places, key=lambda place: (likelihood(literal[place : place + MOST_CHARS]), place))
+    place = next(place for place, letter in enumerate(literal) if letter in roots)
     return literal[place : place + MOST_CHARS], place
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.shield import RuleError, load_rules, try_rules
+from gateway.shield import RuleError, load_rules, try_rules, write_plans
+from gateway.shield.plans import read_plans
 
 
 def _raw(document: dict[str, Any], **fields: Any) -> bytes:
@@ -101,3 +102,19 @@ def test_rules_of_the_tests_are_fast_enough(document: dict[str, Any]) -> None:
 def test_error_says_rule_field_and_reason() -> None:
     assert str(RuleError("a-rule", "pattern", "is bad")) == "a-rule: pattern: is bad"
     assert str(RuleError("", "", "not JSON")) == "rules: not JSON"
+
+
+def test_plans_that_were_written_are_the_plans_that_would_be_derived(document: dict[str, Any]) -> None:
+    raw = json.dumps(document).encode()
+    derived = load_rules(raw)
+    written = write_plans(derived.digest, derived.plans)
+    assert load_rules(raw, plans=written) == derived
+    assert read_plans(written, derived.digest) == derived.plans
+    assert write_plans(derived.digest, derived.plans) == written
+
+
+def test_plans_of_another_rule_file_are_not_used(document: dict[str, Any]) -> None:
+    ruleset = load_rules(json.dumps(document).encode())
+    assert read_plans(write_plans("0" * 64, ruleset.plans), ruleset.digest) is None
+    changed = json.dumps(document | {"rules": document["rules"][:3]}).encode()
+    assert len(load_rules(changed, plans=write_plans(ruleset.digest, ruleset.plans)).plans) == 3
