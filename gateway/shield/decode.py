@@ -191,7 +191,7 @@ def _char(digits: str) -> str:
 def _points(text: str, raw: bytes) -> list[Decoded]:
     """Code points written as U+0069 U+0067."""
     builder = Builder("unicode-escape")
-    if raw.find(b"U+") >= 0 or raw.find(b"u+") >= 0:
+    if raw.find(b"+") >= 0 and (b"U+" in raw or b"u+" in raw):
         for run in _POINTS.finditer(text):
             builder.end_piece(run.start())
             builder.add("".join(map(_char, _POINT.findall(run[0]))), *run.span())

@@ -41,8 +41,10 @@ def _classes(*rows: tuple[bytes, bytes]) -> bytes:
 _SPACED = _classes((_LETTERS + b"0123456789@$!", b"a"), (_SEPARATORS, b" "))
 _LEET_SHAPES = _classes((_LETTERS, b"a"), (b"0134578@$!|+", b"0"))
 _LETTER_SHAPES = _classes((_LETTERS, b"a"))
+_WIDEST_GAP_CHARS = 4
 _SPACED_RUN = re.compile(rb"(?<!a)a(?: {1,4}a(?!a)){3,}")
-_LEET_TOKEN = re.compile(rb"(?=[a0]{0,20}?(?:a0|0a))[a0]{3,20}(?![a0])")
+_MIXED = re.compile(rb"a0|0a")
+_LEET_WORD_CHARS = range(3, 21)
 _LETTER_RUN = re.compile(rb"a{20,400}")
 _TURNED = re.compile(r"([^\w\s]*)(\w*)([^\w\s]*\s*)")
 _WORDS = re.compile(r"[a-z]{3,20}")
@@ -85,10 +87,7 @@ class Disguises:
 
     def _spaced(self, text: str, raw: bytes) -> list[Decoded]:
         """Join letters that stand apart."""
-        shapes = raw.translate(_SPACED)
-        if b"a a a a" not in shapes and b"a  a  a  a" not in shapes:
-            return []
-        runs = [run.span() for run in _SPACED_RUN.finditer(shapes)]
+        runs = _letters_apart(raw.translate(_SPACED))
         runs = [(start, end) for start, end in runs if sum(map(str.isalpha, text[start:end])) * 4 >= end - start]
         builder = Builder("spaced")
         for low, high, spans in regions(runs, around=_AROUND_CHARS, length=len(text)):
@@ -183,7 +182,7 @@ def _leet(text: str, raw: bytes) -> list[Decoded]:
     shapes = raw.translate(_LEET_SHAPES)
     if b"a0a" not in shapes and b"0aa" not in shapes:
         return []
-    tokens = [token.span() for token in _LEET_TOKEN.finditer(shapes)]
+    tokens = _mixed_words(shapes)
     builder = Builder("leet")
     for low, high, spans in regions(tokens, around=_AROUND_CHARS, length=len(text)):
         if sum(shapes.count(b"0", start, end) for start, end in spans) < 2:
@@ -196,6 +195,43 @@ def _leet(text: str, raw: bytes) -> list[Decoded]:
             done = end
         builder.add(text[done:high], done, high)
     return builder.done()
+
+
+def _letters_apart(shapes: bytes) -> list[tuple[int, int]]:
+    """Return the spans of at least four single letters that stand apart."""
+    spots = [0] if shapes.startswith((b"a a ", b"a  a ")) else []
+    for two in (b" a a ", b" a  a "):
+        spot = shapes.find(two)
+        while spot >= 0:
+            spots.append(spot)
+            spot = shapes.find(two, spot + 1)
+    found = []
+    end = 0
+    for spot in sorted(spots):
+        near = max(end, spot - _WIDEST_GAP_CHARS - 1)
+        # First whether there is one right here: a search that fails would go on to the end of the text.
+        if spot >= end and _SPACED_RUN.search(shapes, near, spot + 4 * _WIDEST_GAP_CHARS):
+            run = _SPACED_RUN.search(shapes, near)
+            if run:
+                found.append(run.span())
+                end = run.end()
+    return found
+
+
+def _mixed_words(shapes: bytes) -> list[tuple[int, int]]:
+    """Return the spans of words that hold both letters and what may stand for letters."""
+    found = []
+    end = 0
+    for mixed in _MIXED.finditer(shapes):
+        if mixed.start() < end:
+            continue
+        start = shapes.rfind(b".", end, mixed.start()) + 1 or end
+        end = shapes.find(b".", mixed.end())
+        if end < 0:
+            end = len(shapes)
+        if end - start in _LEET_WORD_CHARS:
+            found.append((start, end))
+    return found
 
 
 def _unleet(word: str) -> str:

@@ -24,6 +24,7 @@ BLOCK_CHARS = 32_768
 BUDGET = 1_024
 # Characters searched that cost as much as one try.
 _CHARS_PER_TRY = 64
+_DIGITS_PER_TRY = 256
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _RUNS = bytes(48 if chr(byte) in "0123456789" + DIGIT_SEPARATORS else 46 for byte in range(256))
 _TOKENS = bytes(48 if is_token_char(chr(byte)) else 46 for byte in range(256))
@@ -57,12 +58,14 @@ class Matches:
 class _Runner:
     """One rule, ready to be tried. Its regex is compiled at the first try."""
 
-    __slots__ = ("_checks", "_regex", "_rule", "_starts", "number", "on_text", "plan")
+    __slots__ = ("_checks", "_regex", "_rule", "_starts", "at_word", "number", "on_text", "plan")
 
     def __init__(self, number: int, rule: Rule, plan: Plan) -> None:
         self.number = number
         self.plan = plan
         self.on_text = rule.view == "text"
+        # Where the automaton reads the very text the regex does, a place inside a word need not be tried.
+        self.at_word = plan.source.startswith(r"\b") and (plan.how == "tokens" or not self.on_text)
         self._rule = rule
         self._regex: re.Pattern[str] | None = None
         self._starts: re.Pattern[str] | None = None
@@ -199,8 +202,10 @@ class _Index:
                     continue
                 if word.signal:
                     scan.signals.add(word.signal)
+                in_word = place > 0 and (text[place - 1] == "_" or text[place - 1].isalnum()) and text[place].isalnum()
                 for runner, low, high in word.leads:
-                    scan.lead(runner, place, low, high)
+                    if not (in_word and low == high == 0 and runner.at_word and text[place - 1].isascii()):
+                        scan.lead(runner, place, low, high)
             if scan.left < 0:
                 scan.is_cut_short = True
                 break
@@ -271,8 +276,9 @@ class Matcher:
         while start >= 0:
             run = _RUN.match(shapes, start)
             end = run.end() if run else len(shapes)
-            if start // BLOCK_CHARS != block:
-                block, scan.left = start // BLOCK_CHARS, BUDGET
+            if end // BLOCK_CHARS != block:
+                # A run may be longer than a block: it has the budget of all blocks it stands in.
+                block, scan.left = end // BLOCK_CHARS, BUDGET * (1 + end // BLOCK_CHARS - start // BLOCK_CHARS)
             digits = sum(map(text.count, "0123456789", (start,) * 10, (end,) * 10))
             for runner in self._runs:
                 if runner.plan.run_chars <= end - start and runner.plan.run_digits <= digits:
@@ -319,7 +325,7 @@ class _Scan:
 
     def search(self, runner: _Runner, start: int, end: int) -> None:
         """Search a span of the normalized view, or of the source for the unseen that stands only there."""
-        self.left -= 1 + (end - start) // _CHARS_PER_TRY
+        self.left -= 1 + (end - start) // _DIGITS_PER_TRY
         if self.left < 0 and runner.plan.how == "digits":
             self.is_cut_short = True
             return
