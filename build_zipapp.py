@@ -6,7 +6,8 @@ checked against their pinned hashes at every build. `python build_zipapp.py` tak
 and the byte code of this Python; `--release` takes all of both and refuses to be made with less.
 
 Layout of the archive:
-    __main__.py           puts the byte-code pack of the running Python before the sources
+    __main__.py           refuses an old Python, keeps host packages out, starts _boot.py
+    _boot.py              serves modules and data from memory: the byte-code pack of the running Python
     gateway/, anyio/ ...  the sources, as they are
     rules.json            the shield's rules
     _pyc/TAG.pack         one byte-code pack a Python version
@@ -25,7 +26,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,8 +36,11 @@ HERE = Path(__file__).resolve().parent
 LOCK = HERE / "deploy" / "requirements.txt"
 WHEELS = HERE / "build" / "wheels"
 LAUNCHER = HERE / "deploy" / "launcher.py"
+BOOT = HERE / "deploy" / "boot.py"
+COMPILER = HERE / "deploy" / "compile.py"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name
-SHEBANG = b"#!/usr/bin/env python3\n"
+# A zip file is found from its end. What was cut off there is read as a program, whose second line names its encoding.
+FIRST_LINES = b"#!/usr/bin/env python3\n# coding: this-archive-is-cut-off--get-a-fresh-copy\n"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PLATFORMS = (
     ("manylinux_2_17_x86_64", "manylinux2014_x86_64"),
@@ -50,13 +53,6 @@ PLATFORMS = (
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
 UNUSED = ("anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "idna/__main__.py", "idna/cli.py")
 DATA = (".sql", ".json", ".html", ".css", ".js", ".svg")
-
-COMPILE = """
-import importlib.util, marshal, sys
-sources = marshal.loads(sys.stdin.buffer.read())
-out = [(name, marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=0))) for name, text in sources]
-sys.stdout.buffer.write(marshal.dumps((importlib.util.MAGIC_NUMBER, sys.implementation.cache_tag, out), 2))
-"""
 
 
 @dataclass(slots=True)
@@ -177,36 +173,31 @@ def collect_gateway(contents: Contents) -> str:
     contents.members["META/licenses/gateway/LICENSE"] = (HERE / "LICENSE").read_bytes()
     found = re.search(r'^__version__ = "([^"]+)"', (HERE / "gateway" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     assert found, "gateway/__init__.py names the version"
+    contents.members["_boot.py"] = BOOT.read_bytes()
     contents.members["__main__.py"] = LAUNCHER.read_bytes().replace(b"@VERSION@", found[1].encode())
     return found[1]
 
 
 def make_pack(python: str, members: dict[str, bytes]) -> tuple[str, bytes]:
-    """Compile every source with `python` in a fresh process and return the member's name and bytes.
+    """Compile every source with `python` in a fresh process and return the member's name and bytes."""
+    sources = [(name, data) for name, data in sorted(members.items()) if name.endswith(".py")]
+    tag = run_python(python, "import sys; sys.stdout.write(sys.implementation.cache_tag)", b"").decode()
+    return f"_pyc/{tag}.pack", run_python(python, COMPILER.read_text("utf-8"), marshal.dumps(sources, 2))
 
-    Pack: the magic number (4 bytes), the length of the index (4, little endian), the index as marshal data
-    {module: (file, is_package, start, end)}, then the zlib'd code objects.
-    """
-    sources = [(name, text) for name, text in sorted(members.items()) if name.endswith(".py")]
+
+def run_python(python: str, program: str, given: bytes) -> bytes:
+    """Run a program with nothing but the standard library and return what it wrote."""
     done = subprocess.run(  # noqa: S603 - the interpreter the builder named
-        [python, "-S", "-s", "-c", COMPILE],  # not -I, which would ignore PYTHONHASHSEED
-        input=marshal.dumps(sources, 2),
-        stdout=subprocess.PIPE,
+        [python, "-S", "-s", "-B", "-c", program],  # not -I, which would ignore PYTHONHASHSEED
+        input=given,
+        capture_output=True,
         cwd=os.sep,
         env={"PYTHONHASHSEED": "0"},
-        check=True,
     )
-    magic, tag, compiled = marshal.loads(done.stdout)  # noqa: S302 - written by the line above
-    index: dict[str, tuple[str, bool, int, int]] = {}
-    blob = bytearray()
-    for name, code in compiled:
-        packed = zlib.compress(code, 9)
-        is_package = name.endswith("/__init__.py")
-        module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        index[module] = (name, is_package, len(blob), len(blob) + len(packed))
-        blob += packed
-    head = marshal.dumps(index, 2)
-    return f"_pyc/{tag}.pack", magic + len(head).to_bytes(4, "little") + head + bytes(blob)
+    if done.returncode:
+        last = (done.stderr.decode(errors="replace").strip() or "it said nothing").splitlines()[-1]
+        sys.exit(f"build_zipapp.py: {python} could not compile the sources: {last}")
+    return done.stdout
 
 
 def find_pythons(*, release: bool) -> list[str]:
@@ -251,8 +242,8 @@ def sbom(version: str, components: dict[tuple[str, str], list[tuple[str, str]]])
 def write_zip(members: dict[str, bytes]) -> bytes:
     """Return the archive's bytes: sorted names, fixed times and modes. Packs are stored: their parts are packed."""
     buffer = io.BytesIO()
-    buffer.write(SHEBANG)
-    with zipfile.ZipFile(buffer, "a") as archive:  # "a": the offsets count the first line
+    buffer.write(FIRST_LINES)
+    with zipfile.ZipFile(buffer, "a") as archive:  # "a": the offsets count the first lines
         for name in sorted(members):
             info = zipfile.ZipInfo(name, EPOCH)
             info.create_system, info.external_attr = 3, 0o100644 << 16

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
@@ -22,6 +21,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MFD_EXEC = 0x10  # Linux 6.3; older kernels answer EINVAL
 _F_ADD_SEALS = 1033
 _ALL_SEALS = 0x1 | 0x2 | 0x4 | 0x8
+_FOLDER_TRIES = 100
 
 
 class BundleDamaged(Exception):
@@ -49,20 +49,18 @@ def read(name: str) -> bytes:
 
 
 def archive_path() -> str | None:
-    """Return the path of the archive the program runs from, or None in a checkout."""
-    return _ROOT if os.path.isfile(_ROOT) else None
+    """Return the path of the archive the program was started from, or None in a checkout. It may be gone by now."""
+    path: str | None = getattr(globals()["__loader__"], "archive", None)
+    return path
 
 
 def archive_sha256() -> str | None:
-    """Return the SHA-256 of the archive file, or None in a checkout or when the file is gone."""
-    path = archive_path()
-    if path is None:
-        return None
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
+    """Return the SHA-256 of the archive that runs, or None in a checkout.
+
+    It is of the file that was started, even when another one has taken its name since. Read once, kept by the loader.
+    """
+    read_sha256: Callable[[], str] | None = getattr(globals()["__loader__"], "sha256", None)
+    return None if read_sha256 is None else read_sha256()
 
 
 def manifest() -> dict[str, object] | None:
@@ -83,7 +81,10 @@ def load_native(wish: str | None) -> NativeReport:
     """
     if wish == "python":
         return _without_native(None, (("native", "not wanted"),))
-    about = manifest()
+    try:
+        about = manifest()
+    except (OSError, ValueError) as error:
+        raise BundleDamaged("its manifest cannot be read") from error
     if about is None:
         return NativeReport("installed", None, (("installed", "a checkout uses the installed package"),))
     member = f"_native/{_libc()}/{MODULE}{EXTENSION_SUFFIXES[0]}"
@@ -91,7 +92,10 @@ def load_native(wish: str | None) -> NativeReport:
     assert isinstance(hashes, dict)
     if member not in hashes:
         return _without_native(None, (("native", f"none in this archive for {EXTENSION_SUFFIXES[0]}"),))
-    data = read(member)
+    try:
+        data = read(member)
+    except OSError as error:
+        raise BundleDamaged(f"{member}: {error.strerror}") from error
     if hashlib.sha256(data).hexdigest() != hashes[member]:
         raise BundleDamaged(f"{member} does not match the manifest")
     tried: list[tuple[str, str]] = []
@@ -155,7 +159,7 @@ def _by_file(data: bytes) -> None:
     why = []
     for base in _scratch_folders():
         try:
-            folder = tempfile.mkdtemp(prefix=".gateway-", dir=base)
+            folder = _private_folder(base)
         except OSError as error:
             why.append(f"{base}: {error.strerror}")
             continue
@@ -179,10 +183,27 @@ def _by_file(data: bytes) -> None:
     raise OSError("; ".join(why) or "no folder that allows mapping a file")
 
 
-def _scratch_folders() -> Iterator[str]:
-    for folder in ("/run", "/dev/shm", "/tmp", "/var/tmp") if os.name == "posix" else (tempfile.gettempdir(),):  # noqa: S108
+def _private_folder(base: str) -> str:
+    """Make a folder for this process alone. Its name may be guessed, but mkdir takes no folder that exists."""
+    for number in range(_FOLDER_TRIES):
+        folder = os.path.join(base, f".gateway-{os.getpid()}-{number}")
         try:
-            if not hasattr(os, "statvfs") or not os.statvfs(folder).f_flag & os.ST_NOEXEC:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            continue
+        return folder
+    raise FileExistsError(errno.EEXIST, "every name for a private folder is taken", base)
+
+
+def _scratch_folders() -> Iterator[str]:
+    if os.name != "posix":
+        import tempfile  # slow to import, and POSIX does without
+
+        yield tempfile.gettempdir()
+        return
+    for folder in ("/run", "/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108
+        try:
+            if not os.statvfs(folder).f_flag & os.ST_NOEXEC:
                 yield folder
         except OSError:
             continue

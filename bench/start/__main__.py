@@ -1,0 +1,160 @@
+"""Cold start of the archive against the bare interpreter. One command: `python bench/start [ARCHIVE]`.
+
+Two questions. How long until `--version` is printed, against `python -c pass`? How long from the start of the process
+to the first 200 on /api/v1/health, against the smallest asyncio server that answers one? Cases take turns, so that
+each ratio is of neighbours in time; printed are medians. CPU is what the process itself used, which a busy machine
+sways less.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+READY = re.compile(rb"listening on http://127\.0\.0\.1:(\d+)")
+BARE = """
+import asyncio, sys
+async def answer(reader, writer):
+    await reader.readuntil(b"\\r\\n\\r\\n")
+    writer.write(b"HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\n\\r\\n{}")
+    await writer.drain()
+async def main():
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    print("listening on http://127.0.0.1:%d" % server.sockets[0].getsockname()[1], file=sys.stderr, flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+GOALS = {"--version": ("python -c pass", 2.0), "serve": ("bare asyncio server", 2.5)}
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one start took. rss_bytes: the most memory the process ever had."""
+
+    wall_ms: float
+    cpu_ms: float
+    rss_bytes: int
+
+
+def spawn(command: list[str], stderr: int) -> int:
+    """Start a program with nothing but a PATH and return its process id."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        actions = [(os.POSIX_SPAWN_DUP2, nothing, 0), (os.POSIX_SPAWN_DUP2, nothing, 1)]
+        actions.append((os.POSIX_SPAWN_DUP2, stderr if stderr >= 0 else nothing, 2))
+        return os.posix_spawn(command[0], command, {"PATH": os.environ.get("PATH", "")}, file_actions=actions)
+    finally:
+        os.close(nothing)
+
+
+def finish(pid: int, began: float) -> Taken:
+    """Wait for the end of a program and return what it took. The clock stopped before if `began` is negative."""
+    _, status, used = os.wait4(pid, 0)
+    wall = time.perf_counter() - began if began >= 0 else -began
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        sys.exit(f"bench/start: a program ended with {os.WEXITSTATUS(status)}; run it by hand to see why")
+    scale = 1 if sys.platform == "darwin" else 1024
+    return Taken(wall * 1e3, (used.ru_utime + used.ru_stime) * 1e3, used.ru_maxrss * scale)
+
+
+def run_to_end(command: list[str]) -> Taken:
+    """Run a program that ends by itself."""
+    began = time.perf_counter()
+    return finish(spawn(command, -1), began)
+
+
+def run_to_first_answer(command: list[str]) -> Taken:
+    """Start a server, wait for its ready line, ask for /api/v1/health, and kill it once the 200 is there."""
+    read_end, write_end = os.pipe()
+    began = time.perf_counter()
+    pid = spawn(command, write_end)
+    os.close(write_end)
+    said = b""
+    while not (found := READY.search(said)):
+        if not (more := os.read(read_end, 4096)):
+            sys.exit(f"bench/start: the server ended: {said.decode(errors='replace')[-500:]}")
+        said += more
+    with socket.create_connection(("127.0.0.1", int(found[1])), timeout=30) as connection:
+        connection.sendall(b"GET /api/v1/health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+        head = connection.recv(4096)
+    wall = time.perf_counter() - began
+    os.kill(pid, signal.SIGKILL)
+    os.close(read_end)
+    if b" 200 " not in head[:16]:
+        sys.exit(f"bench/start: no 200 but {head[:80]!r}")
+    return finish(pid, -wall)
+
+
+def compare(cases: dict[str, list[str]], run: Callable[[list[str]], Taken], rounds: int) -> None:
+    """Run all cases in turn and print a line for each. The first case is the measure of the others."""
+    taken: dict[str, list[Taken]] = {name: [] for name in cases}
+    for name in cases:
+        run(cases[name])  # once for the page cache
+    for _ in range(rounds):
+        for name, command in cases.items():
+            taken[name].append(run(command))
+    base = next(iter(taken.values()))
+    for name, rows in taken.items():
+        pairs = list(zip(rows, base, strict=True))
+        wall, cpu = (
+            statistics.median(getattr(row, what) / getattr(first, what) for row, first in pairs)
+            for what in ("wall_ms", "cpu_ms")
+        )
+        goal = next((limit for end, (_, limit) in GOALS.items() if name.startswith(f"gateway {end}")), None)
+        print(
+            f"{name:<28} wall {statistics.median(row.wall_ms for row in rows):7.1f} ms ({wall:4.2f}x)"
+            f"  cpu {statistics.median(row.cpu_ms for row in rows):7.1f} ms ({cpu:4.2f}x)"
+            f"  memory {max(row.rss_bytes for row in rows) / 2**20:5.1f} MiB" + (f"  goal {goal}x" if goal else "")
+        )
+
+
+def find_archive(given: str | None) -> Path:
+    """Return the archive to measure; build one when none is named and none lies in the checkout."""
+    path = Path(given) if given else ROOT / "gateway.pyz"
+    if not given and not path.exists():
+        subprocess.run([sys.executable, str(ROOT / "build_zipapp.py")], check=True)
+    return path.resolve()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Cold start of gateway.pyz against the bare interpreter.")
+    parser.add_argument("archive", nargs="?", help="the archive; gateway.pyz of the checkout if left out")
+    parser.add_argument("--rounds", type=int, default=15, help="starts of each case (15)")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter to start everything with")
+    options = parser.parse_args()
+    archive = str(find_archive(options.archive))
+    python = [os.path.realpath(shutil.which(options.python) or options.python), "-I", "-S"]
+    print(f"{archive}: {os.path.getsize(archive) / 1e6:.2f} MB, {options.rounds} starts each, medians")
+    compare(
+        {"python -c pass": [*python, "-c", "pass"], "gateway --version": [*python, archive, "--version"]},
+        run_to_end,
+        options.rounds,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        serve = [*python, archive, "serve", "--port", "0", "--data-dir"]
+        run_to_first_answer([*serve, folder])  # makes the database and the first credentials
+        compare(
+            {
+                "bare asyncio server": [*python, "-c", BARE],
+                "gateway serve": [*serve, folder],
+                "gateway serve, in memory": [*serve, ":memory:"],
+            },
+            run_to_first_answer,
+            options.rounds,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""The finder that serves the archive's modules and data from memory, so that the file is not needed after the start.
+
+Byte code comes from the pack of this Python (layout: gateway/cli/bytecode.py), held in memory as it was read; without a
+pack the sources are compiled. Data files are read at once and kept compressed. Sources, which only tracebacks and anyio
+want, are read through a descriptor that stays open: the file may be renamed over or deleted meanwhile. Every member is
+checked against its CRC, so what was overwritten in place is an error and never another version's bytes.
+"""
+
+import json
+import marshal
+import os
+import sys
+import zipimport
+from _frozen_importlib import BuiltinImporter, FrozenImporter, ModuleSpec
+from _frozen_importlib_external import PathFinder
+from zlib import crc32, decompress
+
+SOURCE_ONLY = (".py", ".pack", ".so", ".pyd")
+META = "META" + os.sep
+
+
+class Finder:
+    """Finder and loader of everything in the archive. archive: its path. descriptor: the open file, or None."""
+
+    def __init__(self, reader, pack):
+        self.archive = os.path.abspath(reader.archive)
+        self._reader = reader
+        # {name: (path, method, packed bytes, bytes, offset of the local header, time, date, crc)}
+        self._members = dict(zipimport._zip_directory_cache[reader.archive])
+        self.descriptor = os.open(reader.archive, os.O_RDONLY) if hasattr(os, "pread") else None
+        if pack:
+            begin = 16 + int.from_bytes(pack[8:12], "little")
+            end = begin + int.from_bytes(pack[begin - 4 : begin], "little")
+            index = json.loads(pack[begin:end])
+            self._index = index["modules"]
+            self._codes = memoryview(pack)[end:]
+            quicken(decompress(self._codes[slice(*index["known"])]))
+        else:
+            names = [name.replace(os.sep, "/") for name in self._members if name.endswith(".py")]
+            self._index = {module_of(name): (name, name.endswith("/__init__.py"), 0, 0) for name in names}
+        self._sha256 = ""
+        self._kept = {}
+        for name in self._members:
+            if not name.endswith(SOURCE_ONLY) and not name.startswith(META):
+                self._kept[name] = self._raw(name)
+
+    def find_spec(self, name, path=None, target=None):
+        entry = self._index.get(name)
+        if entry is None:
+            return None
+        spec = ModuleSpec(name, self, origin=self.archive + os.sep + entry[0], is_package=entry[1])
+        if entry[1]:
+            spec.submodule_search_locations.append(os.path.dirname(spec.origin))
+        spec.has_location = True
+        return spec
+
+    def create_module(self, spec):
+        return None
+
+    def get_code(self, name):
+        path, _, begin, end = self._index[name]
+        if end:
+            return marshal.loads(decompress(self._codes[begin:end]))  # noqa: S302 - checked at the start
+        return compile(self.get_data(self.archive + os.sep + path), path, "exec", dont_inherit=True)
+
+    def exec_module(self, module):
+        exec(self.get_code(module.__name__), module.__dict__)  # noqa: S102 - what a loader does
+
+    def get_source(self, name):
+        return self.get_data(self.archive + os.sep + self._index[name][0]).decode("utf-8")
+
+    def is_package(self, name):
+        return self._index[name][1]
+
+    def get_data(self, path):
+        name = os.path.relpath(path, self.archive) if os.path.isabs(path) else path
+        if name not in self._members:
+            raise FileNotFoundError(2, "No such file in the archive", path)
+        raw = self._kept[name] if name in self._kept else self._raw(name)
+        data = raw if self._members[name][1] == 0 else decompress(raw, -15)
+        if crc32(data) != self._members[name][7]:
+            raise OSError(5, "The archive was changed", path)
+        return data
+
+    def sha256(self):
+        """Return the SHA-256 of the archive as it was when first asked, which `serve` does before it listens."""
+        if not self._sha256:
+            import hashlib
+
+            whole = hashlib.sha256()
+            if self.descriptor is None:
+                with open(self.archive, "rb") as file:
+                    whole.update(file.read())
+            else:
+                place = 0
+                while piece := os.pread(self.descriptor, 1 << 20, place):
+                    whole.update(piece)
+                    place += len(piece)
+            self._sha256 = whole.hexdigest()
+        return self._sha256
+
+    def _raw(self, name):
+        _, method, size, _, offset, _, _, _ = self._members[name]
+        if self.descriptor is None:  # a system without pread, which does not let an open file be replaced either
+            with open(self.archive, "rb") as file:
+                file.seek(offset)
+                head = file.read(30)
+                file.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1)
+                return file.read(size)
+        head = os.pread(self.descriptor, 30, offset)
+        begin = offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+        return os.pread(self.descriptor, size, begin)
+
+
+def module_of(name):
+    return name[:-3].removesuffix("/__init__").replace("/", ".")
+
+
+def quicken(marshalled):
+    """Let `dataclasses` find the byte code of the methods it writes, instead of compiling each text at each start.
+
+    The module looks `exec` up among its own names first. What is not known, such as another Python's text, is compiled
+    as ever.
+    """
+    import dataclasses
+
+    known = marshal.loads(marshalled)  # noqa: S302 - checked at the start
+
+    def run(text, names=None, places=None, *, builtin=exec):
+        builtin(known.pop(text, text), names, places)
+
+    dataclasses.exec = run
+
+
+def install(reader, pack):
+    """Put the finder before all others and forget what the host has loaded under one of its names."""
+    finder = Finder(reader, pack)
+    sys.meta_path[:] = [finder, BuiltinImporter, FrozenImporter, PathFinder]
+    own = {name.partition(".")[0] for name in finder._index}
+    for name in [name for name in sys.modules if name.partition(".")[0] in own and name != "__main__"]:
+        del sys.modules[name]
