@@ -8,6 +8,8 @@ from gateway.domain.principals import Principal, Scope
 DEFAULT_RATE_LIMIT = 60
 MAX_RATE_LIMIT = 10_000_000
 MAX_NAME_CHARS = 100
+LAST_AT = 253_402_300_799_999
+"""The last millisecond that RFC 3339 can write, in the year 9999."""
 DEFAULT_KEY_LIMIT = 100
 MAX_KEY_LIMIT = 500
 DEFAULT_GRACE_SECONDS = 24 * 3600

@@ -182,6 +182,11 @@ class Audit:
         return place, report
 
 
+def source_of(principal: Principal) -> str:
+    """Return the part of the gateway through which `principal` acts: ``api``, or the local program's own name."""
+    return principal.id if principal.kind == "local" else "api"
+
+
 def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
     if text is None or (text.isascii() and len(text) <= chars and "\0" not in text):
         return text

@@ -4,13 +4,10 @@ from collections.abc import Collection
 
 from gateway.auth.keyhash import hash_key, prefix_of
 from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateLimiter
-from gateway.auth.refusals import Refusal, RefusalCounter
 from gateway.clock import Clock
-from gateway.domain.audit import AuditEvent
 from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import (
-    AuditUnavailable,
     GatewayError,
     InsufficientScope,
     InvalidApiKey,
@@ -21,13 +18,12 @@ from gateway.errors import (
     RateLimited,
 )
 from gateway.services.audit import Audit
+from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 _RECHECK_SECONDS = 1.0
 _NOTE_USE_MS = 60_000
-_REFUSED = "api_key_refused"
-_EXCEEDED = "rate_limit_exceeded"
 _UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
 
 
@@ -55,21 +51,31 @@ class _Known:
 
 
 class Authentication:
-    """Who may come in. limiter: where the rate windows are kept; this process alone when left out.
+    """Who may come in.
+
+    limiter: where the rate windows are kept; this process alone when left out. refusals: noted here and by others.
 
     Only keys that exist are remembered, by their SHA-256, so that wrong ones take no memory. A change of authority in
     any process moves the store's generation, which is read on every request; a look-up is also never older than a
     second.
     """
 
-    def __init__(self, *, store: Store, clock: Clock, audit: Audit, limiter: RateLimiter | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        audit: Audit,
+        limiter: RateLimiter | None = None,
+        refusals: Refusals | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._audit = audit
         self._limiter = limiter or LocalRateLimiter()
         self._known: dict[str, _Known] = {}
         self._generation = -1
-        self._refusals = RefusalCounter()
+        self.refusals = refusals or Refusals(audit=audit, clock=clock)
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         """Return who calls with the API key `credential`. A key used a second ago costs no SQL and no waiting.
@@ -136,34 +142,15 @@ class Authentication:
 
     def flush_refusals(self) -> None:
         """Record the sum of the refusals that had no event of their own. Called when one is due and at the end."""
-        told = self._refusals.take()
-        if told is None:
-            return
-        for action in (_REFUSED, _EXCEEDED):
-            refusals = [
-                {"reason": one.reason, "ip": one.ip, "key_prefix": one.key_prefix, "count": count}
-                for one, count in told.repeated
-                if one.action == action
-            ]
-            others = told.others if action == _REFUSED else 0
-            if refusals or others:
-                self._record_behind(
-                    self._audit.event(
-                        action,
-                        source="auth",
-                        outcome="refused",
-                        reason="repeated",
-                        details={"refusals": refusals, "others": others},
-                    )
-                )
+        self.refusals.flush()
 
     async def aclose(self) -> None:
         """Record what is still only counted."""
         self.flush_refusals()
 
     def _find(self, digest: str, now_seconds: float) -> _Known | None:
-        if now_seconds >= self._refusals.due_seconds:
-            self.flush_refusals()
+        if now_seconds >= self.refusals.due_seconds:
+            self.refusals.flush()
         # The generation is read before the look-up: a change in between makes the next request look again.
         generation = self._store.generation.value()
         if generation != self._generation:
@@ -217,36 +204,13 @@ class Authentication:
         key_prefix: str | None = None,
     ) -> GatewayError:
         """Note a refusal and return its error, to be raised."""
-        now_seconds = self._clock.monotonic_seconds()
-        if now_seconds >= self._refusals.due_seconds:
-            self.flush_refusals()
-        refusal = Refusal(
-            action=_EXCEEDED if isinstance(error, RateLimited) else _REFUSED,
-            reason=error.code,
-            ip=context.ip if context else None,
-            key_prefix=principal.key_prefix if principal else key_prefix,
+        is_of_key = principal is None or principal.kind == "key"
+        action = KEY_REFUSED if is_of_key else SESSION_REFUSED
+        return self.refusals.note(
+            error,
+            context,
+            action=RATE_EXCEEDED if isinstance(error, RateLimited) else action,
+            resource_type="api_key" if is_of_key else "session",
+            principal=principal,
+            key_prefix=key_prefix,
         )
-        if self._refusals.note(refusal, now_seconds):
-            self._record_behind(
-                self._audit.event(
-                    refusal.action,
-                    source="auth",
-                    outcome="refused",
-                    reason=refusal.reason,
-                    principal=principal or _stranger(key_prefix),
-                    request=context,
-                    resource_type="api_key",
-                    resource_id=principal.id if principal else None,
-                )
-            )
-        return error
-
-    def _record_behind(self, event: AuditEvent) -> None:
-        try:
-            self._audit.record_behind(event)
-        except AuditUnavailable:
-            return  # it is refused either way, and the store logs its own trouble
-
-
-def _stranger(key_prefix: str | None) -> Principal:
-    return Principal("key", "unknown", "unknown", frozenset(), frozenset(), key_prefix=key_prefix)

@@ -1,16 +1,30 @@
-"""API keys: made with their audit event, listed without a secret, revoked at once and everywhere."""
+"""API keys: made with their audit event, listed without a secret, changed, rotated, revoked at once everywhere."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
 from gateway.clock import Clock, Ids
-from gateway.domain.keys import MAX_NAME_CHARS, MAX_RATE_LIMIT, CreatedKey, KeyRecord, NewKey
-from gateway.domain.paging import MAX_INTEGER
+from gateway.domain.audit import AuditEvent
+from gateway.domain.keys import (
+    DEFAULT_GRACE_SECONDS,
+    DEFAULT_KEY_LIMIT,
+    KEEP_AT,
+    LAST_AT,
+    MAX_GRACE_SECONDS,
+    MAX_NAME_CHARS,
+    MAX_RATE_LIMIT,
+    ChangedKey,
+    CreatedKey,
+    KeyRecord,
+    NewKey,
+)
+from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
-from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.services.audit import Audit
+from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
+from gateway.services.audit import Audit, source_of
 from gateway.store.database import Transaction
 from gateway.store.store import Store
-
-_SOURCES = {"key": "api", "user": "api"}
 
 
 class Keys:
@@ -27,41 +41,21 @@ class Keys:
 
         Raises:
             InvalidRequest: the name, a scope, the rate limit or the expiry; `param` says which.
+            PermissionDenied: scopes that `principal` does not hold.
             AuditUnavailable: the key was not made.
         """
         now_at = self._clock.now_at()
-        name, scopes = _checked_name(new.name), _checked_scopes(new.scopes)
-        if not 1 <= new.rate_limit <= MAX_RATE_LIMIT:
-            raise InvalidRequest(f"rate_limit must be 1 to {MAX_RATE_LIMIT}.", param="rate_limit")
-        if new.expires_at is not None and not now_at < new.expires_at <= MAX_INTEGER:
-            raise InvalidRequest("expires_at must be in the future.", param="expires_at")
-        key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
-        record = KeyRecord(
-            id=self._ids.new("key"),
-            name=name,
-            prefix=prefix_of(key),
-            digest=hash_key(key),
+        scopes = _checked_scopes(new.scopes)
+        _check_grant(principal, scopes)
+        key, record = self._make(
+            principal,
+            now_at=now_at,
+            name=_checked_name(new.name),
             scopes=scopes,
-            rate_limit=new.rate_limit,
-            created_at=now_at,
-            created_by=principal.name,
-            expires_at=new.expires_at,
+            rate_limit=_checked_rate(new.rate_limit),
+            expires_at=_checked_expiry(new.expires_at, now_at),
         )
-        event = self._audit.event(
-            "api_key_created",
-            source=_SOURCES.get(principal.kind, principal.id),
-            principal=principal,
-            request=context,
-            resource_type="api_key",
-            resource_id=record.id,
-            after={
-                "name": record.name,
-                "prefix": record.prefix,
-                "scopes": record.scopes,
-                "rate_limit": record.rate_limit,
-                "expires_at": record.expires_at,
-            },
-        )
+        event = self._event("api_key_created", principal, context, record, after=_shown(record))
 
         def work(tx: Transaction) -> None:
             self._store.keys.insert(tx, record)
@@ -74,6 +68,14 @@ class Keys:
         """Return all records, newest first."""
         return await self._store.db.read(self._store.keys.all)
 
+    async def page(self, *, limit: int = DEFAULT_KEY_LIMIT, cursor: str | None = None) -> Page[KeyRecord]:
+        """Return a part of all records, newest first.
+
+        Raises:
+            InvalidRequest: the limit or the cursor.
+        """
+        return await self._store.db.read(lambda tx: self._store.keys.page(tx, limit=limit, cursor=cursor))
+
     async def show(self, id_or_prefix: str) -> KeyRecord:
         """Return one record by its id or its prefix.
 
@@ -81,6 +83,99 @@ class Keys:
             NotFound: there is none. Conflict: several keys have this prefix.
         """
         return await self._store.db.read(lambda tx: self._find(tx, id_or_prefix))
+
+    async def change(
+        self, principal: Principal, id_or_prefix: str, wanted: ChangedKey, context: RequestContext
+    ) -> KeyRecord:
+        """Change name, scopes, rate limit or expiry of a key that is not revoked; what holds already is left alone.
+
+        Raises:
+            InvalidRequest: a field; `param` says which. NotFound: there is none.
+            Conflict: it is revoked, or its version is another than `wanted.version`.
+            PermissionDenied: scopes that `principal` does not hold. AuditUnavailable: nothing was changed.
+        """
+        now_at = self._clock.now_at()
+        name = None if wanted.name is None else _checked_name(wanted.name)
+        scopes = None if wanted.scopes is None else _checked_scopes(wanted.scopes)
+        rate_limit = None if wanted.rate_limit is None else _checked_rate(wanted.rate_limit)
+        keeps_expiry = wanted.expires_at == KEEP_AT
+        expires_at = None if keeps_expiry else _checked_expiry(wanted.expires_at, now_at)
+
+        def work(tx: Transaction) -> KeyRecord:
+            before = self._find(tx, id_or_prefix)
+            if wanted.version is not None and wanted.version != before.version:
+                raise Conflict(f"The key was changed meanwhile: it has version {before.version}.", param="version")
+            if before.status(now_at) == "revoked":
+                raise Conflict(f"The key {before.id} is revoked.")
+            after = replace(
+                before,
+                name=before.name if name is None else name,
+                scopes=before.scopes if scopes is None else scopes,
+                rate_limit=before.rate_limit if rate_limit is None else rate_limit,
+                expires_at=before.expires_at if keeps_expiry else expires_at,
+            )
+            if after == before:
+                return before
+            _check_grant(principal, [scope for scope in after.scopes if scope not in before.scopes])
+            self._store.keys.change(tx, after)
+            shown = {"before": _shown(before), "after": _shown(after)}
+            self._audit.append(tx, self._event("api_key_changed", principal, context, before, **shown))
+            return self._find(tx, before.id)
+
+        return await self._audit.commit(work)
+
+    async def rotate(
+        self,
+        principal: Principal,
+        id_or_prefix: str,
+        context: RequestContext,
+        *,
+        grace_seconds: int = DEFAULT_GRACE_SECONDS,
+    ) -> CreatedKey:
+        """Make a key that takes the place of another, which is revoked when `grace_seconds` are over.
+
+        The new key has the name, the scopes, the rate limit and, counted from now, the lifetime of the old one.
+
+        Raises:
+            InvalidRequest: `grace_seconds`. NotFound: there is none.
+            Conflict: it is revoked or expired, is being rotated already, or several keys have this prefix.
+            PermissionDenied: the key has scopes that `principal` does not hold. AuditUnavailable: nothing was changed.
+        """
+        if not 0 <= grace_seconds <= MAX_GRACE_SECONDS:
+            raise InvalidRequest(f"grace_seconds must be 0 to {MAX_GRACE_SECONDS}.", param="grace_seconds")
+        now_at = self._clock.now_at()
+        revoked_at = now_at + grace_seconds * 1000
+
+        def work(tx: Transaction) -> CreatedKey:
+            old = self._find(tx, id_or_prefix)
+            if old.status(now_at) != "active":
+                raise Conflict(f"The key {old.id} is {old.status(now_at)}: create a new one.")
+            if old.revoked_at is not None:
+                raise Conflict(f"The key {old.id} is being rotated already.")
+            _check_grant(principal, old.scopes)
+            key, record = self._make(
+                principal,
+                now_at=now_at,
+                name=old.name,
+                scopes=old.scopes,
+                rate_limit=old.rate_limit,
+                expires_at=_same_lifetime(old, now_at),
+                rotated_from=old.id,
+            )
+            self._store.keys.insert(tx, record)
+            self._store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
+            event = self._event(
+                "api_key_rotated",
+                principal,
+                context,
+                old,
+                after={"rotated_to": record.id, "revoked_at": revoked_at},
+                details={"name": old.name, "prefix": old.prefix, "new_prefix": record.prefix},
+            )
+            self._audit.append(tx, event)
+            return CreatedKey(key=key, record=record)
+
+        return await self._audit.commit(work)
 
     async def revoke(self, principal: Principal, id_or_prefix: str, context: RequestContext) -> KeyRecord:
         """Revoke a key and return its record. It is refused from now on, by every process on this database.
@@ -90,26 +185,74 @@ class Keys:
             AuditUnavailable: the key was not revoked.
         """
         now_at = self._clock.now_at()
-        record = await self.show(id_or_prefix)
-        event = self._audit.event(
-            "api_key_revoked",
-            source=_SOURCES.get(principal.kind, principal.id),
-            principal=principal,
-            request=context,
-            resource_type="api_key",
-            resource_id=record.id,
-            before={"status": record.status(now_at)},
-            after={"status": "revoked"},
-            details={"name": record.name, "prefix": record.prefix},
-        )
 
         def work(tx: Transaction) -> KeyRecord:
+            record = self._find(tx, id_or_prefix)
             if not self._store.keys.revoke(tx, record.id, now_at=now_at):
                 raise Conflict(f"The key {record.id} is revoked already.")
+            event = self._event(
+                "api_key_revoked",
+                principal,
+                context,
+                record,
+                before={"status": record.status(now_at)},
+                after={"status": "revoked"},
+                details={"name": record.name, "prefix": record.prefix},
+            )
             self._audit.append(tx, event)
             return self._find(tx, record.id)
 
         return await self._audit.commit(work)
+
+    def _make(
+        self,
+        principal: Principal,
+        *,
+        now_at: int,
+        name: str,
+        scopes: tuple[Scope, ...],
+        rate_limit: int,
+        expires_at: int | None,
+        rotated_from: str | None = None,
+    ) -> tuple[str, KeyRecord]:
+        """Return a new key and its record, both of checked values."""
+        key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
+        record = KeyRecord(
+            id=self._ids.new("key"),
+            name=name,
+            prefix=prefix_of(key),
+            digest=hash_key(key),
+            scopes=scopes,
+            rate_limit=rate_limit,
+            created_at=now_at,
+            created_by=principal.name,
+            expires_at=expires_at,
+            rotated_from=rotated_from,
+        )
+        return key, record
+
+    def _event(
+        self,
+        action: str,
+        principal: Principal,
+        context: RequestContext,
+        record: KeyRecord,
+        *,
+        before: Mapping[str, object] | None = None,
+        after: Mapping[str, object] | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> AuditEvent:
+        return self._audit.event(
+            action,
+            source=source_of(principal),
+            principal=principal,
+            request=context,
+            resource_type="api_key",
+            resource_id=record.id,
+            before=before,
+            after=after,
+            details=details,
+        )
 
     def _find(self, tx: Transaction, id_or_prefix: str) -> KeyRecord:
         if id_or_prefix.startswith("key_"):
@@ -122,6 +265,42 @@ class Keys:
         if len(records) > 1:
             raise Conflict("Several keys have this prefix; name the key by its id.")
         return records[0]
+
+
+def _shown(record: KeyRecord) -> dict[str, object]:
+    """Return what the audit log keeps of a key's fields."""
+    return {
+        "name": record.name,
+        "prefix": record.prefix,
+        "scopes": record.scopes,
+        "rate_limit": record.rate_limit,
+        "expires_at": record.expires_at,
+    }
+
+
+def _check_grant(principal: Principal, scopes: Collection[Scope]) -> None:
+    missing = [scope.value for scope in scopes if scope not in principal.scopes]
+    if missing:
+        raise PermissionDenied(f"You cannot grant what you do not hold: {', '.join(missing)}.", param="scopes")
+
+
+def _same_lifetime(old: KeyRecord, now_at: int) -> int | None:
+    if old.expires_at is None:
+        return None
+    # A key for ever and a day would end where no date is written any more.
+    return max(old.expires_at, min(now_at + old.expires_at - old.created_at, LAST_AT))
+
+
+def _checked_rate(rate_limit: int) -> int:
+    if not 1 <= rate_limit <= MAX_RATE_LIMIT:
+        raise InvalidRequest(f"rate_limit must be 1 to {MAX_RATE_LIMIT}.", param="rate_limit")
+    return rate_limit
+
+
+def _checked_expiry(expires_at: int | None, now_at: int) -> int | None:
+    if expires_at is not None and not now_at < expires_at <= LAST_AT:
+        raise InvalidRequest("expires_at must be in the future, before the year 10000.", param="expires_at")
+    return expires_at
 
 
 def _checked_name(name: str) -> str:

@@ -177,7 +177,7 @@ async def test_unknown_keys_take_no_memory(house: House) -> None:
         with pytest.raises(InvalidApiKey):
             await house.enter(f"svc_{number:040x}")
     assert not house.authentication._known
-    assert len(house.authentication._refusals._counts) <= 64
+    assert len(house.authentication.refusals._counter._counts) <= 64
 
 
 async def test_a_database_that_cannot_be_read_lets_nobody_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from gateway.auth.keyhash import hash_key
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import SystemIds
 from gateway.domain.audit import AuditFilter
-from gateway.domain.keys import NewKey
-from gateway.domain.principals import RequestContext, Scope, local
-from gateway.errors import AuditUnavailable, Conflict, InvalidRequest, NotFound
+from gateway.domain.keys import LAST_AT, ChangedKey, NewKey
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
+from gateway.errors import AuditUnavailable, Conflict, InvalidRequest, KeyRevoked, NotFound, PermissionDenied
 from gateway.log import Log
 from gateway.services.audit import Audit
+from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys
+from gateway.store.keys import BY_DIGEST
 from gateway.store.store import Store, open_store
 
 CONTEXT = RequestContext(request_id="req_1", user_agent="cli")
@@ -23,14 +25,32 @@ CLI = local("cli")
 NEW = NewKey(name="ci", scopes=(Scope.SHIELD_SCAN,))
 
 
+# Who may manage keys and nothing else.
+CLERK = Principal("user", "usr_1", "clerk", frozenset({Scope.SHIELD_SCAN}), frozenset({Permission.API_KEYS_MANAGE}))
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.at = 1_700_000_000_000
+
+    def now_at(self) -> int:
+        return self.at
+
+    def monotonic_seconds(self) -> float:
+        return self.at / 1000
+
+
 class House:
-    def __init__(self, store: Store) -> None:
-        clock = SystemClock()
+    def __init__(self, store: Store, clock: FakeClock) -> None:
         self.clock = clock
         ids = SystemIds(clock)
         self.store = store
         self.audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=self.audit)
+        self.authentication = Authentication(store=store, clock=clock, audit=self.audit)
+
+    async def enter(self, key: str) -> str:
+        return (await self.authentication.authenticate(key, CONTEXT)).id
 
     async def actions(self) -> list[str]:
         return [event.action for event in (await self.audit.page(AuditFilter())).items]
@@ -42,9 +62,9 @@ def contents(folder: Path) -> list[bytes]:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    clock = SystemClock()
+    clock = FakeClock()
     store = await open_store(tmp_path / "gateway.db", clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock))
-    yield House(store)
+    yield House(store, clock)
     await store.aclose()
 
 
@@ -167,3 +187,179 @@ async def test_a_revocation_whose_event_cannot_be_written_does_not_hold(
     with pytest.raises(AuditUnavailable):
         await house.keys.revoke(CLI, record.id, CONTEXT)
     assert (await house.keys.show(record.id)).revoked_at is None
+
+
+async def test_the_rotation_procedure_works_step_by_step(house: House) -> None:
+    old = await house.keys.create(CLI, NEW, CONTEXT)
+    assert await house.enter(old.key) == old.record.id
+    # 1. Create the new key. 2. Move integrations to it.
+    new = await house.keys.create(CLI, NEW, CONTEXT)
+    assert (await house.keys.show(new.record.id)).last_used_at is None
+    house.clock.at += 3_600_000
+    assert await house.enter(new.key) == new.record.id
+    # 3. Confirm its use, and that the old one is used no more.
+    assert (await house.keys.show(new.record.id)).last_used_at == house.clock.at
+    assert (await house.keys.show(old.record.id)).last_used_at == house.clock.at - 3_600_000
+    # 4. Revoke the old key.
+    await house.keys.revoke(CLI, old.record.id, CONTEXT)
+    with pytest.raises(KeyRevoked):
+        await house.enter(old.key)
+    assert await house.enter(new.key) == new.record.id
+
+
+async def test_a_rotated_key_works_until_its_grace_is_over(house: House) -> None:
+    old = await house.keys.create(CLI, NewKey("ci", NEW.scopes, 7, house.clock.at + 90 * 86_400_000), CONTEXT)
+    house.clock.at += 86_400_000
+    new = await house.keys.rotate(CLI, old.record.prefix, CONTEXT)
+    record = new.record
+    assert (record.name, record.scopes, record.rate_limit) == ("ci", NEW.scopes, 7)
+    assert record.rotated_from == old.record.id
+    assert record.expires_at == house.clock.at + 90 * 86_400_000
+    house.clock.at += 86_400_000 - 1
+    assert await house.enter(old.key) == old.record.id
+    assert (await house.keys.show(old.record.id)).status(house.clock.at) == "active"
+    house.clock.at += 1
+    with pytest.raises(KeyRevoked):
+        await house.enter(old.key)
+    assert await house.enter(new.key) == record.id
+    (event,) = (await house.audit.page(AuditFilter(action="api_key_rotated"))).items
+    assert event.after == {"rotated_to": record.id, "revoked_at": house.clock.at}
+    assert new.key not in repr(event)
+
+
+async def test_no_grace_is_a_revocation_and_a_grace_can_be_cut_short(house: House) -> None:
+    one, two = await house.keys.create(CLI, NEW, CONTEXT), await house.keys.create(CLI, NEW, CONTEXT)
+    await house.keys.rotate(CLI, one.record.id, CONTEXT, grace_seconds=0)
+    await house.keys.rotate(CLI, two.record.id, CONTEXT, grace_seconds=60)
+    await house.keys.revoke(CLI, two.record.id, CONTEXT)
+    for key in (one.key, two.key):
+        with pytest.raises(KeyRevoked):
+            await house.enter(key)
+
+
+async def test_what_is_no_longer_good_or_rotated_already_is_not_rotated(house: House) -> None:
+    rotated, revoked = await house.keys.create(CLI, NEW, CONTEXT), await house.keys.create(CLI, NEW, CONTEXT)
+    expired = await house.keys.create(CLI, NewKey("x", NEW.scopes, expires_at=house.clock.at + 1), CONTEXT)
+    await house.keys.rotate(CLI, rotated.record.id, CONTEXT)
+    await house.keys.revoke(CLI, revoked.record.id, CONTEXT)
+    house.clock.at += 1
+    count = len(await house.keys.list())
+    for created in (rotated, revoked, expired):
+        with pytest.raises(Conflict):
+            await house.keys.rotate(CLI, created.record.id, CONTEXT)
+    for grace_seconds in (-1, 30 * 86_400 + 1, 2**70):
+        with pytest.raises(InvalidRequest):
+            await house.keys.rotate(CLI, rotated.record.id, CONTEXT, grace_seconds=grace_seconds)
+    assert len(await house.keys.list()) == count
+
+
+async def test_a_key_for_ever_and_a_day_can_be_rotated(house: House) -> None:
+    created = await house.keys.create(CLI, NewKey("x", NEW.scopes, expires_at=LAST_AT), CONTEXT)
+    house.clock.at += 86_400_000
+    assert (await house.keys.rotate(CLI, created.record.id, CONTEXT)).record.expires_at == LAST_AT
+
+
+async def test_a_change_holds_on_the_next_request_and_raises_the_version(house: House) -> None:
+    created = await house.keys.create(CLI, NEW, CONTEXT)
+    await house.enter(created.key)
+    wanted = ChangedKey(name=" other ", scopes=(Scope.AUDIT_READ,), rate_limit=9, expires_at=house.clock.at + 5)
+    changed = await house.keys.change(CLI, created.record.id, wanted, CONTEXT)
+    assert (changed.name, changed.rate_limit, changed.version) == ("other", 9, 2)
+    who = await house.authentication.authenticate(created.key, CONTEXT)
+    assert who.scopes == {Scope.AUDIT_READ}
+    (event,) = (await house.audit.page(AuditFilter(action="api_key_changed"))).items
+    assert event.before is not None
+    assert event.after is not None
+    assert (event.before["name"], event.after["name"]) == ("ci", "other")
+    assert (await house.keys.change(CLI, created.record.id, ChangedKey(expires_at=None), CONTEXT)).expires_at is None
+
+
+async def test_a_change_that_changes_nothing_is_none(house: House) -> None:
+    record = (await house.keys.create(CLI, NEW, CONTEXT)).record
+    assert await house.keys.change(CLI, record.id, ChangedKey(name="ci", scopes=NEW.scopes), CONTEXT) == record
+    assert await house.actions() == ["api_key_created"]
+
+
+async def test_a_lost_update_is_a_conflict(house: House) -> None:
+    record = (await house.keys.create(CLI, NEW, CONTEXT)).record
+    await house.keys.change(CLI, record.id, ChangedKey(name="mine", version=1), CONTEXT)
+    with pytest.raises(Conflict, match="version 2") as refusal:
+        await house.keys.change(CLI, record.id, ChangedKey(name="yours", version=1), CONTEXT)
+    assert refusal.value.param == "version"
+    assert (await house.keys.show(record.id)).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "param"),
+    [
+        (ChangedKey(name=" "), "name"),
+        (ChangedKey(scopes=()), "scopes"),
+        (ChangedKey(rate_limit=0), "rate_limit"),
+        (ChangedKey(expires_at=1), "expires_at"),
+        (ChangedKey(expires_at=LAST_AT + 1), "expires_at"),
+    ],
+)
+async def test_a_bad_change_is_refused_by_name(house: House, wanted: ChangedKey, param: str) -> None:
+    record = (await house.keys.create(CLI, NEW, CONTEXT)).record
+    with pytest.raises(InvalidRequest) as refusal:
+        await house.keys.change(CLI, record.id, wanted, CONTEXT)
+    assert refusal.value.param == param
+    assert await house.keys.show(record.id) == record
+
+
+async def test_a_revoked_key_is_not_changed(house: House) -> None:
+    record = (await house.keys.create(CLI, NEW, CONTEXT)).record
+    await house.keys.revoke(CLI, record.id, CONTEXT)
+    with pytest.raises(Conflict):
+        await house.keys.change(CLI, record.id, ChangedKey(name="x"), CONTEXT)
+
+
+async def test_nobody_grants_scopes_they_do_not_hold(house: House) -> None:
+    audit_read = (Scope.SHIELD_SCAN, Scope.AUDIT_READ)
+    broad = (await house.keys.create(CLI, NewKey("broad", audit_read), CONTEXT)).record
+    narrow = (await house.keys.create(CLERK, NEW, CONTEXT)).record
+    with pytest.raises(PermissionDenied, match="audit:read") as refusal:
+        await house.keys.create(CLERK, NewKey("x", audit_read), CONTEXT)
+    assert refusal.value.param == "scopes"
+    with pytest.raises(PermissionDenied):
+        await house.keys.change(CLERK, narrow.id, ChangedKey(scopes=audit_read), CONTEXT)
+    # The answer of a rotation is a key with all that the old one may do.
+    with pytest.raises(PermissionDenied):
+        await house.keys.rotate(CLERK, broad.id, CONTEXT)
+    assert (await house.keys.change(CLERK, broad.id, ChangedKey(name="renamed"), CONTEXT)).scopes == audit_read
+    await house.keys.revoke(CLERK, broad.id, CONTEXT)
+
+
+async def test_ten_thousand_keys_cost_a_request_what_one_does(house: House) -> None:
+    created = await house.keys.create(CLI, NEW, CONTEXT)
+
+    def fill(tx: Any) -> None:
+        for number in range(10_000):
+            tx.execute(
+                "INSERT INTO api_keys (id, name, prefix, digest, scopes, rate_limit, created_at, created_by)"
+                " VALUES (:id, 'n', 'svc_000000', :digest, '[\"shield:scan\"]', 60, 0, 'x')",
+                {"id": f"key_{number:026d}", "digest": f"{number:064x}"},
+            )
+
+    await house.store.db.write(fill)
+    assert await house.enter(created.key) == created.record.id
+    plan = await house.store.db.read(lambda tx: tx.query("EXPLAIN QUERY PLAN " + BY_DIGEST, {"digest": "x"}))
+    assert [row["detail"].split(" USING ")[0] for row in plan] == ["SEARCH api_keys"]
+    house.store.db.read_now = lambda work: pytest.fail("a known key is not looked up again")  # type: ignore[method-assign]
+    assert await house.enter(created.key) == created.record.id
+
+
+async def test_keys_are_listed_part_by_part(house: House) -> None:
+    ids = [(await house.keys.create(CLI, NEW, CONTEXT)).record.id for _ in range(5)]
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await house.keys.page(limit=2, cursor=cursor)
+        seen += [record.id for record in page.items]
+        cursor = page.next
+        if cursor is None:
+            break
+    assert seen == ids[::-1]
+    for limit, bad in ((0, None), (501, None), (1, "x"), (1, "' OR 1=1")):
+        with pytest.raises(InvalidRequest):
+            await house.keys.page(limit=limit, cursor=bad)

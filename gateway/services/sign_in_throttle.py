@@ -1,0 +1,86 @@
+"""Attempts to sign in: one at a time of one account from one network, and none while earlier failures make it wait.
+
+Theory of operation. An attempt is counted as a failure before its password is looked at, in the database, so that of
+many tries at once over all workers none slips through; success forgets the failures of that account from that network.
+Tries of one account from one network take turns within a process, so that several right passwords at once are not
+taken for failures.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from gateway.auth.throttle import ACCOUNT_FAILURES, NETWORK_FAILURES, REMEMBER_MS, network_of, wait_ms
+from gateway.clock import Clock
+from gateway.domain.principals import RequestContext
+from gateway.errors import LoginThrottled, Overloaded
+from gateway.services.refusals import SIGN_IN_THROTTLED, Refusals
+from gateway.store.database import Transaction
+from gateway.store.sign_in_failures import SignInPlace
+from gateway.store.store import Store
+
+WAITING = 64
+
+
+class SignInThrottle:
+    """Lets attempts in. At most `WAITING` are in or wait for their turn."""
+
+    def __init__(self, *, store: Store, clock: Clock, refusals: Refusals) -> None:
+        self._store = store
+        self._clock = clock
+        self._refusals = refusals
+        self._turns: dict[SignInPlace, anyio.Lock] = {}
+        self._entered = 0
+
+    @asynccontextmanager
+    async def attempt(self, username: str, context: RequestContext) -> AsyncGenerator[SignInPlace]:
+        """Wait for the turn of this account and address, count the attempt, and yield what `forget` takes.
+
+        Raises:
+            LoginThrottled: too many failures before. The attempt was not counted.
+            Overloaded: too many attempts at once, or the count cannot be written.
+        """
+        if self._entered >= WAITING:
+            raise Overloaded("Too many sign-ins at once; try again.", retry_after_seconds=1)
+        place = _place(username, context)
+        turn = self._turns.setdefault(place, anyio.Lock())
+        self._entered += 1
+        try:
+            async with turn:
+                await self._count(place, context)
+                yield place
+        finally:
+            self._entered -= 1
+            if not turn.locked() and not turn.statistics().tasks_waiting:
+                self._turns.pop(place, None)
+
+    def forget(self, tx: Transaction, place: SignInPlace) -> None:
+        """Forget the failures of this account from this network: the password was right."""
+        self._store.sign_in_failures.forget(tx, place)
+
+    async def _count(self, place: SignInPlace, context: RequestContext) -> None:
+        failures, now_at = self._store.sign_in_failures, self._clock.now_at()
+        since = now_at - REMEMBER_MS
+
+        def work(tx: Transaction) -> int:
+            failures.prune(tx, before=since)
+            of_account = failures.of_account(tx, place, since=since, limit=ACCOUNT_FAILURES)
+            of_network = failures.of_network(tx, place.network, since=since, limit=NETWORK_FAILURES)
+            wait = wait_ms(of_account, of_network, now_at)
+            if not wait:
+                failures.insert(tx, place, failed_at=now_at)
+            return wait
+
+        wait = await self._store.db.write(work)
+        if wait:
+            error = LoginThrottled(
+                "Too many sign-ins failed; wait before the next one.", retry_after_seconds=-(-wait // 1000)
+            )
+            raise self._refusals.note(error, context, action=SIGN_IN_THROTTLED, resource_type="session")
+
+
+def _place(username: str, context: RequestContext) -> SignInPlace:
+    folded = username.lower().encode("utf-8", "surrogatepass")
+    return SignInPlace(account=hashlib.sha256(folded).hexdigest(), network=network_of(context.ip))

@@ -1,0 +1,170 @@
+"""The people who may sign in: made, listed, changed. Nobody grants more than they hold; one admin always remains."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gateway.clock import Clock, Ids
+from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContext, Role
+from gateway.domain.users import ChangedUser, NewUser, User, check_new_password, check_username
+from gateway.errors import Conflict, NotFound, PermissionDenied
+from gateway.services.audit import Audit, source_of
+from gateway.services.passwords import Passwords
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+
+class Users:
+    """The users of this gateway. Who may manage them is checked by the edges."""
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, passwords: Passwords) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._audit = audit
+        self._passwords = passwords
+
+    async def create(self, principal: Principal, new: NewUser, context: RequestContext) -> User:
+        """Make a user.
+
+        Raises:
+            InvalidRequest: the name or the password; `param` says which. Conflict: the name is taken.
+            PermissionDenied: the role may do what `principal` may not. AuditUnavailable: the user was not made.
+        """
+        username = check_username(new.username)
+        check_new_password(new.password, username=username)
+        _check_grant(principal, new.role)
+        user = User(
+            id=self._ids.new("usr"),
+            username=username,
+            password_hash=await self._passwords.hash(new.password),
+            role=new.role,
+            created_at=self._clock.now_at(),
+            disabled_at=None,
+        )
+
+        def work(tx: Transaction) -> None:
+            if self._store.users.by_name(tx, username) is not None:
+                raise Conflict("There is a user of this name already.", param="username")
+            self._store.users.insert(tx, user)
+            self._append(tx, "user_created", principal, context, user, after=_shown(user))
+
+        await self._audit.commit(work)
+        return user
+
+    async def list(self) -> tuple[User, ...]:
+        """Return all users, oldest first."""
+        return await self._store.db.read(self._store.users.all)
+
+    async def show(self, id_or_name: str) -> User:
+        """Return one user by id or name.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return await self._store.db.read(lambda tx: self._find(tx, id_or_name))
+
+    async def change(self, principal: Principal, id_or_name: str, wanted: ChangedUser, context: RequestContext) -> User:
+        """Change role or password of a user, disable or enable; what holds already is left alone.
+
+        A new password and being disabled end all sessions of the user.
+
+        Raises:
+            NotFound: there is none. Conflict: another version, or nobody would be left who can manage users.
+            PermissionDenied: the user may, or would, do what `principal` may not.
+            InvalidRequest: the password. AuditUnavailable: nothing was changed.
+        """
+        user = await self.show(id_or_name)
+        password_hash = None
+        if wanted.password is not None:
+            check_new_password(wanted.password, username=user.username)
+            _check_grant(principal, user.role)
+            password_hash = await self._passwords.hash(wanted.password)
+        now_at = self._clock.now_at()
+
+        def work(tx: Transaction) -> User:
+            before = self._find(tx, user.id)
+            if wanted.version is not None and wanted.version != before.version:
+                raise Conflict(f"The user was changed meanwhile: it has version {before.version}.", param="version")
+            after = _changed(before, wanted, password_hash, now_at)
+            if after == before:
+                return before
+            _check_grant(principal, before.role)
+            _check_grant(principal, after.role)
+            self._check_somebody_remains(tx, before, after)
+            self._store.users.change(tx, after)
+            ended = 0
+            if after.disabled_at is not None or password_hash is not None:
+                ended = self._store.sessions.end_of_user(tx, user.id)
+            self._append(
+                tx,
+                "user_changed",
+                principal,
+                context,
+                before,
+                before=_shown(before),
+                after=_shown(after),
+                details={"password_changed": password_hash is not None, "sessions_ended": ended},
+            )
+            return self._find(tx, user.id)
+
+        return await self._audit.commit(work)
+
+    def _find(self, tx: Transaction, id_or_name: str) -> User:
+        # An id and a name can have the same form; the id wins.
+        user = self._store.users.by_id(tx, id_or_name) or self._store.users.by_name(tx, id_or_name)
+        if user is None:
+            raise NotFound("There is no such user.")
+        return user
+
+    def _check_somebody_remains(self, tx: Transaction, before: User, after: User) -> None:
+        was_admin = before.role is Role.ADMIN and before.disabled_at is None
+        is_admin = after.role is Role.ADMIN and after.disabled_at is None
+        if was_admin and not is_admin and self._store.users.count_active(tx, Role.ADMIN) <= 1:
+            raise Conflict("This is the last admin who can sign in; make another one first.")
+
+    def _append(
+        self,
+        tx: Transaction,
+        action: str,
+        principal: Principal,
+        context: RequestContext,
+        user: User,
+        *,
+        before: Mapping[str, object] | None = None,
+        after: Mapping[str, object] | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        event = self._audit.event(
+            action,
+            source=source_of(principal),
+            principal=principal,
+            request=context,
+            resource_type="user",
+            resource_id=user.id,
+            before=before,
+            after=after,
+            details=details,
+        )
+        self._audit.append(tx, event)
+
+
+def _changed(user: User, wanted: ChangedUser, password_hash: str | None, now_at: int) -> User:
+    disabled_at = user.disabled_at
+    if wanted.disabled is not None and wanted.disabled != (disabled_at is not None):
+        disabled_at = now_at if wanted.disabled else None
+    return replace(
+        user,
+        role=wanted.role or user.role,
+        disabled_at=disabled_at,
+        password_hash=password_hash or user.password_hash,
+    )
+
+
+def _shown(user: User) -> dict[str, object]:
+    status = "active" if user.disabled_at is None else "disabled"
+    return {"username": user.username, "role": user.role, "status": status}
+
+
+def _check_grant(principal: Principal, role: Role) -> None:
+    if not ROLE_PERMISSIONS[role] <= principal.permissions:
+        raise PermissionDenied(f"The role {role.value} may do more than you may.", param="role")
