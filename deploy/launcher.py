@@ -1,7 +1,11 @@
 """The archive's first file: small, since it is compiled at each start. The rest of the start is `_boot.py`."""
 
+import _signal
 import sys
 
+# Ctrl-C while it loads ends it at once, without a stack of what was being imported; `__main__` gives Python its turn.
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 if sys.version_info < (3, 11):
     sys.exit("gateway needs Python 3.11 or newer; this is %d.%d" % sys.version_info[:2])
 if sys.argv[1:] == ["--version"]:

@@ -1,5 +1,6 @@
 """Start the program. The matcher is loaded first, since what the command line imports imports it."""
 
+import signal
 import sys
 
 
@@ -14,6 +15,8 @@ def main() -> int:
         return 2
     from gateway.cli import main as cli
 
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # the launcher's, for the time of loading
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return cli.main(sys.argv[1:], report)
 
 
