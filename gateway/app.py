@@ -14,6 +14,8 @@ from gateway.services.health import Health
 from gateway.services.keys import Keys
 from gateway.services.posture import Posture
 from gateway.services.scans import Scans
+from gateway.services.signin import SignIn
+from gateway.services.users import Users
 from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.store.store import Store
@@ -39,3 +41,5 @@ class Gateway:
     posture: Posture
     health: Health
     first_start: FirstStart
+    users: Users
+    signin: SignIn

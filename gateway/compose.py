@@ -25,8 +25,13 @@ from gateway.services.chat import Chat
 from gateway.services.first_start import FirstStart
 from gateway.services.health import Health, WatchedUpstream
 from gateway.services.keys import Keys
+from gateway.services.passwords import Passwords
 from gateway.services.posture import Posture
+from gateway.services.refusals import Refusals
 from gateway.services.scans import Scans
+from gateway.services.sign_in_throttle import SignInThrottle
+from gateway.services.signin import SignIn
+from gateway.services.users import Users
 from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.shield.rules import RuleError
@@ -66,6 +71,8 @@ class _Lasting:
     authentication: Authentication
     alerts: Alerts
     first_start: FirstStart
+    users: Users
+    signin: SignIn
 
 
 class Composition:
@@ -110,6 +117,8 @@ async def open_composition(settings: Settings, *, log: Log) -> AsyncGenerator[Co
     try:
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
+        refusals = Refusals(audit=audit, clock=clock)
+        passwords = Passwords(ids=ids)
         lasting = _Lasting(
             clock=clock,
             ids=ids,
@@ -118,9 +127,18 @@ async def open_composition(settings: Settings, *, log: Log) -> AsyncGenerator[Co
             store=store,
             audit=audit,
             keys=keys,
-            authentication=Authentication(store=store, clock=clock, audit=audit),
+            authentication=Authentication(store=store, clock=clock, audit=audit, refusals=refusals),
             alerts=Alerts(store=store, ids=ids),
             first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
+            users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
+            signin=SignIn(
+                store=store,
+                clock=clock,
+                ids=ids,
+                audit=audit,
+                passwords=passwords,
+                throttle=SignInThrottle(store=store, clock=clock, refusals=refusals),
+            ),
         )
         client = Client(ca_file=settings.upstream_ca_file)
         try:

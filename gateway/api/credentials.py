@@ -88,6 +88,12 @@ class Callers:
             return _is_loopback(self.address(request) or "")
         return not any(name in request.headers for name in _FORWARDED)
 
+    def is_secure(self, request: Request) -> bool:
+        """Tell whether the client came over TLS: to us, or to a trusted proxy that says so."""
+        if request.is_tls:
+            return True
+        return self._trusts(_plain(request.peer)) and request.headers.get("x-forwarded-proto") == "https"
+
     def _trusts(self, text: str) -> bool:
         if not _is_address(text):
             return False

@@ -4,6 +4,7 @@ One of the three places that turn errors into answers. `handle` never raises.
 """
 
 from gateway.api.credentials import Callers, api_key
+from gateway.api.internal import InternalDoor
 from gateway.api.responses import Finisher, Headers, error_response, rate_headers, shaped_error, status_of
 from gateway.api.routes import Endpoint, routes
 from gateway.app import Gateway
@@ -30,6 +31,7 @@ class Dispatch:
         self._authentication = gateway.authentication
         self._router: Router[Endpoint] = Router(routes(gateway))
         self._callers = Callers(gateway.settings.trusted_proxies)
+        self._internal = InternalDoor(gateway, self._callers)
         self._finisher = Finisher(is_tls=bool(gateway.settings.tls_cert))
         self._counts: dict[tuple[str, str, int], Cell] = {}
         self._times: dict[str, Histogram] = {}
@@ -84,6 +86,8 @@ class Dispatch:
         self, endpoint: Endpoint, request: Request, context: RequestContext
     ) -> tuple[Principal, Admission | None]:
         """Return who calls and what the rate window says. Raises what `Authentication` raises."""
+        if endpoint.door.is_internal:
+            return self._internal.enter(endpoint.door, request, context), None
         if endpoint.door is Door.LOOPBACK and self._callers.is_local(request):
             return ANONYMOUS, None
         key = api_key(request.headers)

@@ -86,12 +86,20 @@ def json_response(value: object, headers: Headers = (), *, status: int = 200) ->
     return Response(status, _JSON + headers, write_json(value))
 
 
-def envelope_response(data: bytes, page: Page[object] | None, *, request_id: str, timestamp: str) -> Response:
+def envelope_response(
+    data: bytes,
+    page: Page[object] | None,
+    *,
+    request_id: str,
+    timestamp: str,
+    status: int = 200,
+    headers: Headers = (),
+) -> Response:
     """Return `{"ok", "data", "meta"}`, with "page" for a list. data: JSON, written already."""
     tail = f',"meta":{{"request_id":"{request_id}","timestamp":"{timestamp}"}}}}'.encode("ascii")
     if page is not None:
         tail = b',"page":' + write_json({"limit": page.limit, "count": len(page.items), "next": page.next}) + tail
-    return Response(200, _JSON, b'{"ok":true,"data":' + data + tail)
+    return Response(status, _JSON + headers, b'{"ok":true,"data":' + data + tail)
 
 
 def error_response(error: GatewayError, *, request_id: str, headers: Headers = ()) -> Response:

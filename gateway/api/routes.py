@@ -4,20 +4,25 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import cast
 
 from gateway.api.chat import ChatEdge
+from gateway.api.folding import folder
 from gateway.api.openapi import document
 from gateway.api.plain import PlainEdge
-from gateway.api.reading import read_body, read_query
+from gateway.api.reading import read_query
 from gateway.api.responses import envelope_response, json_response
+from gateway.api.signin import SignInEdge
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.http.router import Route
+from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.operations.operation import Answer, Operation
 from gateway.operations.public import OPERATIONS
 from gateway.schema import decoder, encoder
 from gateway.settings import Settings
 from gateway.wire import write_json, write_time
+
+ALL_OPERATIONS = OPERATIONS + INTERNAL_OPERATIONS
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
 """What answers a request whose caller may come in. Adds only headers of its own; GatewayErrors pass through it."""
@@ -38,7 +43,7 @@ class Endpoint:
         self.handle = handle
 
 
-def routes(gateway: Gateway, operations: Sequence[Operation] = OPERATIONS) -> list[Route[Endpoint]]:
+def routes(gateway: Gateway, operations: Sequence[Operation] = ALL_OPERATIONS) -> list[Route[Endpoint]]:
     """Return one route a row. Raises ValueError for a row that nothing answers."""
     edges = _edges(gateway, operations)
     table = []
@@ -56,13 +61,20 @@ def routes(gateway: Gateway, operations: Sequence[Operation] = OPERATIONS) -> li
 def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Handler]:
     """Return what answers the rows that have no call."""
     chat = ChatEdge(gateway)
-    plain = PlainEdge(gateway, document(operations, gateway.settings))
+    public = [operation for operation in operations if not operation.door.is_internal]
+    plain = PlainEdge(gateway, document(public, gateway.settings))
+    signin = SignInEdge(gateway)
     return {
         "chat.completions": chat.complete,
         "models.list": chat.models,
         "health": plain.health,
         "openapi": plain.openapi,
         "metrics": plain.metrics,
+        "auth.login": signin.login,
+        "auth.session": signin.session,
+        "auth.logout": signin.logout,
+        "auth.password": signin.password,
+        "sessions.end_all": signin.end_all,
     }
 
 
@@ -79,11 +91,12 @@ def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], objec
 
         return take_query
     decode = decoder(operation.takes)
+    fold = folder(operation)
 
     def take_body(request: Request) -> object:
         if request.query:
             read_query(request.query, parameters, now_at=0)
-        return decode(read_body(request))
+        return decode(fold(request))
 
     return take_body
 
@@ -108,6 +121,7 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
         raise ValueError(f"{operation.name} must say what it calls and gives")
     take = _taking(gateway, operation)
     write = operation.write or encoder(gives)
+    status = operation.status
     is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE
 
     async def handle(request: Request, who: Principal, context: RequestContext) -> Response:
@@ -117,7 +131,7 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
         page = cast("Page[object]", value) if is_page else None
         data = write(value) if page is None else [write(item) for item in page.items]
         return envelope_response(
-            write_json(data), page, request_id=context.request_id, timestamp=write_time(clock.now_at())
+            write_json(data), page, request_id=context.request_id, timestamp=write_time(clock.now_at()), status=status
         )
 
     return handle

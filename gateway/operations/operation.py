@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from typing import Any
 
 from gateway.app import Gateway
-from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import InvalidRequest
 from gateway.schema import JsonSchema
 from gateway.wire import TIME_PATTERN, read_integer, read_time
@@ -24,17 +24,33 @@ ANONYMOUS = Principal(kind="key", id="", name="anonymous", scopes=frozenset(), p
 Call = Callable[[Gateway, Principal, Any, RequestContext], Awaitable[object]]
 
 
+@dataclass(frozen=True, slots=True)
+class ById:
+    """What a row takes that is told all by its path: the id in the place ``{id}``."""
+
+    id: str
+
+
 class Door(Enum):
     """Who may come in. Every row says it; none is open by omission.
 
     KEY: whoever has an API key with the row's scope. OPTIONAL: everybody, and a good key is told more.
     LOOPBACK: whoever calls from this host, and whoever has a key with the row's scope. OPEN: everybody.
+    SESSION: a signed-in user with the row's permission, or any of them if it names none. SIGN_IN: whoever may sign in.
+    With `RBAC_ENABLED` off these two are for callers on this host alone, who need not sign in.
     """
 
     KEY = "key"
     OPTIONAL = "optional"
     LOOPBACK = "loopback"
     OPEN = "open"
+    SESSION = "session"
+    SIGN_IN = "sign_in"
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether this is a door of the internal API."""
+        return self in (Door.SESSION, Door.SIGN_IN)
 
 
 class Answer(Enum):
@@ -63,10 +79,12 @@ class Parameter:
 class Operation:
     """One thing the gateway can be asked to do.
 
-    name: unique, and the operationId of the OpenAPI document. route: method and path template.
-    takes: the record made of the body or, with `query`, of the query. None: neither is looked at.
+    name: unique, and the operationId of the OpenAPI document. route: method and path template. needs: the scope, or on
+    the internal API the permission, without which nobody comes in.
+    takes: the record made of the body or, with `query`, of the query. None: neither is looked at. What stands in the
+    places of the path template goes into its fields of the same names, and `If-Match` into `version`.
     gives: the record of the answer (of one item, for a page); `write` and `schema` replace what `gateway.schema` makes
-    of it. call: None when an edge answers by itself (chat, metrics, the OpenAPI document).
+    of it. status: of the good answer. call: None when an edge answers by itself (chat, metrics, the OpenAPI document).
     body_setting: name of the setting that bounds the body. fails: codes beyond those that every row of its door has.
     has_secret: whether the answer carries a secret, and so is never compressed. is_openai: whether the clients are
     those of the OpenAI API, who add query parameters of their own and read their own names of the rate headers.
@@ -76,7 +94,7 @@ class Operation:
     name: str
     route: tuple[str, str]
     door: Door
-    needs: Scope | None
+    needs: Scope | Permission | None
     summary: str
     takes: type[object] | None = None
     query: tuple[Parameter, ...] = ()
@@ -85,6 +103,7 @@ class Operation:
     schema: Callable[[], JsonSchema] | None = None
     answer: Answer = Answer.DATA
     call: Call | None = None
+    status: int = 200
     body_setting: str = "max_body_bytes"
     max_chars: Mapping[str, str] | None = None
     fails: tuple[str, ...] = ()

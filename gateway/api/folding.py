@@ -1,0 +1,59 @@
+"""From body, path and `If-Match` of a request to the one object that a row's record is decoded from."""
+
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+
+from gateway.api.reading import read_body
+from gateway.errors import InvalidRequest
+from gateway.http.messages import Request
+from gateway.operations.operation import Operation
+
+_PLACE = re.compile(r"\{(\w+)\}")
+_VERSION = re.compile(r'(?:W/)?"?([0-9]{1,10})"?')
+
+
+def folder(operation: Operation) -> Callable[[Request], object]:
+    """Return what makes the object of a request to `operation`, which takes a record.
+
+    The body may be left out when no field of it must be there.
+    """
+    if operation.takes is None:
+        raise ValueError(f"{operation.name} takes nothing")
+    of_record = fields(operation.takes)  # type: ignore[arg-type]  # every record is a dataclass
+    segments = operation.route[1].split("/")
+    places = {found[1]: index for index, text in enumerate(segments) if (found := _PLACE.fullmatch(text))}
+    if not places:
+        return read_body
+    names = {field.name for field in of_record}
+    if not places.keys() <= names:
+        raise ValueError(f"{operation.name} has a place that its record has no field for")
+    may_be_empty = all(
+        field.default is not MISSING or field.default_factory is not MISSING
+        for field in of_record
+        if field.name not in places
+    )
+    has_version = "version" in names
+
+    def fold(request: Request) -> object:
+        body = {} if may_be_empty and not request.body else read_body(request)
+        if not isinstance(body, dict):
+            return body
+        for name in places:
+            if name in body:
+                raise InvalidRequest(f"{name} stands in the path and is no field of the body.", param=name)
+        path = request.path.split("/")
+        folded = body | {name: path[index] for name, index in places.items()}
+        if has_version and (sent := request.headers.get("if-match")) is not None:
+            folded |= {"version": _version(sent)}
+        return folded
+
+    return fold
+
+
+def _version(if_match: str) -> int:
+    """Read the version that an If-Match header names (RFC 9110 section 13.1.1)."""
+    found = _VERSION.fullmatch(if_match.strip())
+    if found is None:
+        raise InvalidRequest('If-Match must be a version, such as "3".', param="If-Match")
+    return int(found[1])
