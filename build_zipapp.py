@@ -10,6 +10,7 @@ Layout of the archive:
     _boot.py              serves modules and data from memory: the byte-code pack of the running Python
     gateway/, anyio/ ...  the sources, as they are
     rules.json            the shield's rules
+    rules.plans.json      how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version
     _native/LIBC/*.so     the C automaton, by C library and extension suffix
     META/                 manifest with a SHA-256 a member, CycloneDX SBOM, licences
@@ -53,6 +54,15 @@ PLATFORMS = (
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
 UNUSED = ("anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "idna/__main__.py", "idna/cli.py")
 DATA = (".sql", ".json", ".html", ".css", ".js", ".svg")
+
+
+PLAN = """
+import sys
+sys.path.insert(0, "")
+from gateway.shield import load_rules, write_plans
+rules = load_rules(open("rules.json", "rb").read())
+sys.stdout.buffer.write(write_plans(rules.digest, rules.plans))
+"""
 
 
 @dataclass(slots=True)
@@ -163,6 +173,28 @@ def add_wheel_member(contents: Contents, wheel: str, project: str, name: str, da
         contents.members[name] = data
 
 
+def plan_rules() -> bytes:
+    """Return how the rules are looked for, which takes seconds to work out. Kept beside rules.json for checkouts too.
+
+    Made again when the rules or the code of the shield have changed.
+    """
+    parts = [HERE / "rules.json", *sorted((HERE / "gateway" / "shield").glob("*.py"))]
+    kept = HERE / "build" / f"plans-{sha256(b''.join(path.read_bytes() for path in parts))[:32]}.json"
+    if not kept.exists():
+        command = [sys.executable, "-S", "-s", "-B", "-c", PLAN]
+        done = subprocess.run(command, capture_output=True, cwd=HERE, env={"PYTHONHASHSEED": "0"})  # noqa: S603
+        if done.returncode:
+            last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1]
+            sys.exit(f"build_zipapp.py: the rules cannot be planned: {last}")
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_bytes(done.stdout)
+    plans = kept.read_bytes()
+    beside = HERE / "rules.plans.json"
+    if not beside.exists() or beside.read_bytes() != plans:
+        beside.write_bytes(plans)
+    return plans
+
+
 def collect_gateway(contents: Contents) -> str:
     """Take the gateway's own files, and return its version."""
     for path in sorted((HERE / "gateway").rglob("*")):
@@ -170,6 +202,7 @@ def collect_gateway(contents: Contents) -> str:
         if path.is_file() and path.suffix in (".py", *DATA):
             contents.members[name] = path.read_bytes()
     contents.members["rules.json"] = (HERE / "rules.json").read_bytes()
+    contents.members["rules.plans.json"] = plan_rules()
     contents.members["META/licenses/gateway/LICENSE"] = (HERE / "LICENSE").read_bytes()
     found = re.search(r'^__version__ = "([^"]+)"', (HERE / "gateway" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     assert found, "gateway/__init__.py names the version"

@@ -31,6 +31,7 @@ NAMES = {
     r"\bexcept Exception\b": (
         "gateway/api/dispatch.py",
         "gateway/mcp/server.py",
+        "gateway/jobs.py",  # what failed is logged and runs again
         "gateway/cli/main.py",
         "gateway/http/session.py",  # one connection's fault must not end the others
         "gateway/services/scans.py",  # whatever fails in the shield, the text is not let through
