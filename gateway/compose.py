@@ -1,14 +1,16 @@
 """The one place where every part is made and handed to the next. Nothing else knows who is made of what."""
 
 import os
+import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import anyio
 
 from gateway import __version__, shield
 from gateway.app import Gateway
+from gateway.auth.ratelimit import RateLimiter
 from gateway.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.errors import SetupError
@@ -38,6 +40,9 @@ from gateway.shield.rules import RuleError
 from gateway.store.store import Store, open_store
 
 DATABASE = "gateway.db"
+_UNTIL_RESTART = (
+    "host", "port", "workers", "data_dir", "tls_cert", "tls_key", "allowed_hosts", "drain_seconds", "log_level",
+)  # fmt: skip
 
 
 def database_path(settings: Settings) -> str:
@@ -55,6 +60,23 @@ def load_shield(path: str | None) -> Shield:
         return shield.load(path)
     except RuleError as error:
         raise SetupError(f"The rules cannot be used: {error}") from error
+
+
+def keep_lasting(old: Settings, new: Settings) -> Settings:
+    """Return `new` with what cannot change before a restart as it was in `old`."""
+    return replace(new, **{name: getattr(old, name) for name in _UNTIL_RESTART})
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the workers of one host have in common, made before they are forked.
+
+    scanner: rules read once. limiter: one rate window a key, over all. started_at: when the group began to serve.
+    """
+
+    scanner: Shield
+    limiter: RateLimiter
+    started_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +101,7 @@ class Composition:
     """A gateway that can be made anew over the same store, keys and connections."""
 
     def __init__(self, settings: Settings, scanner: Shield, lasting: _Lasting, client: Client) -> None:
+        self._settings = settings
         self._lasting = lasting
         self._client = client
         self.gateway = _assemble(settings, scanner, lasting, client)
@@ -86,11 +109,12 @@ class Composition:
     def reload(self, settings: Settings) -> Gateway:
         """Make the gateway of other settings and freshly read rules, and return it.
 
-        Address, TLS, data folder and limits of the server stay as they were until a restart.
+        Address, TLS, data folder and limits of the server stay as they were until a restart. May run in a thread.
 
         Raises:
             SetupError: the rules cannot be used; the old gateway goes on.
         """
+        settings = keep_lasting(self._settings, settings)
         self.gateway = _assemble(settings, load_shield(settings.rules), self._lasting, self._client)
         return self.gateway
 
@@ -103,18 +127,24 @@ async def open_gateway(settings: Settings, *, log: Log) -> AsyncGenerator[Gatewa
 
 
 @asynccontextmanager
-async def open_composition(settings: Settings, *, log: Log) -> AsyncGenerator[Composition]:
+async def open_composition(
+    settings: Settings, *, log: Log, shared: Shared | None = None
+) -> AsyncGenerator[Composition]:
     """Open the data folder, made if need be, and yield the parts put together; close everything afterwards.
+
+    shared: given when this process is one of several workers.
 
     Raises:
         SetupError: the rules, the data folder or the database cannot be used.
     """
     clock = SystemClock()
     ids = SystemIds(clock)
-    scanner = load_shield(settings.rules)
+    scanner = shared.scanner if shared else load_shield(settings.rules)
     make_data_dir(settings.data_dir)
     store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
     try:
+        metrics = Metrics()
+        metrics.gauge("gateway_start_time_seconds", (shared.started_at if shared else clock.now_at()) / 1000)
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
         refusals = Refusals(audit=audit, clock=clock)
@@ -123,11 +153,17 @@ async def open_composition(settings: Settings, *, log: Log) -> AsyncGenerator[Co
             clock=clock,
             ids=ids,
             log=log,
-            metrics=Metrics(),
+            metrics=metrics,
             store=store,
             audit=audit,
             keys=keys,
-            authentication=Authentication(store=store, clock=clock, audit=audit, refusals=refusals),
+            authentication=Authentication(
+                store=store,
+                clock=clock,
+                audit=audit,
+                limiter=shared.limiter if shared else None,
+                refusals=refusals,
+            ),
             alerts=Alerts(store=store, ids=ids),
             first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
             users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
@@ -153,7 +189,7 @@ async def open_composition(settings: Settings, *, log: Log) -> AsyncGenerator[Co
 
 
 def make_data_dir(path: str) -> None:
-    """Make the data folder, for its owner alone.
+    """Make the data folder, for its owner alone. One that is there is closed to others if it is ours and in use.
 
     Raises:
         SetupError: it cannot be made or is no folder.
@@ -162,10 +198,21 @@ def make_data_dir(path: str) -> None:
         return
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
+        if _is_ours(path):
+            os.chmod(path, 0o700)
     except OSError as error:
         raise SetupError(
             f"The data folder {path} cannot be made ({error.strerror}): name another with --data-dir, or :memory:."
         ) from error
+
+
+def _is_ours(path: str) -> bool:
+    """Tell whether a folder is open to others although it is ours, holds our database, and nothing of anybody else."""
+    found = os.stat(path)
+    if not found.st_mode & 0o077 or found.st_mode & stat.S_ISVTX or not os.path.isfile(os.path.join(path, DATABASE)):
+        return False
+    owners = {entry.stat(follow_symlinks=False).st_uid for entry in os.scandir(path)}
+    return owners | {found.st_uid} == {os.geteuid()}
 
 
 def _assemble(settings: Settings, scanner: Shield, lasting: _Lasting, client: Client) -> Gateway:

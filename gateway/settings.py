@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gateway.errors import SetupError
 
+MOST_WORKERS = 64
 _BYTES = 1024 * 1024
 _TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 KNOWN_ELSEWHERE = ("GATEWAY_CONFIG", "GATEWAY_NATIVE")
@@ -29,6 +30,7 @@ class Settings:
 
     host: str = _row("127.0.0.1", "Address to listen on. Another than loopback needs RBAC_ENABLED=true.")
     port: int = _row(5001, "Port to listen on; 0 picks a free one.")
+    workers: int = _row(1, f"Processes that answer on the one port, 1 to {MOST_WORKERS}; rate limits hold over all.")
     data_dir: str = _row("", "Folder of database and credentials, or :memory: to write nothing.")
     rules: str | None = _row(None, "File of shield rules to use instead of the built-in ones.")
     tls_cert: str | None = _row(None, "Certificate chain (PEM) to serve HTTPS with.")
@@ -212,6 +214,10 @@ def _check(settings: Settings) -> None:
     """Refuse values that are out of range or do not go together."""
     if not 0 <= settings.port <= 65535:
         raise SetupError("port must be 0 to 65535", param="port")
+    if not 1 <= settings.workers <= MOST_WORKERS:
+        raise SetupError(f"workers must be 1 to {MOST_WORKERS}", param="workers")
+    if settings.workers > 1 and settings.data_dir == ":memory:":
+        raise SetupError("several workers need a data folder that they share: :memory: takes one", param="workers")
     for row in rows():
         value = getattr(settings, row.name)
         if row.name.startswith(("max_", "upstream_")) and isinstance(value, int | float) and value <= 0:

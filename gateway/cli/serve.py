@@ -1,113 +1,150 @@
 """`serve` and `mcp`: the two ways in which the gateway stays and answers."""
 
 import argparse
-import os
+import gc
+import resource
 import signal
 import socket
-import sys
-from collections.abc import Awaitable
+from dataclasses import replace
+from functools import partial
 
 import anyio
+from anyio.lowlevel import checkpoint
 
-from gateway import __version__, bundle, compose, settings
-from gateway.api.dispatch import Dispatch
-from gateway.app import Gateway
-from gateway.cli.command import OK, Command, Console, load_settings, make_log, nothing
+from gateway import compose, settings
+from gateway.cli.answering import Site, answer, begin, end
+from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log, nothing
+from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.errors import GatewayError, SetupError
-from gateway.http.messages import HttpError, Limits, Request, Response
+from gateway.http.messages import Limits
 from gateway.http.server import Server
 from gateway.http.transport import listen, server_tls
+from gateway.log import Log
 from gateway.mcp import stdio
 from gateway.mcp.server import McpServer
-from gateway.settings import Loaded
+from gateway.settings import Settings
+from gateway.store.rate_windows import RateWindows
+from gateway.supervisor import Child, Supervisor
 
-SCHEME = {True: "https", False: "http"}
+_SCHEME = {True: "https", False: "http"}
+_CLOSING_SECONDS = 20.0
 
 
 def serve(options: argparse.Namespace, console: Console) -> int:
     """Run the HTTP server until SIGTERM or SIGINT, then finish what is in flight."""
     loaded = load_settings(options)
+    config = loaded.settings
     if options.show_settings:
         console.print(settings.show(loaded))
         return OK
-    log = make_log(loaded.settings)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until somebody can obey it
+    raise_descriptor_limit()
+    log = make_log(config)
     for warning in loaded.warnings:
         log.warning("setting_ignored", reason=warning)
-    anyio.run(run_server, loaded, options, console)
+    with open_listener(config.host, config.port) as listener:
+        site = make_site(config, options, console, log=log, listener=listener)
+        if config.workers > 1:
+            return serve_group(site)
+        anyio.run(answer, site)
     return OK
 
 
-class Live:
-    """The dispatch that answers now. A reload puts another in its place; what is in flight ends with the old one."""
-
-    def __init__(self, composition: compose.Composition) -> None:
-        self._composition = composition
-        self._dispatch = Dispatch(composition.gateway)
-
-    def handle(self, request: Request) -> Awaitable[Response]:
-        """Answer a request."""
-        return self._dispatch.handle(request)
-
-    def refuse(self, error: HttpError) -> Response:
-        """Render what the protocol refuses."""
-        return self._dispatch.refuse(error)
-
-    def body_limit(self, method: str, path: str) -> int:
-        """Return how many bytes the body of a request may have."""
-        return self._dispatch.body_limit(method, path)
-
-    async def reload(self, options: argparse.Namespace) -> None:
-        """Read settings and rules again, and keep the old ones when the new cannot be used."""
-        old = self._composition.gateway
+def raise_descriptor_limit() -> None:
+    """Take all the file descriptors that the host allows: each connection is one, and each may need one upstream."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
         try:
-            new = self._composition.reload(load_settings(options).settings)
-        except GatewayError as error:
-            old.log.error("reload_refused", reason=error.message)
-            return
-        details = {"rules_sha256": new.shield.digest, "rules": len(new.shield.rules)}
-        await old.audit.record(old.audit.event("gateway_reloaded", source="gateway", details=details))
-        self._dispatch = Dispatch(new)
-        new.log.info("reloaded", **details)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return  # a system that allows less than it says; the server keeps within what it has
 
 
-async def run_server(loaded: Loaded, options: argparse.Namespace, console: Console) -> None:
-    """Open the gateway, listen, and answer until told to stop."""
-    config = loaded.settings
-    log = make_log(config)
-    listener = open_listener(config.host, config.port)
+def make_site(
+    config: Settings, options: argparse.Namespace, console: Console, *, log: Log, listener: socket.socket
+) -> Site:
+    """Put together what every worker has in common.
+
+    Raises:
+        SetupError: the certificate or its key cannot be used.
+    """
     try:
         tls = server_tls(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
     except (OSError, ValueError) as error:
-        listener.close()
         raise SetupError(f"the certificate or its key cannot be used: {error}") from error
-    with listener:
-        async with compose.open_composition(config, log=log) as composition:
-            gateway = composition.gateway
-            await greet(gateway, console)
-            live = Live(composition)
-            server = Server(
-                handle=live.handle,
-                refuse=live.refuse,
-                body_limit=live.body_limit,
-                limits=Limits(drain_seconds=config.drain_seconds),
-                tls=tls,
-                allowed_hosts=frozenset(config.allowed_hosts) or None,
-            )
-            if not settings.is_loopback(config.host) and tls is None:
-                log.warning("no_tls", reason="keys and prompts cross the network in clear: set tls_cert and tls_key")
-            await gateway.audit.record(gateway.audit.event("gateway_started", source="gateway", details=about()))
-            ready = f"listening on {SCHEME[tls is not None]}://{address(listener)}"
-            async with anyio.create_task_group() as group:
-                group.start_soon(obey_signals, server, live, options)
-                await server.serve([listener], started=lambda: console.note(ready))
-                group.cancel_scope.cancel()
-            await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
+    if not settings.is_loopback(config.host) and tls is None:
+        log.warning("no_tls", reason="keys and prompts cross the network in clear: set tls_cert and tls_key")
+    make_server = partial(
+        Server,
+        limits=Limits(drain_seconds=config.drain_seconds),
+        tls=tls,
+        allowed_hosts=frozenset(config.allowed_hosts) or None,
+    )
+    ready = f"listening on {_SCHEME[tls is not None]}://{address(listener)}"
+    return Site(config, options, console, log, listener, make_server, ready)
 
 
-def about() -> dict[str, object]:
-    """Return what the audit log keeps of a start."""
-    return {"version": __version__, "archive_sha256": bundle.archive_sha256(), "pid": os.getpid()}
+def serve_group(site: Site) -> int:
+    """Answer with several processes: one makes the database ready, then the workers come, then one notes the end."""
+    group = Group(site)
+    anyio.run(checkpoint)  # imports what every worker would import for itself; the loop is closed again
+    gc.freeze()  # so that no collection in a worker writes to the pages that all have in common
+    keeper = Supervisor(clock=SystemClock(), log=site.log, stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS)
+    first = keeper.once()
+    if isinstance(first, Child):
+        anyio.run(begin_group, site, group.shared)
+        return OK
+    if keeper.is_stopping or first != OK:
+        return OK if keeper.is_stopping else FAILED
+    ended = keeper.keep(
+        site.config.workers,
+        ready=lambda: site.console.note(site.ready),
+        reload=group.reload,
+        stopping=site.listener.close,
+    )
+    if isinstance(ended, Child):
+        anyio.run(answer, group.site, group.shared, ended)
+        return OK
+    last = keeper.once(is_last=True)
+    if isinstance(last, Child):
+        anyio.run(end_group, site, group.shared)
+        return OK
+    return ended or (FAILED if last else OK)
+
+
+class Group:
+    """What the next worker starts with. A reload changes it, so that a restarted worker is like the others."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.shared = compose.Shared(
+            scanner=compose.load_shield(site.config.rules), limiter=RateWindows(), started_at=SystemClock().now_at()
+        )
+
+    def reload(self) -> bool:
+        """Read settings and rules again; say whether they are good, so that new workers may take over with them."""
+        try:
+            config = load_settings(self.site.options).settings
+            scanner = compose.load_shield(config.rules)
+        except GatewayError as error:
+            self.site.log.error("reload_refused", reason=error.message)
+            return False
+        self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config))
+        self.shared = replace(self.shared, scanner=scanner)
+        return True
+
+
+async def begin_group(site: Site, shared: compose.Shared) -> None:
+    """Make the database and the first credentials, and note the start."""
+    async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
+        await begin(composition.gateway, site.console)
+
+
+async def end_group(site: Site, shared: compose.Shared) -> None:
+    """Note the end."""
+    async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
+        await end(composition.gateway)
 
 
 def open_listener(host: str, port: int) -> socket.socket:
@@ -126,33 +163,6 @@ def address(listener: socket.socket) -> str:
     """Return HOST:PORT of a listening socket, an IPv6 address in brackets."""
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-async def greet(gateway: Gateway, console: Console) -> None:
-    """Make the first credentials on the first start, and say where they are."""
-    first = await gateway.first_start.make()
-    if first is None:
-        return
-    lines = f"username: {first.username}\npassword: {first.password}\napi_key: {first.api_key}\n"
-    data_dir = gateway.settings.data_dir
-    if data_dir == ":memory:" or sys.stderr.isatty():
-        console.note("first credentials, shown this once:\n" + lines.rstrip())
-        return
-    path = os.path.join(data_dir, "first-credentials.txt")
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(lines)
-    console.note(f"first credentials are in {path}: read them, keep them elsewhere, and delete the file")
-
-
-async def obey_signals(server: Server, live: Live, options: argparse.Namespace) -> None:
-    """Stop on SIGTERM and SIGINT, reload on SIGHUP."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async for number in signals:
-            if number == signal.SIGHUP:
-                await live.reload(options)
-            else:
-                server.stop()
 
 
 def mcp(options: argparse.Namespace, console: Console) -> int:

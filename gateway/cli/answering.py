@@ -1,0 +1,171 @@
+"""One process that answers: from an open listener to the end of the last request. Knows of others its parent alone."""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskStatus
+from anyio.lowlevel import current_token
+
+from gateway import __version__, bundle, compose
+from gateway.api.dispatch import Dispatch
+from gateway.app import Gateway
+from gateway.cli.command import Console, load_settings
+from gateway.errors import GatewayError
+from gateway.http.messages import HttpError, Request, Response
+from gateway.http.server import Server
+from gateway.jobs import run_jobs
+from gateway.log import Log
+from gateway.settings import Settings
+from gateway.supervisor import Child
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is there before anything is opened, forked or answered. ready: the line that says where we listen."""
+
+    config: Settings
+    options: argparse.Namespace
+    console: Console
+    log: Log
+    listener: socket.socket
+    make_server: Callable[..., Server]
+    ready: str
+
+
+class Live:
+    """The dispatch that answers now. A reload puts another in its place; what is in flight ends with the old one."""
+
+    def __init__(self, composition: compose.Composition) -> None:
+        self._composition = composition
+        self._dispatch = Dispatch(composition.gateway)
+
+    def gateway(self) -> Gateway:
+        """Return the gateway that answers now."""
+        return self._composition.gateway
+
+    def handle(self, request: Request) -> Awaitable[Response]:
+        """Answer a request."""
+        return self._dispatch.handle(request)
+
+    def refuse(self, error: HttpError) -> Response:
+        """Render what the protocol refuses."""
+        return self._dispatch.refuse(error)
+
+    def body_limit(self, method: str, path: str) -> int:
+        """Return how many bytes the body of a request may have."""
+        return self._dispatch.body_limit(method, path)
+
+    async def reload(self, options: argparse.Namespace) -> None:
+        """Read settings and rules again, and keep the old ones when the new cannot be used."""
+        old = self._composition.gateway
+        try:
+            # In a thread, since reading the rules takes a while, and meanwhile requests are answered.
+            new = await to_thread.run_sync(lambda: self._composition.reload(load_settings(options).settings))
+            self._dispatch = Dispatch(new)
+            await note_reload(new)
+        except GatewayError as error:
+            old.log.error("reload_refused", reason=error.message)
+
+
+async def answer(site: Site, shared: compose.Shared | None = None, child: Child | None = None) -> None:
+    """Open the gateway and answer until told to stop. child: this process is one of several workers."""
+    report_faults(site.log)
+    async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
+        if child is None:
+            await begin(composition.gateway, site.console)
+        elif child.is_replacement and child.number == 0:
+            await note_reload(composition.gateway)
+        live = Live(composition)
+        server = site.make_server(handle=live.handle, refuse=live.refuse, body_limit=live.body_limit)
+        started: Callable[[], None] = partial(site.console.note, site.ready)
+        async with anyio.create_task_group() as group:
+            await group.start(obey_signals, server, None if child else live, site.options)
+            group.start_soon(run_jobs, live.gateway)
+            if child is not None:
+                child.heed()
+                group.start_soon(stop_when_alone, child, server, site.log)
+                started = child.report_ready
+            await server.serve([site.listener], started=started)
+            group.cancel_scope.cancel()
+        if child is None:
+            await end(composition.gateway)
+
+
+async def begin(gateway: Gateway, console: Console) -> None:
+    """Make the first credentials, if need be, and note the start."""
+    await greet(gateway, console)
+    details = {
+        "version": __version__,
+        "archive_sha256": bundle.archive_sha256(),
+        "pid": os.getpid(),
+        "workers": gateway.settings.workers,
+    }
+    await gateway.audit.record(gateway.audit.event("gateway_started", source="gateway", details=details))
+
+
+async def greet(gateway: Gateway, console: Console) -> None:
+    """Make the first credentials on the first start, and say where they are."""
+    first = await gateway.first_start.make()
+    if first is None:
+        return
+    lines = f"username: {first.username}\npassword: {first.password}\napi_key: {first.api_key}\n"
+    data_dir = gateway.settings.data_dir
+    if data_dir == ":memory:" or sys.stderr.isatty():
+        console.note("first credentials, shown this once:\n" + lines.rstrip())
+        return
+    path = os.path.join(data_dir, "first-credentials.txt")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(lines)
+    console.note(f"first credentials are in {path}: read them, keep them elsewhere, and delete the file")
+
+
+async def note_reload(gateway: Gateway) -> None:
+    """Note which rules answer from now on."""
+    details = {"rules_sha256": gateway.shield.digest, "rules": len(gateway.shield.rules)}
+    await gateway.audit.record(gateway.audit.event("gateway_reloaded", source="gateway", details=details))
+    gateway.log.info("reloaded", **details)
+
+
+async def end(gateway: Gateway) -> None:
+    """Note the end."""
+    await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
+
+
+def report_faults(log: Log) -> None:
+    """Have what fails inside the event loop, where no caller sees it, written to the log without its text."""
+
+    def report(_: object, context: Mapping[str, Any]) -> None:
+        log.error("loop_error", error=context.get("exception"), reason=context.get("message"))
+
+    loop: Any = current_token().native_token  # the event loop, of which this alone is asked
+    loop.set_exception_handler(report)
+
+
+async def obey_signals(
+    server: Server, live: Live | None, options: argparse.Namespace, *, task_status: TaskStatus[None]
+) -> None:
+    """Stop on SIGTERM and SIGINT; reload `live` on SIGHUP. None: the supervisor reloads."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            if number != signal.SIGHUP:
+                server.stop()
+            elif live is not None:
+                await live.reload(options)
+
+
+async def stop_when_alone(child: Child, server: Server, log: Log) -> None:
+    """Stop when the supervisor is gone: nobody would, and the port would stay taken."""
+    await anyio.wait_readable(child.life)
+    log.error("supervisor_gone", reason="this worker finishes what is in flight and ends")
+    server.stop()
