@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from gateway import __version__
 from gateway.bundle import NativeReport
-from gateway.cli import manage, rules, scan, serve, upkeep
+from gateway.cli import manage, rules, scan, serve, upkeep, users
 from gateway.cli.command import FAILED, Command, Console
 from gateway.errors import GatewayError
 
@@ -15,6 +15,7 @@ COMMANDS: tuple[Command, ...] = (
     *serve.COMMANDS,
     *scan.COMMANDS,
     *manage.COMMANDS,
+    *users.COMMANDS,
     *rules.COMMANDS,
     *upkeep.COMMANDS,
 )

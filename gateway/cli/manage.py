@@ -1,4 +1,4 @@
-"""`keys create|list|show|revoke`: the use-cases of the internal API for a host without a browser."""
+"""`keys create|list|show|rotate|revoke`: the use-cases of the internal API for a host without a browser."""
 
 import argparse
 from collections.abc import Awaitable, Callable
@@ -9,9 +9,11 @@ from gateway import compose, wire
 from gateway.app import Gateway
 from gateway.cli.command import OK, Command, Console, load_settings, make_log, nothing, table
 from gateway.clock import SystemClock
-from gateway.domain.keys import KeyRecord, NewKey
+from gateway.domain.keys import DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, KeyRecord, NewKey
 from gateway.domain.principals import RequestContext, local
 from gateway.errors import InvalidRequest
+from gateway.operations.keys import view_key
+from gateway.schema import encode
 
 Work = Callable[[Gateway], Awaitable[int]]
 
@@ -107,6 +109,20 @@ def revoke(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
+def rotate(options: argparse.Namespace, console: Console) -> int:
+    """Make a key that takes another's place and print it once, alone on stdout."""
+    grace_seconds = wire.read_integer(options.grace_seconds, param="--grace-seconds", low=0, high=MAX_GRACE_SECONDS)
+
+    async def work(gateway: Gateway) -> int:
+        created = await gateway.keys.rotate(local("cli"), options.id, context(gateway), grace_seconds=grace_seconds)
+        record = created.record
+        console.note(f"{record.id} takes the place of {record.rotated_from}; the new key is shown this once:")
+        console.print(created.key)
+        return OK
+
+    return with_gateway(options, work)
+
+
 def read_expiry(text: str, now_at: int) -> int:
     """Read `90d`, `12h` or `30m` from now, or a date or time that is still to come."""
     if text[:-1].isdigit() and text[-1] in "smhd":
@@ -124,20 +140,7 @@ def moment(at: int | None) -> str | None:
 
 def as_json(record: KeyRecord, now_at: int) -> dict[str, object]:
     """Return a key record as the API shows it: everything but the key and its hash."""
-    return {
-        "id": record.id,
-        "name": record.name,
-        "prefix": record.prefix,
-        "scopes": list(record.scopes),
-        "rate_limit": record.rate_limit,
-        "status": record.status(now_at),
-        "created_at": moment(record.created_at),
-        "created_by": record.created_by,
-        "expires_at": moment(record.expires_at),
-        "revoked_at": moment(record.revoked_at),
-        "last_used_at": moment(record.last_used_at),
-        "rotated_from": record.rotated_from,
-    }
+    return encode(view_key(record, now_at))
 
 
 def declare_create(parser: argparse.ArgumentParser) -> None:
@@ -153,6 +156,17 @@ def declare_id(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", help="id (key_…) or prefix (svc_…) of the key")
 
 
+def declare_rotate(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `keys rotate`."""
+    declare_id(parser)
+    parser.add_argument(
+        "--grace-seconds",
+        default=str(DEFAULT_GRACE_SECONDS),
+        metavar="N",
+        help="how long the old key still works (86400, a day)",
+    )
+
+
 COMMANDS = (
     Command(
         "keys create",
@@ -166,4 +180,11 @@ COMMANDS = (
         "keys show", "Show one API key's record.", "gateway.pyz keys show svc_1a2b3c", declare_id, show, has_json=True
     ),
     Command("keys revoke", "Revoke an API key.", "gateway.pyz keys revoke svc_1a2b3c", declare_id, revoke),
+    Command(
+        "keys rotate",
+        "Make a key that takes another's place; the old one is revoked when the grace is over.",
+        "gateway.pyz keys rotate svc_1a2b3c --grace-seconds 3600",
+        declare_rotate,
+        rotate,
+    ),
 )

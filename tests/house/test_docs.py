@@ -13,6 +13,7 @@ import pytest
 from gateway import settings
 from gateway.cli.main import COMMANDS
 from gateway.mcp.tools import TOOLS
+from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.operations.public import OPERATIONS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -41,6 +42,18 @@ def operations() -> str:
     return table(("operation", "needs", "does"), rows)
 
 
+def internal() -> str:
+    rows = [
+        (
+            f"`{one.route[0]} {one.route[1]}`",
+            f"`{one.needs}`" if one.needs else {"session": "a session", "sign_in": "a password"}[one.door.value],
+            one.summary,
+        )
+        for one in INTERNAL_OPERATIONS
+    ]
+    return table(("operation", "needs", "does"), rows)
+
+
 def tools() -> str:
     return table(("tool", "does"), [(f"`{tool.name}`", tool.description) for tool in TOOLS])
 
@@ -62,6 +75,7 @@ def setting_rows() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "commands": commands,
     "operations": operations,
+    "internal operations": internal,
     "tools": tools,
     "settings": setting_rows,
 }
