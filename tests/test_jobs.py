@@ -1,0 +1,57 @@
+"""What is done now and then: rows, in a task each; a failure is logged and not the end."""
+
+import io
+from types import SimpleNamespace
+
+import anyio
+
+from gateway.clock import SystemClock
+from gateway.jobs import JOBS, Job, run_jobs
+from gateway.log import Log
+
+
+async def test_a_job_runs_again_and_again_with_the_gateway_of_that_moment() -> None:
+    seen: list[object] = []
+    enough = anyio.Event()
+    gateways = iter(range(100))
+
+    def call(gateway: object) -> None:
+        seen.append(gateway)
+        if len(seen) == 3:
+            enough.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_jobs, lambda: next(gateways), (Job("count", 0.001, call),))
+            await enough.wait()
+            group.cancel_scope.cancel()
+    assert seen[:3] == [0, 1, 2]
+
+
+async def test_a_job_that_fails_is_logged_without_its_text_and_runs_again_and_others_go_on() -> None:
+    stream = io.StringIO()
+    gateway = SimpleNamespace(log=Log(stream, SystemClock()))
+    calls: list[str] = []
+    enough = anyio.Event()
+
+    async def fail(_: object) -> None:
+        calls.append("fail")
+        raise ValueError("a prompt that must not be told")
+
+    def count(_: object) -> None:
+        calls.append("count")
+        if calls.count("fail") >= 2 and calls.count("count") >= 2:
+            enough.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_jobs, lambda: gateway, (Job("bad", 0.001, fail), Job("good", 0.001, count)))
+            await enough.wait()
+            group.cancel_scope.cancel()
+    assert '"job": "bad"' in stream.getvalue()
+    assert "must not be told" not in stream.getvalue()
+
+
+def test_every_job_has_a_name_of_its_own_and_waits() -> None:
+    assert len({job.name for job in JOBS}) == len(JOBS)
+    assert all(job.every_seconds >= 1 for job in JOBS)
