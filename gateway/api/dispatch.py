@@ -86,7 +86,7 @@ class Dispatch:
         self, endpoint: Endpoint, request: Request, context: RequestContext
     ) -> tuple[Principal, Admission | None]:
         """Return who calls and what the rate window says. Raises what `Authentication` raises."""
-        if endpoint.door.is_internal:
+        if endpoint.is_internal:
             return self._internal.enter(endpoint.door, request, context), None
         if endpoint.door is Door.LOOPBACK and self._callers.is_local(request):
             return ANONYMOUS, None

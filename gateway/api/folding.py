@@ -51,8 +51,10 @@ def folder(operation: Operation) -> Callable[[Request], object]:
     return fold
 
 
-def _version(if_match: str) -> int:
-    """Read the version that an If-Match header names (RFC 9110 section 13.1.1)."""
+def _version(if_match: str) -> int | None:
+    """Read the version that an If-Match header names; None for any (RFC 9110 section 13.1.1)."""
+    if if_match.strip() == "*":
+        return None
     found = _VERSION.fullmatch(if_match.strip())
     if found is None:
         raise InvalidRequest('If-Match must be a version, such as "3".', param="If-Match")

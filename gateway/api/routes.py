@@ -31,11 +31,12 @@ Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
 class Endpoint:
     """One row, ready to answer: compiled once, looked at never again."""
 
-    __slots__ = ("body_bytes", "door", "handle", "has_secret", "is_openai", "needs", "path")
+    __slots__ = ("body_bytes", "door", "handle", "has_secret", "is_internal", "is_openai", "needs", "path")
 
     def __init__(self, operation: Operation, handle: Handler, settings: Settings) -> None:
         self.path = operation.route[1]
         self.door = operation.door
+        self.is_internal = operation.door.is_internal
         self.needs = operation.needs
         self.has_secret = operation.has_secret
         self.is_openai = operation.is_openai

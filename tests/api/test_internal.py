@@ -355,6 +355,7 @@ async def test_a_patch_guards_against_lost_updates_and_strange_fields(admin: Per
     stale = await admin.ask("PATCH", one, {"name": "b"}, **{"if-match": '"1"'})
     assert (stale.status, stale.code) == (409, "conflict")
     assert (await admin.ask("PATCH", one, {"name": "c"}, **{"if-match": '"2"'})).data["name"] == "c"
+    assert (await admin.ask("PATCH", one, {"name": "d"}, **{"if-match": "*"})).data["name"] == "d"
     for body, headers, param in (
         ({"id": "key_2"}, {}, "id"),
         ({"status": "revoked"}, {}, "status"),
