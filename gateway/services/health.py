@@ -58,7 +58,15 @@ class Health:
         }
 
     def _database(self) -> str:
+        """Look whether it can be read and, after a write that failed, whether it can be written again.
+
+        A write behind is tried until it succeeds, so that the one below is the only one, however often somebody looks.
+        """
+        db = self._store.db
         try:
+            if not db.is_writable:
+                db.write_behind(lambda tx: self._store.meta.set(tx, "written_again", "true"))
+                return "unavailable"
             self._store.db.read_now(lambda tx: self._store.meta.get(tx, "instance_id"))
         except GatewayError:
             return "unavailable"

@@ -63,6 +63,11 @@ class Transaction(Protocol):
 class Database(Protocol):
     """A store of rows with one writer at a time and any number of readers."""
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether the last write succeeded."""
+        ...
+
     async def open(self) -> None:
         """Make or open the database.
 

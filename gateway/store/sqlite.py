@@ -75,6 +75,11 @@ class SqliteDatabase:
         self._writer.start()
         self._state = "open"
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether the last write succeeded. See `Database.is_writable`."""
+        return not self._writer.has_failed
+
     async def aclose(self) -> None:
         """Write what is queued, then close."""
         if self._state == "open":

@@ -51,7 +51,7 @@ class Writer:
     """One thread and its queue.
 
     commit: has a group of works done and committed, sets their `result` or `error`, and raises StoreUnavailable when
-    none of it stands. The flag says whether the disk must have it.
+    none of it stands. The flag says whether the disk must have it. has_failed: the last group could not be written.
     """
 
     def __init__(self, commit: Callable[[Sequence[Work], bool], None], log: Log) -> None:
@@ -60,6 +60,7 @@ class Writer:
         self._queue: deque[Work] = deque()
         self._changed = threading.Condition()
         self._awaited = 0
+        self.has_failed = False
         self._is_failing = False
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -136,7 +137,7 @@ class Writer:
             except BaseException as error:  # handed to whoever waits; the thread must not end
                 self._fail(works, error)
             else:
-                self._is_failing = False
+                self._is_failing = self.has_failed = False
                 self._report(works)
             self._deliver(awaited)
 
@@ -150,6 +151,7 @@ class Writer:
                 work.error = StoreUnavailable(error.message, retry_after_seconds=error.retry_after_seconds)
             else:
                 work.error = error
+        self.has_failed = is_unavailable
         if behind and is_unavailable and not self._is_stopping:
             with self._changed:
                 self._queue.extendleft(reversed(behind))

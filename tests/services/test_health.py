@@ -35,12 +35,14 @@ class ScriptedUpstream:
         return ({"id": "m"},)
 
 
-def health(*, rules: tuple[str, ...] = ("a",), fault: Exception | None = None, upstream: Any = None) -> Health:
+def health(
+    *, rules: tuple[str, ...] = ("a",), fault: Exception | None = None, upstream: Any = None, is_writable: bool = True
+) -> Health:
     def read_now(work: Any) -> None:
         if fault:
             raise fault
 
-    store = SimpleNamespace(db=SimpleNamespace(read_now=read_now))
+    store = SimpleNamespace(db=SimpleNamespace(read_now=read_now, is_writable=is_writable, write_behind=lambda _: None))
     shield = SimpleNamespace(rules=rules)
     return Health(shield=cast(Shield, shield), store=cast(Store, store), upstream=upstream)
 
@@ -55,6 +57,10 @@ def test_a_shield_without_rules_is_unavailable() -> None:
 
 def test_a_database_that_cannot_be_read_is_unavailable() -> None:
     assert health(fault=StoreUnavailable("gone")).checks()["database"] == "unavailable"
+
+
+def test_a_database_that_cannot_be_written_is_unavailable() -> None:
+    assert health(is_writable=False).checks()["database"] == "unavailable"
 
 
 def test_an_upstream_that_was_never_asked_is_unknown() -> None:

@@ -299,7 +299,9 @@ async def test_a_full_disk_refuses_writes_until_there_is_room(place: Any) -> Non
         with pytest.raises(StoreUnavailable):
             await store.db.write(setter("big", "x" * 200_000))
         assert await store.db.read(names) == []
+        assert not store.db.is_writable
     await store.db.write(setter("small"))
+    assert store.db.is_writable
     assert await store.db.read(names) == ["small"]
     await store.aclose()
 
