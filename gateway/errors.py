@@ -33,6 +33,12 @@ class InvalidJson(InvalidRequest):
     code = "invalid_json"
 
 
+class TooManyValues(InvalidJson):
+    """The JSON holds more values than would be read in a reasonable time."""
+
+    code = "body_too_large"
+
+
 class UnsupportedValue(InvalidRequest):
     """The value is known but not served by this version of the API."""
 

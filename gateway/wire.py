@@ -5,9 +5,10 @@ import math
 import re
 from datetime import UTC, date, datetime
 
-from gateway.errors import InvalidJson, InvalidRequest
+from gateway.errors import InvalidJson, InvalidRequest, TooManyValues
 
 MAX_DEPTH = 64
+MAX_VALUES = 100_000
 INT64_LOW = -(2**63)
 INT64_HIGH = 2**63 - 1
 
@@ -28,16 +29,21 @@ _DAY = re.compile(_DATE)
 _AGE = re.compile("([0-9]{1,6})([smhd])")
 _AGE_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _INTEGER = re.compile("[0-9]{1,10}")
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TOO_DEEP = "The JSON is nested deeper than {} levels."
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
-def read_json(raw: bytes | bytearray | memoryview, *, max_depth: int = MAX_DEPTH) -> object:
+def read_json(
+    raw: bytes | bytearray | memoryview, *, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
+) -> object:
     """Read one strict JSON text.
 
-    Objects become dict, arrays list; numbers int or float. Never raises RecursionError or ValueError.
+    Objects become dict, arrays list; numbers int or float. Never raises RecursionError or ValueError. A text of more
+    than some 64 KiB is better read in a worker thread.
 
     Raises:
+        TooManyValues: more than `max_values`; found before anything is made of them.
         InvalidJson: bad UTF-8, a byte order mark, duplicate keys, NaN or Infinity (1e999 too), a lone surrogate, an
             integer beyond 64 signed bits, more than `max_depth` levels, or any other syntax than RFC 8259's.
     """
@@ -45,6 +51,8 @@ def read_json(raw: bytes | bytearray | memoryview, *, max_depth: int = MAX_DEPTH
         text = str(raw, "utf-8")
     except UnicodeDecodeError as error:
         raise InvalidJson(f"The JSON is not UTF-8 (byte {error.start}).") from None
+    if len(text) > max_values:
+        _refuse_many(text, max_values)
     try:
         value: object = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -122,6 +130,20 @@ def write_time(at: int) -> str:
 
 def _day_at(text: str) -> int:
     return (date.fromisoformat(text).toordinal() - _EPOCH_DAY) * 86_400_000
+
+
+def _refuse_many(text: str, max_values: int) -> None:
+    """Count what separates values: at first everywhere, which costs next to nothing, then outside of strings alone."""
+    if _separators(text) <= max_values:
+        return
+    # No more strings than this are looked for; each but the first has a separator before it, or a colon.
+    strings = (text.count('"') - text.count('\\"')) // 2
+    if strings > 2 * max_values + 1 or _separators(_STRING.sub("", text)) > max_values:
+        raise TooManyValues(f"The JSON holds more than {max_values} values.")
+
+
+def _separators(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
 
 
 def _refuse_deep(value: object, max_depth: int) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from gateway import wire
-from gateway.errors import InvalidJson, InvalidRequest
+from gateway.errors import InvalidJson, InvalidRequest, TooManyValues
 
 DAY = 86_400_000
 
@@ -73,6 +73,29 @@ def test_brackets_inside_strings_are_no_levels() -> None:
 
 def test_many_brackets_side_by_side_are_read() -> None:
     assert wire.read_json(b"[" + b"[],{}," * 1000 + b"0]") == [[], {}] * 1000 + [0]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"[" + b"1," * 10 + b"1]", b'{"a":[{},{},{},{},{},{},{},{},{}]}', b"[" + b'"",' * 10 + b'""]', b"[" * 11],
+)
+def test_more_values_than_allowed_are_refused_before_they_are_made(raw: bytes) -> None:
+    with pytest.raises(TooManyValues) as caught:
+        wire.read_json(raw, max_values=10)
+    assert caught.value.code == "body_too_large"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'["' + b",[{" * 50 + b'"]',
+        rb'["\\","\",,,,,,,,,,,,,\"","a\\\",[,[,[,[,[,[,"]',
+        b'{"a":"' + rb"\"" * 50 + b',,,,,,,,,,,,"}',
+        b"[" + b'"",' * 9 + b'""]',
+    ],
+)
+def test_separators_inside_of_strings_are_no_values(raw: bytes) -> None:
+    assert wire.read_json(raw, max_values=10) == json.loads(raw)
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 0, -1])

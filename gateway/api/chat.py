@@ -1,13 +1,19 @@
 """The edge of the chat: reads the body, calls the chat service, adds the shield's headers. Decides nothing."""
 
+import anyio
+from anyio import to_thread
+
 from gateway.api.reading import read_body
 from gateway.api.responses import Headers, error_response, json_response, shaped_error
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.llm.base import UpstreamRefused
-from gateway.services.chat import PromptBlocked
+from gateway.services.chat import PromptBlocked, ReadPrompt
 from gateway.services.chat_turn import ShieldSummary
+
+LARGE_BYTES = 65_536
+"""Longer bodies are read in a thread, one at a time: others are answered meanwhile."""
 
 
 class ChatEdge:
@@ -15,16 +21,24 @@ class ChatEdge:
 
     def __init__(self, gateway: Gateway) -> None:
         self._chat = gateway.chat
+        self._limiter = anyio.CapacityLimiter(1)
 
     async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""
         try:
-            answer = await self._chat.complete(who, read_body(request), context)
+            if len(request.body) > LARGE_BYTES:
+                prompt = await to_thread.run_sync(self._read, request, limiter=self._limiter)
+            else:
+                prompt = self._read(request)
+            answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             return error_response(error, request_id=context.request_id, headers=_shield_headers(error.shield))
         except UpstreamRefused as error:
             return _refused(error, context.request_id)
         return json_response(answer.body, answer.headers + _shield_headers(answer.shield))
+
+    def _read(self, request: Request) -> ReadPrompt:
+        return self._chat.read(read_body(request))
 
     async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """List the models on offer."""

@@ -57,13 +57,14 @@ class Reply:
     """A checked completion.
 
     body: the parsed object. headers: the few of the upstream's that may be passed on, lower-case names. Token counts
-    are None when the upstream does not tell.
+    are None when the upstream does not tell. is_large: looking through it takes a while.
     """
 
     body: Mapping[str, object]
     headers: tuple[tuple[str, str], ...] = ()
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    is_large: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import anyio
+from anyio import to_thread
+
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, ClientError, ReplyTimeout, ReplyTooLarge
@@ -16,6 +19,9 @@ MAX_ERROR_CHARS = 500
 MAX_MODELS = 10_000
 MODELS_SECONDS = 60.0
 MODELS_REPLY_BYTES = 4 * 1024 * 1024
+LARGE_REPLY_BYTES = 65_536
+MAX_REPLY_VALUES = 2_000_000
+"""Log probabilities of a long reply are this many."""
 DEFAULT_RETRY_SECONDS = 5
 MAX_RETRY_SECONDS = 86_400
 
@@ -67,6 +73,7 @@ class HttpUpstream:
         self._names = models
         self._listed: tuple[Mapping[str, object], ...] = ()
         self._listed_until_seconds = float("-inf")
+        self._limiter = anyio.CapacityLimiter(1)
         headers = [("accept", "application/json"), ("accept-encoding", "gzip"), ("user-agent", user_agent)]
         if api_key:
             headers.append(("authorization", f"Bearer {api_key}"))
@@ -82,8 +89,9 @@ class HttpUpstream:
         headers = (*self._headers, ("content-type", "application/json"), *self._trace(traceparent))
         body = write_json(prompt.body)
         answer = await self._ask("POST", "/chat/completions", headers, body, self._limits.reply_bytes)
-        reply = self._dialect.read_reply(_json(answer))
-        return replace(reply, headers=_passed_on(answer.headers))
+        is_large = len(answer.body) > LARGE_REPLY_BYTES
+        value = await to_thread.run_sync(_json, answer, limiter=self._limiter) if is_large else _json(answer)
+        return replace(self._dialect.read_reply(value), headers=_passed_on(answer.headers), is_large=is_large)
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.
@@ -139,7 +147,7 @@ class HttpUpstream:
 
 def _json(answer: HttpReply) -> object:
     try:
-        return read_json(answer.body)
+        return read_json(answer.body, max_values=MAX_REPLY_VALUES)
     except InvalidJson as error:
         raise UpstreamUnavailable("The model gateway answered something that is no JSON.") from error
 

@@ -15,7 +15,7 @@ from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AuditUnavailable, ContentPolicyViolation, GatewayError
-from gateway.llm.base import Dialect, Reply, Upstream, UpstreamRefused
+from gateway.llm.base import Dialect, Leaves, Prompt, Reply, Upstream, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
 from gateway.metrics import Metrics
 from gateway.services.alerts import Alerts
@@ -27,6 +27,14 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 SETTLE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPrompt:
+    """A checked request and every text of it."""
+
+    prompt: Prompt
+    leaves: Leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +85,26 @@ class Chat:
         self._echo = echo
         self._upstream = upstream
 
-    async def complete(self, principal: Principal, body: object, context: RequestContext) -> ChatAnswer:
-        """Complete one chat. body: the parsed JSON of the request.
+    def read(self, body: object) -> ReadPrompt:
+        """Check the parsed JSON of a request and find its texts. Pure: a large one is best read in a thread.
 
         Raises:
             InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
+        """
+        prompt = self._dialect.read_prompt(body)
+        return ReadPrompt(prompt, self._dialect.prompt_leaves(prompt))
+
+    async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:
+        """Complete one chat.
+
+        Raises:
             PromptBlocked: the shield's verdict; nothing was sent.
             ShieldUnavailable: the shield failed; nothing was sent, or nothing is given out.
             UpstreamUnavailable, UpstreamRefused: no completion came back.
             AuditUnavailable: the event could not be written, so there is no answer.
         """
         started_seconds = self._clock.monotonic_seconds()
-        prompt = self._dialect.read_prompt(body)
-        leaves = self._dialect.prompt_leaves(prompt)
+        prompt, leaves = request.prompt, request.leaves
         is_echo = self._upstream is None or prompt.model == ECHO_MODEL
         turn = Turn(principal, context, prompt, ECHO_MODEL if is_echo else "upstream", started_seconds)
         try:

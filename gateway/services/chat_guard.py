@@ -1,22 +1,27 @@
 """What of a prompt may go to the model and what of a reply may come back. Records nothing and sends nothing."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import anyio.lowlevel
+from anyio import to_thread
 
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, secrets_only, with_unscannable
-from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Reply, UpstreamRefused
+from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Reply, ReplyLeaves, UpstreamRefused
 from gateway.llm.leaves import JoinedText, join
 from gateway.llm.masking import NOTICE, masked_choice, strings, with_joined_parts, with_strings, withheld_choice
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine
 
+A = TypeVar("A")
+B = TypeVar("B")
+
 Action = Literal["none", "blocked", "redacted", "observed"]
 _SHORTEST_MATCH_CHARS = 4
 _TEXTS_A_TURN = 64
+_TEXTS_HERE = 500  # more are joined in a thread
 
 
 class TextJudge(Protocol):
@@ -60,6 +65,7 @@ class ChatGuard:
         self._judge = judge
         self._dialect = dialect
         self._policy = policy
+        self._limiter = anyio.CapacityLimiter(1)
 
     async def inbound(self, leaves: Leaves) -> ScannedPrompt:
         """Scan every text of a prompt.
@@ -68,12 +74,12 @@ class ChatGuard:
             ShieldUnavailable: the shield failed; nothing may be forwarded.
         """
         policy = self._policy
-        joined = join(leaves.texts)
+        joined = await self._join(leaves.texts)
         if policy.tool_injection or not any(leaf.kind is LeafKind.TOOL for leaf in leaves.texts):
             result = await self._placed(joined, Direction.INBOUND, policy.scoring)
         else:
-            talk = join([leaf for leaf in leaves.texts if leaf.kind is not LeafKind.TOOL])
-            tools = join([leaf for leaf in leaves.texts if leaf.kind is LeafKind.TOOL])
+            talk = await self._join([leaf for leaf in leaves.texts if leaf.kind is not LeafKind.TOOL])
+            tools = await self._join([leaf for leaf in leaves.texts if leaf.kind is LeafKind.TOOL])
             found = await self._placed(talk, Direction.INBOUND, policy.scoring)
             secrets = await self._placed(tools, Direction.INBOUND, secrets_only(policy.scoring))
             result = combine((found, secrets), policy.scoring)
@@ -126,16 +132,26 @@ class ChatGuard:
             return result
         return replace(result, detections=tuple(joined.locate(found) for found in result.detections))
 
+    async def _join(self, texts: Sequence[Leaf]) -> JoinedText:
+        return await self._run(join, texts, is_long=len(texts) > _TEXTS_HERE)
+
+    async def _reply_leaves(self, reply: Reply) -> ReplyLeaves:
+        return await self._run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
+
+    async def _run(self, work: Callable[[A], B], argument: A, *, is_long: bool) -> B:
+        """Do what is pure; if it takes long, in a thread, so that others are answered meanwhile."""
+        return await to_thread.run_sync(work, argument, limiter=self._limiter) if is_long else work(argument)
+
     async def _judge_reply(self, reply: Reply) -> ScanResult:
         """Judge all choices and what is outside of them together: one scan for the usual reply."""
-        leaves = self._dialect.reply_leaves(reply)
+        leaves = await self._reply_leaves(reply)
         parts = (*leaves.choices, leaves.outside)
         return await self._judge_leaves(
             [leaf for part in parts for leaf in part.texts], [place for part in parts for place in part.opaque_places]
         )
 
     async def _judge_leaves(self, texts: Sequence[Leaf], opaque_places: Iterable[str]) -> ScanResult:
-        result = await self._placed(join(texts), Direction.OUTBOUND, self._policy.scoring)
+        result = await self._placed(await self._join(texts), Direction.OUTBOUND, self._policy.scoring)
         return with_unscannable(result, tuple(opaque_places), self._policy)
 
     async def _withheld_body(self, reply: Reply) -> Mapping[str, object]:
@@ -143,7 +159,7 @@ class ChatGuard:
 
         Where only all choices together reach the threshold, each of them in which something was found is at fault.
         """
-        leaves = self._dialect.reply_leaves(reply)
+        leaves = await self._reply_leaves(reply)
         results = [await self._judge_leaves(part.texts, part.opaque_places) for part in leaves.choices]
         outside = await self._judge_leaves(leaves.outside.texts, leaves.outside.opaque_places)
         faulty = {index for index, result in enumerate(results) if result.verdict is Verdict.BLOCK}

@@ -1,6 +1,7 @@
 """Scan a text for a principal: judge, record, answer. The text itself is never stored; its hash stands for it."""
 
 import hashlib
+import os
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
@@ -107,6 +108,8 @@ class Scans:
         self._alerts = alerts
         self._policy = policy
         self._max_text_chars = max_text_chars
+        # More threads would scan no more, and each takes its turn before the event loop gets another.
+        self._limiter = anyio.CapacityLimiter(os.cpu_count() or 1)
 
     async def scan(self, principal: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
         """Scan one text. A REVIEW or BLOCK is answered after its audit event and alert are committed.
@@ -163,7 +166,7 @@ class Scans:
         try:
             if len(text) <= THREAD_CHARS:
                 return self._shield.scan(text, direction, policy)
-            return await anyio.to_thread.run_sync(self._shield.scan, text, direction, policy)
+            return await anyio.to_thread.run_sync(self._shield.scan, text, direction, policy, limiter=self._limiter)
         except Exception as error:  # whatever fails in a rule or the matcher: the text is not let through
             # The cause is kept for the log. Its own message may quote the text, so it is not repeated here.
             raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error

@@ -1,15 +1,16 @@
 """The edge of the chat alone: headers, the error shape, and what is read of a request. The service is scripted."""
 
 import json
+import threading
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from gateway.api.chat import ChatEdge
+from gateway.api.chat import LARGE_BYTES, ChatEdge
 from gateway.domain.principals import RequestContext, local
-from gateway.errors import InvalidJson, UnsupportedMediaType
+from gateway.errors import InvalidJson, TooManyValues, UnsupportedMediaType
 from gateway.http.messages import Headers, Request, Response
 from gateway.llm.base import UpstreamRefused
 from gateway.services.chat import ChatAnswer, PromptBlocked
@@ -28,6 +29,11 @@ class ScriptedChat:
 
     answer: ChatAnswer | Exception
     bodies: list[object] = field(default_factory=list)
+    threads: list[bool] = field(default_factory=list)
+
+    def read(self, body: object) -> object:
+        self.threads.append(threading.current_thread() is threading.main_thread())
+        return body
 
     async def complete(self, who: object, body: object, context: object) -> ChatAnswer:
         assert (who, context) == (WHO, CONTEXT)
@@ -98,6 +104,7 @@ async def test_the_wait_an_upstream_asks_for_is_passed_on() -> None:
     [
         (request(b"{"), InvalidJson),
         (request(b'{"a":1,"a":2}'), InvalidJson),
+        (request(b"[" + b"0," * 100_000 + b"0]"), TooManyValues),
         (request(content_type="text/plain"), UnsupportedMediaType),
         (request(**{"content-encoding": "gzip"}), UnsupportedMediaType),
     ],
@@ -105,6 +112,15 @@ async def test_the_wait_an_upstream_asks_for_is_passed_on() -> None:
 async def test_what_is_no_plain_json_never_reaches_the_service(what: Request, error: type[Exception]) -> None:
     with pytest.raises(error):
         await ask(AssertionError("reached"), what)
+
+
+@pytest.mark.parametrize(("chars", "is_here"), [(10, True), (LARGE_BYTES, False)])
+async def test_a_large_body_is_read_in_a_thread(chars: int, is_here: bool) -> None:
+    chat = ScriptedChat(ChatAnswer(COMPLETION, CLEAN))
+    edge = ChatEdge(cast(Any, SimpleNamespace(chat=chat)))
+    await edge.complete(request(json.dumps({"a": "x" * chars}).encode()), WHO, CONTEXT)
+    assert chat.bodies == [{"a": "x" * chars}]
+    assert chat.threads == [is_here]
 
 
 async def test_models_are_a_list_as_openai_has_it() -> None:

@@ -93,6 +93,16 @@ async def test_every_bad_answer_is_unavailable_and_tells_no_internals(
     assert not any(seen["path"] == "/__redirected" for seen in script.seen())
 
 
+@pytest.mark.parametrize(("mode", "is_large"), [("normal", False), ("huge", True)])
+async def test_a_long_reply_is_said_to_be_large(script: Script, mode: str, is_large: bool) -> None:
+    client = Client()
+    try:
+        script.mode(mode, megabytes=1)
+        assert (await made(client, script.url + "/v1", UpstreamLimits()).complete(PROMPT)).is_large is is_large
+    finally:
+        await client.aclose()
+
+
 async def test_what_is_sent_is_our_own(script: Script, upstream: HttpUpstream) -> None:
     script.mode("normal")
     await upstream.complete(PROMPT, traceparent=CALLER)

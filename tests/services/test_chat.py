@@ -124,7 +124,7 @@ class Room:
     metrics: Metrics
 
     async def ask(self, content: object = "Hello", **fields: object) -> ChatAnswer:
-        return await self.chat.complete(WHO, body(content, **fields), CONTEXT)
+        return await self.chat.complete(WHO, self.chat.read(body(content, **fields)), CONTEXT)
 
     async def event(self) -> AuditEvent:
         events = [event for event in (await self.audit.page(AuditFilter())).items if event.source == "chat"]
@@ -220,7 +220,7 @@ async def test_the_agent_is_the_header_then_the_user_then_the_key() -> None:
         async with room() as here:
             context = RequestContext("req_1", traceparent="00-a", agent=agent)
             try:
-                await here.chat.complete(WHO, body(**fields), context)
+                await here.chat.complete(WHO, here.chat.read(body(**fields)), context)
             except PromptBlocked:
                 pass
             assert (await here.row())["agent"] == expected
@@ -244,7 +244,7 @@ async def test_the_agent_is_the_header_then_the_user_then_the_key() -> None:
 async def test_a_blocked_prompt_is_sent_nowhere(request_body: dict[str, object]) -> None:
     async with room() as here:
         with pytest.raises(PromptBlocked) as caught:
-            await here.chat.complete(WHO, request_body, CONTEXT)
+            await here.chat.complete(WHO, here.chat.read(request_body), CONTEXT)
         assert here.upstream.sent == []
         event, row, alerts = await here.event(), await here.row(), await here.alerts()
     assert caught.value.code == "content_policy_violation"
@@ -315,7 +315,7 @@ async def test_a_malformed_request_is_neither_scanned_nor_recorded() -> None:
     async with room() as here:
         for wrong, error in (({"stream": True}, UnsupportedValue), ({}, InvalidRequest), (body(5), InvalidRequest)):
             with pytest.raises(error):
-                await here.chat.complete(WHO, wrong, CONTEXT)
+                await here.chat.complete(WHO, here.chat.read(wrong), CONTEXT)
         assert here.judge.texts == [] and here.upstream.sent == []
         assert (await here.audit.page(AuditFilter(source="chat"))).items == ()
 

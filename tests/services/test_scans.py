@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -271,6 +273,30 @@ async def test_a_long_text_is_scanned_while_others_are_answered() -> None:
                 group.start_soon(here.scan, "x" * (THREAD_CHARS + 1))
                 await anyio.lowlevel.checkpoint()
                 may_end.set()
+
+
+async def test_long_texts_take_no_more_threads_than_there_are_processors() -> None:
+    """Each thread takes its turn before the event loop gets another, so many of them would hold up everybody."""
+    async with room() as here:
+        running: set[int] = set()
+        most = 0
+
+        class Counting(ScriptedShield):
+            def scan(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+                nonlocal most
+                running.add(threading.get_ident())
+                anyio.from_thread.run(anyio.wait_all_tasks_blocked)
+                most = max(most, len(running))
+                running.discard(threading.get_ident())
+                return ALLOWED
+
+        here.scans._shield = cast(Shield, Counting())
+        processors = os.cpu_count() or 1
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                for _ in range(3 * processors):
+                    group.start_soon(here.scan, "x" * (THREAD_CHARS + 1))
+        assert 1 <= most <= processors
 
 
 def test_a_request_says_text_and_direction_and_nothing_more() -> None:
