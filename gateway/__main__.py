@@ -13,7 +13,12 @@ def main() -> int:
     except bundle.BundleDamaged as error:
         sys.stderr.write(f"gateway: the archive is damaged, so it does not start: {error}. Get a fresh copy.\n")
         return 2
-    from gateway.cli import main as cli
+    try:
+        from gateway.cli import main as cli
+    except ImportError as error:
+        # A Python built without ssl or sqlite3, or one whose libraries do not fit each other.
+        sys.stderr.write(f"gateway: this Python lacks what the gateway needs ({error}). Use a complete Python 3.11+.\n")
+        return 2
 
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # the launcher's, for the time of loading
         signal.signal(signal.SIGINT, signal.default_int_handler)

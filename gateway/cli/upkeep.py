@@ -1,13 +1,9 @@
-"""`version`, `doctor`, `verify`, `audit verify`, `openapi`: what this copy is and what the host gives it."""
+"""`version`, `doctor`, `audit verify`, `openapi`: what this copy is and what the host gives it."""
 
 import argparse
-import hashlib
 import json
 import os
-import platform
-import shutil
 import sys
-import zipfile
 from dataclasses import dataclass
 
 import anyio
@@ -15,13 +11,15 @@ import anyio
 from gateway import __version__, bundle, compose
 from gateway.api.openapi import document
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log, nothing, shown
+from gateway.cli import backups, verify
+from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log, nothing
 from gateway.cli.manage import with_gateway
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError, SetupError
 from gateway.operations.public import OPERATIONS
 from gateway.settings import Settings
 
+PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
 
@@ -41,7 +39,7 @@ def version(options: argparse.Namespace, console: Console) -> int:
     about = {
         "version": __version__,
         "archive_sha256": bundle.archive_sha256(),
-        "python": platform.python_version(),
+        "python": PYTHON,
         "matcher": console.native.way,
     }
     if options.json:
@@ -77,7 +75,7 @@ def doctor(options: argparse.Namespace, console: Console) -> int:
 
 def check_program(console: Console) -> list[Finding]:
     """Look at Python, the archive and the matcher."""
-    running = platform.python_version()
+    running = PYTHON
     about = bundle.manifest()
     where = f"archive {bundle.archive_path()}" if about else "a checkout"
     found = [Finding("python", True, f"{running}, {sys.platform}, running from {where}")]
@@ -125,7 +123,8 @@ def check_data_dir(config: Settings) -> Finding:
     fix = "give a folder this user may write with --data-dir or GATEWAY_DATA_DIR, or :memory:"
     if not os.access(folder, os.W_OK | os.X_OK):
         return Finding("data folder", False, f"{what}: {folder} is not writable", fix)
-    free = shutil.disk_usage(folder).free
+    room = os.statvfs(folder)
+    free = room.f_bavail * room.f_frsize
     if free < LEAST_FREE_BYTES:
         return Finding("data folder", False, f"{what}: {free >> 20} MiB free", "make room: at least 256 MiB")
     return Finding("data folder", True, f"{what}, {free >> 20} MiB free")
@@ -155,33 +154,6 @@ def check_clock() -> Finding:
     return Finding("clock", good, "plausible" if good else "years behind", "set the clock; expiry and audit need it")
 
 
-def verify(options: argparse.Namespace, console: Console) -> int:
-    """Check every member of an archive against its manifest, and that nothing was added."""
-    path = options.file or bundle.archive_path()
-    if path is None:
-        raise SetupError("this is a checkout: name the archive to verify")
-    try:
-        with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            hashes = json.loads(archive.read("META/manifest.json"))["sha256"]
-            problems = ["a name stands twice"] if len(names) != len(set(names)) else []
-            for name in sorted(set(names) - {"META/manifest.json"} | set(hashes)):
-                if name not in hashes:
-                    problems.append(f"added: {name}")
-                elif name not in names:
-                    problems.append(f"missing: {name}")
-                elif hashlib.sha256(archive.read(name)).hexdigest() != hashes[name]:
-                    problems.append(f"changed: {name}")
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as error:
-        raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
-    for problem in problems:
-        console.print(shown(problem, 200))
-    console.print(f"{digest}  {path}: {'DAMAGED' if problems else 'matches its manifest'}, {len(hashes)} members")
-    return FOUND if problems else OK
-
-
 def audit_verify(options: argparse.Namespace, console: Console) -> int:
     """Check the hash chain of the audit log, offline."""
     config = load_settings(options).settings
@@ -208,17 +180,13 @@ def openapi(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-def declare_file(parser: argparse.ArgumentParser) -> None:
-    """Declare the archive to verify."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="archive to check; the running one if left out")
-
-
 COMMANDS = (
     Command("version", "Say what this copy is.", "gateway.pyz version --json", nothing, version, has_json=True),
     Command(
         "doctor", "Say what this host gives, and what to mend.", "gateway.pyz doctor", nothing, doctor, has_json=True
     ),
-    Command("verify", "Check an archive against its manifest.", "old.pyz verify new.pyz", declare_file, verify),
+    *verify.COMMANDS,
+    *backups.COMMANDS,
     Command(
         "audit verify",
         "Check the audit log's hash chain.",

@@ -10,6 +10,7 @@ from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository
+from gateway.store.backup import copy_before_migration
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
@@ -55,7 +56,8 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
     """Make or open the database at `path`, or in memory when it is ``:memory:``, and bring its schema up to date.
 
     Beside the file lie, with its name before them: ``-wal`` and ``-shm`` (SQLite's), ``.lock`` and ``.lock.turn`` (one
-    writer at a time), ``.generation`` (changes of authority) and ``.head`` (the end of the audit chain).
+    writer at a time), ``.generation`` (changes of authority), ``.head`` (the end of the audit chain), and a copy of the
+    database from before each change of its schema, ``.schema-NUMBER-TIME``.
 
     Raises:
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
@@ -64,6 +66,8 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
     db = SqliteDatabase(name, log=log)
     await db.open()
     try:
+        if name != MEMORY and (kept := await to_thread.run_sync(copy_before_migration, db, name, clock.now_at())):
+            log.info("migration_backup", file=kept)
         await db.write(lambda tx: migrate(tx, now_at=clock.now_at()))
         store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))

@@ -1,0 +1,119 @@
+"""`verify`: an archive against its own manifest and, on request, its byte code against its own sources."""
+
+import argparse
+import hashlib
+import json
+import sys
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gateway import bundle
+from gateway.cli.bytecode import differences
+from gateway.cli.command import FOUND, OK, Command, Console, shown
+from gateway.errors import SetupError
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
+
+MANIFEST = "META/manifest.json"
+_MOST_BYTES = 256 * 1024 * 1024  # of all members together; a file that says it holds more is no archive of ours
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What the check of a file found. sha256: of the whole file. members: how many the manifest names."""
+
+    sha256: str
+    members: int
+    problems: tuple[str, ...]
+
+
+def verify(options: argparse.Namespace, console: Console) -> int:
+    """Check every member of an archive against its manifest, and that nothing was added."""
+    path = options.file or bundle.archive_path()
+    if path is None:
+        raise SetupError("this is a checkout: name the archive to verify")
+    found = check(path, bytecode=options.bytecode)
+    if options.json:
+        console.print_json(
+            {"file": path, "sha256": found.sha256, "members": found.members, "problems": list(found.problems)}
+        )
+        return FOUND if found.problems else OK
+    for problem in found.problems:
+        console.print(shown(problem, 200))
+    state = "DAMAGED" if found.problems else "matches its manifest"
+    if options.bytecode and not found.problems:
+        state += f", and the byte code of {sys.implementation.cache_tag} its sources"
+    console.print(f"{found.sha256}  {path}: {state}, {found.members} members")
+    return FOUND if found.problems else OK
+
+
+def check(path: str, *, bytecode: bool) -> Verified:
+    """Check the archive at `path`. Nothing of it is run, imported or unmarshalled.
+
+    Raises:
+        SetupError: it is no whole archive of the gateway.
+        OSError: it cannot be read.
+    """
+    from zipfile import BadZipFile, ZipFile  # slow to import, and every start would pay for it
+
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            with ZipFile(file) as archive:
+                hashes, problems = check_members(archive)
+                if bytecode and not problems:
+                    problems = check_bytecode(archive)
+    except (BadZipFile, LookupError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
+    except zlib.error as error:
+        raise SetupError(f"{path} is damaged ({error}): get a fresh copy") from error
+    return Verified(digest, len(hashes), tuple(problems))
+
+
+def check_members(archive: "ZipFile") -> tuple[dict[str, str], list[str]]:
+    """Return the manifest's hashes, and what does not fit them."""
+    names = archive.namelist()
+    if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:
+        raise ValueError("too much")
+    hashes: dict[str, str] = json.loads(archive.read(MANIFEST))["sha256"]
+    problems = ["a name stands twice"] if len(names) != len(set(names)) else []
+    for name in sorted(set(names) - {MANIFEST} | set(hashes)):
+        if name not in hashes:
+            problems.append(f"added: {name}")
+        elif name not in names:
+            problems.append(f"missing: {name}")
+        elif hashlib.sha256(archive.read(name)).hexdigest() != hashes[name]:
+            problems.append(f"changed: {name}")
+    return hashes, problems
+
+
+def check_bytecode(archive: "ZipFile") -> list[str]:
+    """Compile the sources in the archive and compare with the byte code for the running Python."""
+    tag = sys.implementation.cache_tag
+    packs = [name for name in archive.namelist() if name.startswith("_pyc/")]
+    pack = f"_pyc/{tag}.pack"
+    if pack not in packs:
+        have = ", ".join(name.removeprefix("_pyc/").removesuffix(".pack") for name in packs) or "none"
+        return [f"there is no byte code of {tag} in it to compare (it has: {have}); run this with another Python"]
+    sources = {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
+    return [f"{pack}: {problem}" for problem in differences(archive.read(pack), sources)]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the archive to verify."""
+    parser.add_argument("file", nargs="?", metavar="FILE", help="archive to check; the running one if left out")
+    parser.add_argument("--bytecode", action="store_true", help="also compile the sources and compare")
+
+
+COMMANDS = (
+    Command(
+        "verify",
+        "Check an archive against its manifest.",
+        "old.pyz verify new.pyz --bytecode",
+        declare,
+        verify,
+        has_json=True,
+    ),
+)

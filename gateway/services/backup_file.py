@@ -1,0 +1,119 @@
+"""The file of a backup: two members in a zip file, or a plain database. Knows no store and no audit log.
+
+`backup.json` says which program made it, when, of which schema, where the audit chain ended and the SHA-256 of the
+other; `gateway.db` is the database. API keys and passwords are in it as hashes only, as they are in the database. A
+plain database file, such as the copy made before a migration, is read too.
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import IO, TYPE_CHECKING
+
+from gateway.errors import SetupError
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
+
+FORMAT = 1
+ABOUT = "backup.json"
+DATABASE = "gateway.db"
+_MAGIC = b"SQLite format 3\0"
+_ABOUT_BYTES = 65_536
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a backup says of itself. made_at: RFC 3339. seq, hash: the last event of the audit chain in it."""
+
+    format: int
+    version: str
+    made_at: str
+    schema: int
+    instance_id: str
+    seq: int
+    hash: str
+    database_bytes: int
+    database_sha256: str
+
+
+def sha256(path: str) -> tuple[str, int]:
+    """Return the SHA-256 of a file and its length in bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(file.fileno()).st_size
+
+
+def pack(path: str, database: str, about: About) -> None:
+    """Write the new file `path` (0600) and wait until the disk has it."""
+    from zipfile import ZIP_DEFLATED, ZipFile  # slow to import, and every start would pay for it
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w+b") as file:
+        with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
+            archive.writestr(ABOUT, json.dumps(asdict(about), indent=1))
+            archive.write(database, DATABASE)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def unpack(backup: str, target: str) -> About | None:
+    """Write the database of a backup to `target`, and return what the backup says of it; None of a plain database.
+
+    Raises:
+        SetupError: it is no whole backup, or of a later format.
+    """
+    with open(backup, "rb") as file:
+        if file.read(len(_MAGIC)) == _MAGIC:
+            for ending in ("", "-wal"):  # what is not in the file yet is in the log beside it
+                if os.path.exists(backup + ending):
+                    _copy(backup + ending, target + ending)
+            return None
+        return _unzip(backup, file, target)
+
+
+def _unzip(backup: str, file: IO[bytes], target: str) -> About:
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(file) as archive:
+            about = _read_about(archive)
+            with archive.open(DATABASE) as packed:
+                _write(packed, target, limit_bytes=about.database_bytes)
+    except (BadZipFile, LookupError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise SetupError(f"{backup} is no whole backup ({type(error).__name__}): take another one.") from error
+    if sha256(target) != (about.database_sha256, about.database_bytes):
+        raise SetupError(f"{backup} was changed: the database in it is not the one it names. Take another one.")
+    return about
+
+
+def _read_about(archive: "ZipFile") -> About:
+    if sorted(archive.namelist()) != [ABOUT, DATABASE] or archive.getinfo(ABOUT).file_size > _ABOUT_BYTES:
+        raise ValueError("other members")
+    raw = json.loads(archive.read(ABOUT))
+    if raw["format"] != FORMAT:
+        version = str(raw["version"])[:40]
+        raise SetupError(f"The backup was made by version {version} in a later form: restore it with that version.")
+    values = {name: raw[name] for name in About.__dataclass_fields__}
+    numbers = ("format", "schema", "seq", "database_bytes")
+    if any(type(value) is not (int if name in numbers else str) for name, value in values.items()):
+        raise ValueError("a field of another type")
+    return About(**values)
+
+
+def _copy(source: str, target: str) -> None:
+    with open(source, "rb") as file:
+        _write(file, target, limit_bytes=None)
+
+
+def _write(source: IO[bytes], target: str, *, limit_bytes: int | None) -> None:
+    """Copy to a new file that only its owner may read; stop past the limit, which the hash then refuses."""
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        while piece := source.read(_PIECE_BYTES):
+            file.write(piece)
+            if limit_bytes is not None and file.tell() > limit_bytes:
+                break
+        file.flush()
+        os.fsync(file.fileno())
