@@ -19,7 +19,7 @@ from gateway.llm.echo import EchoModel
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.upstream import HttpUpstream, UpstreamLimits
 from gateway.log import Log
-from gateway.metrics import Metrics
+from gateway.metrics import Board, Metrics
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.authentication import Authentication
@@ -71,11 +71,13 @@ def keep_lasting(old: Settings, new: Settings) -> Settings:
 class Shared:
     """What the workers of one host have in common, made before they are forked.
 
-    scanner: rules read once. limiter: one rate window a key, over all. started_at: when the group began to serve.
+    scanner: rules read once. limiter: one rate window a key, over all. board: for the sum of all metrics.
+    started_at: when the group began to serve.
     """
 
     scanner: Shield
     limiter: RateLimiter
+    board: Board
     started_at: int
 
 
@@ -143,7 +145,7 @@ async def open_composition(
     make_data_dir(settings.data_dir)
     store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
     try:
-        metrics = Metrics()
+        metrics = Metrics(board=shared.board if shared else None)
         metrics.gauge("gateway_start_time_seconds", (shared.started_at if shared else clock.now_at()) / 1000)
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         keys = Keys(store=store, clock=clock, ids=ids, audit=audit)

@@ -17,7 +17,10 @@ class Job:
     call: Callable[[Gateway], Awaitable[None] | None]
 
 
-JOBS = (Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals()),)
+JOBS = (
+    Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals()),
+    Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
+)
 
 
 async def run_jobs(gateway: Callable[[], Gateway], jobs: Sequence[Job] = JOBS) -> None:

@@ -1,16 +1,17 @@
-"""Counters, gauges and histograms of one process as Prometheus text. Knows no route and no transport.
+"""Counters, gauges and histograms as Prometheus text, of one process or summed. Knows no route and no transport.
 
 Every family is a row of `FAMILIES`. A family holds at most `MOST_CELLS` combinations of label values; what comes after
 that is counted under ``other``, so that no caller can make memory grow. Labels never hold a key, a prompt or a path as
 sent: routes are templates.
 """
 
+import json
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, Protocol
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_CELLS = 500
@@ -78,10 +79,31 @@ class Histogram:
             self.total += seconds
 
 
-class Metrics:
-    """The metrics of one process. Every method may be called from any thread."""
+class Board(Protocol):
+    """Where processes put up their metrics for each other."""
 
-    def __init__(self, families: Sequence[Family] = FAMILIES) -> None:
+    def claim(self) -> bytes:
+        """Take a place; return what a process that has ended left there, or b""."""
+        ...
+
+    def publish(self, state: bytes) -> bool:
+        """Put up `state` in place of the last; say whether it was."""
+        ...
+
+    def others(self) -> list[bytes]:
+        """Return what stands in every other place."""
+        ...
+
+
+class Metrics:
+    """The metrics of one process. Every method may be called from any thread, but for `publish` and `render`.
+
+    board: shared with the other workers. Then counters and histograms are rendered as the sum over all, where the
+    others' part is as old as their last `publish`; gauges are this process's own.
+    """
+
+    def __init__(self, families: Sequence[Family] = FAMILIES, *, board: Board | None = None) -> None:
+        self._board = board
         self._lock = threading.Lock()
         self._families = {family.name: family for family in families}
         self._cells: dict[str, dict[tuple[str, ...], Cell]] = {
@@ -93,6 +115,8 @@ class Metrics:
         for family in families:
             if not family.labels and family.kind != "gauge":
                 self._prepare(family.name)
+        if board is not None:
+            self._add(board.claim())
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Count `name` up by `amount`."""
@@ -124,8 +148,52 @@ class Metrics:
             histogram = histograms.setdefault(key, Histogram(self._lock, self._families[name].buckets))
         return histogram
 
+    def publish(self) -> None:
+        """Put up what was counted, so that the other workers can tell the sum."""
+        if self._board is not None:
+            self._board.publish(self._state())
+
     def render(self) -> str:
         """Return all metrics in the Prometheus text format 0.0.4."""
+        if self._board is None:
+            return self._render()
+        total = Metrics(tuple(self._families.values()))
+        for name, cells in self._cells.items():
+            if self._families[name].kind == "gauge":
+                total._cells[name] = cells
+        for state in (self._state(), *self._board.others()):
+            total._add(state)
+        return total._render()
+
+    def _state(self) -> bytes:
+        """Return counters and histograms as JSON."""
+        with self._lock:
+            cells = {
+                name: [(key, cell.value) for key, cell in cells.items()]
+                for name, cells in self._cells.items()
+                if self._families[name].kind == "counter"
+            }
+            histograms = {
+                name: [(key, one.counts, one.total) for key, one in histograms.items()]
+                for name, histograms in self._histograms.items()
+            }
+            return json.dumps((cells, histograms), separators=(",", ":")).encode()
+
+    def _add(self, state: bytes) -> None:
+        """Add what `_state` has returned, here or in another process."""
+        if not state:
+            return
+        cells, histograms = json.loads(state)
+        for name, rows in cells.items():
+            for key, value in rows:
+                self.counter(name, **dict(zip(self._families[name].labels, key, strict=True))).add(value)
+        for name, rows in histograms.items():
+            for key, counts, seconds in rows:
+                one = self.histogram(name, **dict(zip(self._families[name].labels, key, strict=True)))
+                one.counts = [mine + other for mine, other in zip(one.counts, counts, strict=True)]
+                one.total += seconds
+
+    def _render(self) -> str:
         lines: list[str] = []
         for family in self._families.values():
             lines.append(f"# HELP {family.name} {_escape(family.help)}")

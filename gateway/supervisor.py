@@ -1,8 +1,9 @@
 """Keep worker processes: start, replace, restart what dies, and wait for the end. Knows not what a worker does.
 
 Theory of operation. A supervisor forks like `os.fork`: its method returns in the parent with what became of the
-children, and in each child with a `Child`. So a child goes on in the caller's code, and its errors reach the caller's
-edge. The supervisor itself has no thread, no loop and no database, hence each fork is a clean copy.
+children, and in each child with a `Child`, where signals wait until `heed_signals`. So a child goes on in the caller's
+code, and its errors reach the caller's edge. The supervisor itself has no thread, no loop and no database, hence each
+fork is a clean copy.
 
 Each place has a process that works and, now and then, one that is coming: it starts, says that it is ready, and takes
 the place; the one before is told to stop and finishes what it has. So a reload is read once, here, and never leaves
@@ -31,6 +32,16 @@ _STEADY_SECONDS = 10.0
 _NEVER = float("inf")
 
 
+def hold_signals() -> None:
+    """Have the signals that stop or reload wait, because an interrupt would come at a bad moment."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+
+
+def heed_signals() -> None:
+    """Let signals in again, and those that have waited."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
+
+
 class Child:
     """What a forked process knows of its supervisor.
 
@@ -43,10 +54,6 @@ class Child:
         self.is_replacement = is_replacement
         self.life = life
         self._ready = ready
-
-    def heed(self) -> None:
-        """Let in the signals that wait since the fork. For when something handles them."""
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
 
     def report_ready(self) -> None:
         """Tell the supervisor that this process does its work from now on."""
@@ -115,8 +122,6 @@ class Supervisor:
         self._places = []
         process = self._fork(0, is_replacement=False)
         if isinstance(process, Child):
-            if not is_last:
-                process.heed()
             return process
         if is_last:
             process.kill_seconds = self._clock.monotonic_seconds() + self._stop_seconds
@@ -186,13 +191,13 @@ class Supervisor:
     def _fork(self, number: int, *, is_replacement: bool) -> Child | _Process:
         started_seconds = self._clock.monotonic_seconds()
         # A signal must not reach a child while it still has the supervisor's handlers.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+        hold_signals()
         pid = -1
         try:
             pid = os.fork()
         finally:
             if pid:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
+                heed_signals()
         if pid:
             return _Process(pid, self._age, started_seconds)
         signal.set_wakeup_fd(-1)

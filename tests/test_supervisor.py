@@ -18,14 +18,14 @@ import os, signal, sys, time
 sys.path.insert(0, ROOT)
 from gateway.clock import SystemClock
 from gateway.log import Log
-from gateway.supervisor import Child, Supervisor
+from gateway.supervisor import Child, Supervisor, heed_signals
 
 def say(*words):
     os.write(2, (" ".join(map(str, words)) + "\\n").encode())
 
 def stay():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    child.heed()
+    heed_signals()
     child.report_ready()
     while True:
         signal.pause()
@@ -140,7 +140,7 @@ def test_a_worker_that_ends_unready_without_a_fault_is_a_failed_start(keep: Call
 
 def test_a_worker_that_does_not_end_is_killed_and_the_code_says_so(keep: Callable[..., Kept]) -> None:
     kept = keep(
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN); child.heed(); child.report_ready(); time.sleep(60)", 0.3
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); heed_signals(); child.report_ready(); time.sleep(60)", 0.3
     )
     kept.wait_for("all ready")
     kept.send(signal.SIGTERM)

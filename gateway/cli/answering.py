@@ -25,7 +25,7 @@ from gateway.http.server import Server
 from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.supervisor import Child
+from gateway.supervisor import Child, heed_signals
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ class Live:
 async def answer(site: Site, shared: compose.Shared | None = None, child: Child | None = None) -> None:
     """Open the gateway and answer until told to stop. child: this process is one of several workers."""
     report_faults(site.log)
+    if child is None:
+        heed_signals()
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         if child is None:
             await begin(composition.gateway, site.console)
@@ -91,11 +93,12 @@ async def answer(site: Site, shared: compose.Shared | None = None, child: Child 
             await group.start(obey_signals, server, None if child else live, site.options)
             group.start_soon(run_jobs, live.gateway)
             if child is not None:
-                child.heed()
+                heed_signals()
                 group.start_soon(stop_when_alone, child, server, site.log)
                 started = child.report_ready
             await server.serve([site.listener], started=started)
             group.cancel_scope.cancel()
+        composition.gateway.metrics.publish()
         if child is None:
             await end(composition.gateway)
 

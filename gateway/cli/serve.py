@@ -24,8 +24,9 @@ from gateway.log import Log
 from gateway.mcp import stdio
 from gateway.mcp.server import McpServer
 from gateway.settings import Settings
+from gateway.store.metric_board import MetricBoard
 from gateway.store.rate_windows import RateWindows
-from gateway.supervisor import Child, Supervisor
+from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals
 
 _SCHEME = {True: "https", False: "http"}
 _CLOSING_SECONDS = 20.0
@@ -47,6 +48,7 @@ def serve(options: argparse.Namespace, console: Console) -> int:
         site = make_site(config, options, console, log=log, listener=listener)
         if config.workers > 1:
             return serve_group(site)
+        hold_signals()  # until there is an event loop that an interrupt can end in order
         anyio.run(answer, site)
     return OK
 
@@ -88,9 +90,9 @@ def make_site(
 def serve_group(site: Site) -> int:
     """Answer with several processes: one makes the database ready, then the workers come, then one notes the end."""
     group = Group(site)
+    keeper = Supervisor(clock=SystemClock(), log=site.log, stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS)
     anyio.run(checkpoint)  # imports what every worker would import for itself; the loop is closed again
     gc.freeze()  # so that no collection in a worker writes to the pages that all have in common
-    keeper = Supervisor(clock=SystemClock(), log=site.log, stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS)
     first = keeper.once()
     if isinstance(first, Child):
         anyio.run(begin_group, site, group.shared)
@@ -119,7 +121,10 @@ class Group:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.shared = compose.Shared(
-            scanner=compose.load_shield(site.config.rules), limiter=RateWindows(), started_at=SystemClock().now_at()
+            scanner=compose.load_shield(site.config.rules),
+            limiter=RateWindows(),
+            board=MetricBoard(2 * site.config.workers + 1),  # while a reload replaces them, there are twice as many
+            started_at=SystemClock().now_at(),
         )
 
     def reload(self) -> bool:
@@ -137,6 +142,7 @@ class Group:
 
 async def begin_group(site: Site, shared: compose.Shared) -> None:
     """Make the database and the first credentials, and note the start."""
+    heed_signals()
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await begin(composition.gateway, site.console)
 

@@ -21,7 +21,6 @@ import os
 import tempfile
 import time
 from hashlib import blake2b
-from typing import BinaryIO
 
 from gateway.auth.ratelimit import WINDOW_SECONDS, Admission
 from gateway.errors import SetupError
@@ -53,8 +52,7 @@ class RateWindows:
         view = memoryview(self._memory)
         self._words = view.cast("Q")
         self._times = view.cast("d")
-        self._lock_file = _lock_file()
-        self._descriptor = self._lock_file.fileno()
+        self._descriptor = lock_file()
         self._known: dict[str, tuple[int, int, int, int]] = {}
 
     def admit(self, key_id: str, *, limit: int, now_seconds: float) -> Admission:
@@ -79,7 +77,7 @@ class RateWindows:
         """Let go of the memory in this process."""
         self._words.release()
         self._times.release()
-        self._lock_file.close()
+        os.close(self._descriptor)
 
     def _hash(self, key_id: str) -> tuple[int, int, int, int]:
         """Return the two words that stand for the key, its set, and the slot to look at first."""
@@ -190,14 +188,19 @@ def _whole(seconds: float) -> int:
     return min(max(math.ceil(seconds), 1), int(WINDOW_SECONDS))
 
 
-def _lock_file() -> BinaryIO:
-    """Return an open file without a name, whose bytes are locks."""
+def lock_file() -> int:
+    """Return a descriptor of a file without a name, whose bytes are locks.
+
+    Raises:
+        SetupError: this host allows no such file.
+    """
     try:
-        return os.fdopen(os.memfd_create("rate-windows"), "r+b")
+        return os.memfd_create("locks")
     except (AttributeError, OSError):  # not Linux, or not allowed
         pass
     try:
-        return tempfile.TemporaryFile()
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())
     except OSError as error:
         raise SetupError(
             f"Several workers need a file for their locks ({error.strerror}): use one worker, or let TMPDIR be written."

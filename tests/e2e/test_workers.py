@@ -229,15 +229,23 @@ def test_a_key_revoked_on_the_command_line_is_refused_by_every_worker(group: Gro
         connection.close()
 
 
-def test_every_worker_tells_the_age_of_the_group(group: Group) -> None:
+def test_every_worker_tells_the_age_of_the_group_and_the_sum_of_what_all_counted(group: Group) -> None:
     connections = [group.connection_to(worker) for worker in group.workers()]
-    starts = set()
-    for connection in connections:
+
+    def told(connection: http.client.HTTPConnection) -> tuple[str, int]:
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
-        starts |= set(re.findall(r"^gateway_start_time_seconds (.*)$", text, re.MULTILINE))
+        age = re.search(r"^gateway_start_time_seconds (.*)$", text, re.MULTILINE)
+        count = re.search(r'^gateway_requests_total.*"/api/v1/models".*"200"} (\d+)$', text, re.MULTILINE)
+        assert age
+        return age[1], int(count[1]) if count else 0
+
+    age, before = told(connections[0])
+    for connection in connections:
+        assert status(connection, group.key) == 200
+    until(lambda: [told(connection) for connection in connections] == [(age, before + WORKERS)] * WORKERS)
+    for connection in connections:
         connection.close()
-    assert len(starts) == 1
 
 
 def test_a_killed_worker_is_replaced_and_no_acknowledged_event_is_lost(group: Group, archive: Path) -> None:
@@ -369,6 +377,6 @@ def test_an_interrupt_during_the_start_leaves_no_traceback(
 
 
 def has_left_the_interpreter(pid: int) -> bool:
-    """Tell whether our first line has run: it ignores the hang-up, which Python itself never does."""
-    ignored = re.search(r"^SigIgn:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return ignored is not None and bool(int(ignored[1], 16) >> (signal.SIGHUP - 1) & 1)
+    """Tell whether our first line has run: it sees to the hang-up, which Python itself never does."""
+    masks = re.findall(r"^Sig(?:Ign|Cgt):\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return any(int(mask, 16) >> (signal.SIGHUP - 1) & 1 for mask in masks)
