@@ -26,7 +26,12 @@ class Migration:
     name: str
 
 
-MIGRATIONS = (Migration(1, "0001_initial"), Migration(2, "0002_users"), Migration(3, "0003_sessions"))
+MIGRATIONS = (
+    Migration(1, "0001_initial"),
+    Migration(2, "0002_users"),
+    Migration(3, "0003_sessions"),
+    Migration(4, "0004_access_list"),
+)
 
 
 def migrate(tx: Transaction, *, now_at: int, read: Callable[[str], bytes] = bundle.read) -> None:

@@ -8,6 +8,7 @@ from anyio import to_thread
 from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
+from gateway.store.access_list import AccessRepository
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository
 from gateway.store.backup import copy_before_migration
@@ -44,6 +45,7 @@ class Store:
         self.users = UserRepository()
         self.sessions = SessionRepository()
         self.sign_in_failures = SignInFailureRepository()
+        self.access_list = AccessRepository(self.generation)
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything."""
