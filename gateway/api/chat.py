@@ -1,11 +1,9 @@
 """The edge of the chat: reads the body, calls the chat service, adds the shield's headers. Decides nothing."""
 
-import anyio
-from anyio import to_thread
-
 from gateway.api.reading import read_body
 from gateway.api.responses import Headers, error_response, json_response, shaped_error
 from gateway.app import Gateway
+from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.llm.base import UpstreamRefused
@@ -21,15 +19,12 @@ class ChatEdge:
 
     def __init__(self, gateway: Gateway) -> None:
         self._chat = gateway.chat
-        self._limiter = anyio.CapacityLimiter(1)
+        self._aside = Aside()
 
     async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""
         try:
-            if len(request.body) > LARGE_BYTES:
-                prompt = await to_thread.run_sync(self._read, request, limiter=self._limiter)
-            else:
-                prompt = self._read(request)
+            prompt = await self._aside.run(self._read, request, is_long=len(request.body) > LARGE_BYTES)
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             return error_response(error, request_id=context.request_id, headers=_shield_headers(error.shield))

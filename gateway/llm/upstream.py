@@ -4,9 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import anyio
-from anyio import to_thread
-
+from gateway.aside import Aside
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, ClientError, ReplyTimeout, ReplyTooLarge
@@ -73,7 +71,7 @@ class HttpUpstream:
         self._names = models
         self._listed: tuple[Mapping[str, object], ...] = ()
         self._listed_until_seconds = float("-inf")
-        self._limiter = anyio.CapacityLimiter(1)
+        self._aside = Aside()
         headers = [("accept", "application/json"), ("accept-encoding", "gzip"), ("user-agent", user_agent)]
         if api_key:
             headers.append(("authorization", f"Bearer {api_key}"))
@@ -90,7 +88,7 @@ class HttpUpstream:
         body = write_json(prompt.body)
         answer = await self._ask("POST", "/chat/completions", headers, body, self._limits.reply_bytes)
         is_large = len(answer.body) > LARGE_REPLY_BYTES
-        value = await to_thread.run_sync(_json, answer, limiter=self._limiter) if is_large else _json(answer)
+        value = await self._aside.run(_json, answer, is_long=is_large)
         return replace(self._dialect.read_reply(value), headers=_passed_on(answer.headers), is_large=is_large)
 
     async def models(self) -> tuple[Mapping[str, object], ...]:

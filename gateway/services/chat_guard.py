@@ -1,22 +1,19 @@
 """What of a prompt may go to the model and what of a reply may come back. Records nothing and sends nothing."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol
 
 import anyio.lowlevel
-from anyio import to_thread
 
+from gateway.aside import Aside
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, secrets_only, with_unscannable
 from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Reply, ReplyLeaves, UpstreamRefused
 from gateway.llm.leaves import JoinedText, join
 from gateway.llm.masking import NOTICE, masked_choice, strings, with_joined_parts, with_strings, withheld_choice
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 Action = Literal["none", "blocked", "redacted", "observed"]
 _SHORTEST_MATCH_CHARS = 4
@@ -65,7 +62,7 @@ class ChatGuard:
         self._judge = judge
         self._dialect = dialect
         self._policy = policy
-        self._limiter = anyio.CapacityLimiter(1)
+        self._aside = Aside()
 
     async def inbound(self, leaves: Leaves) -> ScannedPrompt:
         """Scan every text of a prompt.
@@ -133,14 +130,10 @@ class ChatGuard:
         return replace(result, detections=tuple(joined.locate(found) for found in result.detections))
 
     async def _join(self, texts: Sequence[Leaf]) -> JoinedText:
-        return await self._run(join, texts, is_long=len(texts) > _TEXTS_HERE)
+        return await self._aside.run(join, texts, is_long=len(texts) > _TEXTS_HERE)
 
     async def _reply_leaves(self, reply: Reply) -> ReplyLeaves:
-        return await self._run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
-
-    async def _run(self, work: Callable[[A], B], argument: A, *, is_long: bool) -> B:
-        """Do what is pure; if it takes long, in a thread, so that others are answered meanwhile."""
-        return await to_thread.run_sync(work, argument, limiter=self._limiter) if is_long else work(argument)
+        return await self._aside.run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
 
     async def _judge_reply(self, reply: Reply) -> ScanResult:
         """Judge all choices and what is outside of them together: one scan for the usual reply."""

@@ -28,6 +28,7 @@ FLOORS = {
     "gateway.settings": 2.0,
     "gateway.schema": 2.0,
     "gateway.wire": 2.0,
+    "gateway.aside": 2.0,
     "gateway.log": 2.0,
     "gateway.errors": 1.0,
     "gateway.clock": 1.0,

@@ -1,0 +1,56 @@
+"""Pure work that takes long, in threads of its own, so that others are answered meanwhile. Knows none of the work."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import anyio
+from anyio import to_thread
+
+from gateway.errors import GatewayError
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(slots=True)
+class _Failed:
+    """Not frozen: an idle thread keeps its last answer, and the error has to be taken out of it."""
+
+    error: GatewayError | None
+
+
+class Aside:
+    """A few threads for one kind of work."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self._limiter = anyio.CapacityLimiter(threads)
+
+    async def run(self, work: Callable[[A], B], argument: A, *, is_long: bool = True) -> B:
+        """Return ``work(argument)``; do it here when it is not `is_long`.
+
+        Raises what `work` raises; a GatewayError without the thread's traceback: that makes a circle of frames, which
+        would keep megabytes of a refused body until the next garbage collection.
+        """
+        if not is_long:
+            return work(argument)
+        outcome = await to_thread.run_sync(_tried, work, argument, limiter=self._limiter)
+        if not isinstance(outcome, _Failed):
+            return outcome
+        error, outcome.error = outcome.error, None
+        assert error is not None
+        try:
+            raise error
+        finally:
+            del error
+
+
+def _tried(work: Callable[[A], B], argument: A) -> B | _Failed:
+    try:
+        return work(argument)
+    except GatewayError as error:  # raised again by `run`
+        link: BaseException | None = error
+        while link is not None:
+            link.__traceback__ = None
+            link = link.__cause__ or link.__context__
+        return _Failed(error)
