@@ -288,11 +288,12 @@ def write_zip(members: dict[str, bytes]) -> bytes:
 
 def build(target: Path, *, wheels: Path, release: bool) -> str:
     """Make the archive at `target` and return its SHA-256. The old file is replaced in one step, never written into."""
+    pythons = find_pythons(release=release)  # first, so that a release that cannot be made is told of at once
     fetch(wheels, release=release)
     contents = Contents()
     collect_wheels(contents, wheels)
     version = collect_gateway(contents)
-    packs = dict(make_pack(python, contents.members) for python in find_pythons(release=release))
+    packs = dict(make_pack(python, contents.members) for python in pythons)
     members = contents.members | packs
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {

@@ -13,7 +13,7 @@ import sys
 import zipimport
 from _frozen_importlib import BuiltinImporter, FrozenImporter, ModuleSpec
 from _frozen_importlib_external import PathFinder
-from zlib import crc32, decompress
+from zlib import crc32, decompress, decompressobj, error
 
 SOURCE_ONLY = (".py", ".pack", ".so", ".pyd")
 META = "META" + os.sep
@@ -34,7 +34,10 @@ class Finder:
             index = json.loads(pack[begin:end])
             self._index = index["modules"]
             self._codes = memoryview(pack)[end:]
-            quicken(decompress(self._codes[slice(*index["known"])]))
+            self._words, texts, known = (
+                decompress(self._codes[slice(*index[name])]) for name in ("words", "texts", "known")
+            )
+            quicken(json.loads(texts), known)
         else:
             names = [name.replace(os.sep, "/") for name in self._members if name.endswith(".py")]
             self._index = {module_of(name): (name, name.endswith("/__init__.py"), 0, 0) for name in names}
@@ -60,7 +63,8 @@ class Finder:
     def get_code(self, name):
         path, _, begin, end = self._index[name]
         if end:
-            return marshal.loads(decompress(self._codes[begin:end]))  # noqa: S302 - checked at the start
+            code = decompressobj(zdict=self._words).decompress(self._codes[begin:end])
+            return marshal.loads(code)  # noqa: S302 - checked at the start
         return compile(self.get_data(self.archive + os.sep + path), path, "exec", dont_inherit=True)
 
     def exec_module(self, module):
@@ -77,8 +81,11 @@ class Finder:
         if name not in self._members:
             raise FileNotFoundError(2, "No such file in the archive", path)
         raw = self._kept[name] if name in self._kept else self._raw(name)
-        data = raw if self._members[name][1] == 0 else decompress(raw, -15)
-        if crc32(data) != self._members[name][7]:
+        try:
+            data = raw if self._members[name][1] == 0 else decompress(raw, -15)
+        except error:
+            data = None
+        if data is None or crc32(data) != self._members[name][7]:
             raise OSError(5, "The archive was changed", path)
         return data
 
@@ -116,7 +123,7 @@ def module_of(name):
     return name[:-3].removesuffix("/__init__").replace("/", ".")
 
 
-def quicken(marshalled):
+def quicken(texts, marshalled):
     """Let `dataclasses` find the byte code of the methods it writes, instead of compiling each text at each start.
 
     The module looks `exec` up among its own names first. What is not known, such as another Python's text, is compiled
@@ -124,7 +131,7 @@ def quicken(marshalled):
     """
     import dataclasses
 
-    known = marshal.loads(marshalled)  # noqa: S302 - checked at the start
+    known = dict(zip(texts, marshal.loads(marshalled), strict=True))  # noqa: S302 - checked at the start
 
     def run(text, names=None, places=None, *, builtin=exec):
         builtin(known.pop(text, text), names, places)

@@ -5,13 +5,16 @@ unmarshalled, since marshal data from elsewhere can crash the interpreter.
 
 Layout: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the boot code,
 the length of the index (4), the index as JSON, then what the index points into: {"modules": {name: [file, is_package,
-start, end]}, "texts": [start, end], "known": [start, end]}. Each piece is zlib'd. `known` is the byte code of the
-methods that `dataclasses` writes, by their text; `texts` lists these texts. Integers are little endian.
+start, end]}, "words": [start, end], "texts": [start, end], "known": [start, end]}. Each piece is zlib'd, a module with
+`words` as its preset dictionary. `texts` are those that `dataclasses` compiles, as JSON, and `known` their byte code in
+the same order. A module whose end is 0 is compiled from its source when somebody asks for it. Integers are little
+endian.
 """
 
 import importlib.util
 import json
 import marshal
+import sys
 import zlib
 from collections.abc import Iterable, Mapping
 
@@ -19,6 +22,8 @@ BOOT = "_boot.py"
 LAUNCHER = "__main__.py"
 # Of this version the bytes depend on the code alone, not on what else the process holds.
 _MARSHAL = 2
+_WORDS_BYTES = 32_768  # all that zlib looks back
+_WORDS_OF_EACH_BYTES = 1_200
 
 
 def module_of(file: str) -> str:
@@ -32,27 +37,36 @@ def compiled(text: bytes | str, file: str) -> bytes:
 
 
 def known_texts(texts: Iterable[str]) -> bytes:
-    """Return the byte code of the texts that `dataclasses` writes, as marshal data {text: code}."""
-    codes = {text: compile(text, "<string>", "exec", dont_inherit=True, optimize=0) for text in sorted(texts)}
+    """Return the byte code of the texts that `dataclasses` writes, as a marshalled list."""
+    codes = [compile(text, "<string>", "exec", dont_inherit=True, optimize=0) for text in texts]
     return marshal.dumps(codes, _MARSHAL)
+
+
+def is_left_out(file: str) -> bool:
+    """Tell whether a source travels without byte code, since the running Python hardly needs it."""
+    return file == "typing_extensions.py" and sys.version_info >= (3, 13)
 
 
 def make_pack(sources: Mapping[str, bytes], texts: Iterable[str]) -> bytes:
     """Compile every source for the running Python. sources: by file name; the launcher is left out."""
+    codes = {file: compiled(sources[file], file) for file in sorted(sources) if file not in (BOOT, LAUNCHER)}
+    # How modules begin: names and constants that many of them share.
+    words = b"".join(code[:_WORDS_OF_EACH_BYTES] for code in codes.values())[-_WORDS_BYTES:]
     blob = bytearray()
 
-    def add(data: bytes) -> list[int]:
+    def add(data: bytes, dictionary: bytes = b"") -> list[int]:
         begin = len(blob)
-        blob.extend(zlib.compress(data, 9))
+        packer = zlib.compressobj(9, zdict=dictionary) if dictionary else zlib.compressobj(9)
+        blob.extend(packer.compress(data) + packer.flush())
         return [begin, len(blob)]
 
     texts = sorted(texts)
     modules = {
-        module_of(file): [file, file.endswith("/__init__.py"), *add(compiled(sources[file], file))]
-        for file in sorted(sources)
-        if file not in (BOOT, LAUNCHER)
+        module_of(file): [file, file.endswith("/__init__.py"), *([0, 0] if is_left_out(file) else add(code, words))]
+        for file, code in codes.items()
     }
-    index = {"modules": modules, "known": add(known_texts(texts)), "texts": add(json.dumps(texts).encode())}
+    rest_of_it = {"words": add(words), "known": add(known_texts(texts)), "texts": add(json.dumps(texts).encode())}
+    index = {"modules": modules, **rest_of_it}
     head = json.dumps(index, separators=(",", ":")).encode()
     boot = compiled(sources[BOOT], BOOT)
     rest = b"".join((_number(len(boot)), boot, _number(len(head)), head, bytes(blob)))
@@ -73,6 +87,7 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
     index, blob = json.loads(pack[end + 4 : begin]), pack[begin:]
     if boot != compiled(sources[BOOT], BOOT):
         problems.append(f"{BOOT} has other byte code")
+    words = zlib.decompress(blob[slice(*index["words"])])
     wanted = {module_of(file): file for file in sources if file not in (BOOT, LAUNCHER)}
     for name in sorted({*wanted, *index["modules"]}):
         file = wanted.get(name)
@@ -82,7 +97,9 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
         said, is_package, start, stop = index["modules"][name]
         if (said, is_package) != (file, file.endswith("/__init__.py")):
             problems.append(f"{name} is said to be {said}")
-        elif zlib.decompress(blob[start:stop]) != compiled(sources[file], file):
+        elif (start, stop) == (0, 0) and is_left_out(file):
+            continue
+        elif zlib.decompressobj(zdict=words).decompress(blob[start:stop]) != compiled(sources[file], file):
             problems.append(f"{file} has other byte code")
     texts = json.loads(zlib.decompress(blob[slice(*index["texts"])]))
     if zlib.decompress(blob[slice(*index["known"])]) != known_texts(texts):

@@ -138,7 +138,19 @@ def put_in_place(new: str, path: str, aside: str) -> None:
     generation = Generation(path + ".generation")
     generation.bump()
     generation.close()
+    _give_to_owner_of_folder(path)
     sync(os.path.dirname(os.path.abspath(path)))
+
+
+def _give_to_owner_of_folder(path: str) -> None:
+    """Let the gateway's own user open what root has restored for it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    owner = os.stat(folder)
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        return
+    for name in os.listdir(folder):
+        if name.startswith(os.path.basename(path)):
+            os.chown(os.path.join(folder, name), owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def sync(path: str) -> None:

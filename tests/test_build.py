@@ -1,0 +1,81 @@
+"""The build: reproducible, refusing a release that is not whole, and with recipes that hold what they say."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+from running import ROOT
+
+from gateway.cli.bytecode import differences, make_pack
+
+SOURCES = {"_boot.py": b"install = None\n", "a/__init__.py": b"", "a/b.py": b"def f() -> int:\n    return 1\n"}
+UNIT = ROOT / "deploy" / "gateway.service"
+
+
+def test_a_release_needs_every_python_and_says_which_is_missing(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "build_zipapp.py"), "--release", "-o", str(tmp_path / "gateway.pyz")]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert re.fullmatch(r"build_zipapp.py: a release needs python3\.1\d on PATH for its byte code\n", done.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
+    lock = (ROOT / "deploy" / "requirements.txt").read_text()
+    projects = re.findall(r"^([a-z0-9-]+)==\S+ \\$", lock, re.MULTILINE)
+    assert projects == sorted(set(projects))
+    lines = [line for line in lock.splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==\S+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines)
+
+
+def test_a_pack_is_the_byte_code_of_its_sources() -> None:
+    pack = make_pack(SOURCES, ["x = 1"])
+    assert pack == make_pack(dict(reversed(SOURCES.items())), ["x = 1"])
+    assert differences(pack, SOURCES) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"a/b.py": b"def f() -> int:\n    return 2\n"}, "a/b.py has other byte code"),
+        ({"_boot.py": b"install = 1\n"}, "_boot.py has other byte code"),
+        ({"a/c.py": b""}, "a.c is only in the sources"),
+        ({"a/b.py": None}, "a.b is only in the byte code"),
+    ],
+)
+def test_byte_code_that_is_not_of_the_sources_is_named(change: dict[str, bytes | None], told: str) -> None:
+    pack = make_pack(SOURCES, [])
+    other = {name: data for name, data in (SOURCES | change).items() if data is not None}
+    assert differences(pack, other) == [told]
+
+
+def test_a_pack_that_was_cut_or_changed_is_never_unmarshalled() -> None:
+    pack = make_pack(SOURCES, ["x = 1"])
+    for place in range(4, len(pack)):
+        changed = bytearray(pack)
+        changed[place] ^= 0x55
+        try:
+            assert differences(bytes(changed), SOURCES), place
+        except (ValueError, LookupError, TypeError, zlib.error):
+            continue  # what `verify` turns into one line
+
+
+def test_the_unit_exposes_little() -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("no systemd-analyze here")
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20", str(UNIT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd-analyze is too old to look at a file")
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
+
+
+def test_the_recipes_start_the_archive_isolated_and_without_site_packages() -> None:
+    assert re.search(r"^ExecStart=/usr/bin/python3 -I -S \S+gateway\.pyz serve$", UNIT.read_text(), re.MULTILINE)
+    recipe = (ROOT / "deploy" / "Containerfile").read_text()
+    assert '"-I", "-S", "/gateway.pyz"' in recipe
+    assert "USER 65532:65532" in recipe
