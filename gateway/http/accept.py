@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from gateway.http.transport import Sweep
 
-_ACCEPTS_PER_TURN = 512
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -24,10 +23,12 @@ class Acceptor:
         *,
         take: Callable[[socket.socket], bool],
         retry_seconds: float,
+        accepts_per_turn: int = 512,
     ) -> None:
         self._listeners = listeners
         self._take = take
         self._retry_seconds = retry_seconds
+        self._accepts_per_turn = accepts_per_turn
         self._loop = sweep.loop
         self._cancel_retry: Callable[[], None] | None = None
 
@@ -54,7 +55,7 @@ class Acceptor:
 
     def _accept(self, listener: socket.socket) -> bool:
         """Accept for one turn of the loop; say whether more may be waiting."""
-        for _ in range(_ACCEPTS_PER_TURN):
+        for _ in range(self._accepts_per_turn):
             try:
                 accepted, _address = listener.accept()
             except (BlockingIOError, InterruptedError):

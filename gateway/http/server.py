@@ -61,7 +61,13 @@ class Server:
         try:
             async with anyio.create_task_group() as tasks:
                 crowd = _Crowd(site, tasks, self._tls)
-                acceptor = Acceptor(listeners, sweep, take=crowd.take, retry_seconds=self._limits.sweep_seconds)
+                acceptor = Acceptor(
+                    listeners,
+                    sweep,
+                    take=crowd.take,
+                    retry_seconds=self._limits.sweep_seconds,
+                    accepts_per_turn=self._limits.accepts_per_turn,
+                )
                 acceptor.resume()
                 started()
                 try:

@@ -68,7 +68,8 @@ class CountingListener(socket.socket):
         return ours, None
 
 
-async def test_one_turn_of_the_loop_takes_a_bounded_number_of_connections() -> None:
+@pytest.mark.parametrize("count", [1, 512])
+async def test_one_turn_of_the_loop_takes_a_bounded_number_of_connections(count: int) -> None:
     listener = CountingListener(fileno=listen("127.0.0.1", 0).detach())
     taken = 0
 
@@ -78,9 +79,9 @@ async def test_one_turn_of_the_loop_takes_a_bounded_number_of_connections() -> N
         taken += 1
         return True
 
-    acceptor = Acceptor([listener], Sweep(1), take=take, retry_seconds=1)
+    acceptor = Acceptor([listener], Sweep(1), take=take, retry_seconds=1, accepts_per_turn=count)
     assert acceptor._accept(listener)
-    assert taken == 512
+    assert taken == count
     acceptor.close()
     assert taken == 1200
 
