@@ -8,11 +8,12 @@ also go its own way. Of all ways the cheapest is taken, by how often its literal
 
 import re._constants as ops  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from gateway.shield.frequency import likelihood
+from gateway.shield.unparse import unparse
 
 _MOST_PREFIXES = (24, 192)
 _LONGEST_PREFIX_CHARS = 12
@@ -21,7 +22,15 @@ _MANY_PREFIXES = 16
 _LONG_ENOUGH_CHARS = 6
 # A way this cheap is not worth looking into choices for a cheaper one.
 _CHEAP_ENOUGH = 2e-6
+# What following a lead costs when what comes after its literal is tried first, and a longer window only then.
+_RESTED = 1.5
+# What one more lead costs wherever it stands: room in the automaton, and time at the start.
+_LEAD = 5e-8
+# A literal this rare need not be longer.
+_RARE_ENOUGH = 2e-7
 _MOST_COPIES = 4
+# When alternatives are too many to be told apart, they are told apart by their first characters.
+_CUTS = (4, 2, 1)
 _MOST_MEMBERS = 10
 _MOST_BRANCHES = 80
 _DIGITS = {ord(digit): "0" for digit in "123456789"}
@@ -44,10 +53,15 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Leads one of which stands at every match. price: what following them costs, for each character of text."""
+    """Leads one of which stands at every match.
+
+    price: what following them costs, for each character of text. rest: items of the regex that match at the literal of
+    every match, when a match may begin at several places before it; else none.
+    """
 
     leads: tuple[Lead, ...]
     price: float
+    rest: tuple[Any, ...] = ()
 
 
 def squash_digits(text: str) -> str:
@@ -58,7 +72,8 @@ def squash_digits(text: str) -> str:
 def price_of(leads: Iterable[Lead]) -> float:
     """Estimate the work that leads cause for each character of ordinary text."""
     return sum(
-        likelihood(lead.literal) * (1 if lead.low == lead.high else 4 + (lead.high - lead.low) / 16) for lead in leads
+        _LEAD + likelihood(lead.literal) * (1 if lead.low == lead.high else 2 + (lead.high - lead.low) / 40)
+        for lead in leads
     )
 
 
@@ -70,7 +85,7 @@ class Literals:
     is_exact: the literal's place in that text is the regex's own, also where it begins with a blank.
     """
 
-    __slots__ = ("_blank", "_digit", "_is_exact", "_known", "_least", "_letter", "_most", "_tree")
+    __slots__ = ("_blank", "_digit", "_is_exact", "_kept", "_known", "_least", "_letter", "_most", "_tree")
 
     def __init__(
         self,
@@ -91,6 +106,7 @@ class Literals:
         self._least = least
         # By identity of a parse tree's parts: one object serves one tree.
         self._known: dict[int, Prefixes] = {}
+        self._kept: list[Any] = []
 
     def cheapest(self) -> Way | None:
         """Return the cheapest way to every match of the regex, or None if nothing leads there.
@@ -141,8 +157,18 @@ class Literals:
         return best
 
     def _width(self, item: Any) -> tuple[int, int]:
-        least, most = parser.SubPattern(self._tree.state, [item]).getwidth()
+        return self._width_of([item])
+
+    def _width_of(self, items: list[Any]) -> tuple[int, int]:
+        least, most = self._part(items).getwidth()
         return least, most
+
+    def _part(self, items: list[Any]) -> Any:
+        return parser.SubPattern(self._tree.state, items)
+
+    def rest_of(self, way: Way) -> str:
+        """Write the rest of a way as a regex, or an empty text if it has none."""
+        return unparse(way.rest, self._tree.state.flags) if way.rest else ""
 
     def _way(self, items: list[Any], low: int, high: int) -> Way | None:
         prefixes = {prefix for prefix, _ in self.sequence(items)}
@@ -153,35 +179,65 @@ class Literals:
             return None
         if any(len(prefix) < self._least and prefix != "@" for prefix in prefixes):
             return None
+        prefixes = {_shortened(prefix) for prefix in prefixes}
         shortest = [prefix for prefix in prefixes if not any(prefix[:cut] in prefixes for cut in range(1, len(prefix)))]
         leads = tuple(Lead(prefix, low, high) for prefix in sorted(shortest))
-        return Way(leads, price_of(leads))
+        if low == high or self._width_of(items)[0] <= max(map(len, shortest)):
+            return Way(leads, price_of(leads))
+        return Way(leads, sum(_LEAD + _RESTED * likelihood(lead.literal) for lead in leads), tuple(items))
 
     def _flat(self, items: Iterable[Any]) -> list[Any]:
-        """Write groups that only hold a sequence as that sequence."""
+        """Write groups that only hold a sequence as that sequence; flags of a group stay on its items."""
         flat: list[Any] = []
         for op, arg in items:
             if op is ops.SUBPATTERN:
-                flat += self._flat(arg[3])
+                inner = self._flat(arg[3])
+                if arg[1] or arg[2]:
+                    inner = [self._flagged(item, arg[1], arg[2]) for item in inner]
+                    self._kept += inner
+                flat += inner
             elif op not in ZERO_WIDTH:
                 flat.append((op, arg))
         return flat
 
+    def _flagged(self, item: Any, on: int, off: int) -> Any:
+        op, arg = item
+        if op is ops.BRANCH:
+            branches = [self._part([(ops.SUBPATTERN, (None, on, off, branch))]) for branch in arg[1]]
+            return op, (None, branches)
+        return ops.SUBPATTERN, (None, on, off, self._part([item]))
+
     def sequence(self, items: Iterable[Any]) -> Prefixes:
         """Return what any match of a sequence begins with, and for each whether it may be followed further."""
         found = _NOTHING
-        for op, arg in items:
-            if op in ZERO_WIDTH:
-                continue
+        for tails in self._steps(items):
             if not any(is_open for _, is_open in found):
                 break
-            longer = _join(found, self._step(op, arg), self._most)
+            longer = _join(found, tails, self._most)
             if longer is None:
                 return _close(found)
             found = longer
             if len(found) > _MANY_PREFIXES and all(len(prefix) >= _LONG_ENOUGH_CHARS for prefix, _ in found):
                 break
         return found
+
+    def _steps(self, items: Iterable[Any]) -> Iterator[Prefixes]:
+        """Tell what each item begins with, one after the other; characters in a row are told as one."""
+        word = ""
+        for op, arg in items:
+            if op in ZERO_WIDTH:
+                continue
+            letter = self._letter(chr(arg)) if op is ops.LITERAL else ""
+            if letter and len(word) < _LONGEST_PREFIX_CHARS:
+                word += letter
+                continue
+            if word:
+                yield frozenset(((word, True),))
+                word = letter
+            if not letter:
+                yield self._step(op, arg)
+        if word:
+            yield frozenset(((word, True),))
 
     def _step(self, op: Any, arg: Any) -> Prefixes:
         """Return what one item begins with. Items are asked about again and again, so answers are remembered."""
@@ -258,6 +314,14 @@ def _union(ways: list[Way | None]) -> Way | None:
     return Way(tuple(sorted(leads)), price_of(leads))
 
 
+def _shortened(prefix: str) -> str:
+    """Return the beginning of a literal that is rare enough by itself: so many literals become one."""
+    for cut in range(_LONG_ENOUGH_CHARS, len(prefix)):
+        if likelihood(prefix[:cut]) < _RARE_ENOUGH and prefix[cut - 1] != " ":
+            return prefix[:cut]
+    return prefix
+
+
 def _squeeze(text: str) -> str:
     while "  " in text:
         text = text.replace("  ", " ")
@@ -271,20 +335,35 @@ def _close(prefixes: Prefixes) -> Prefixes:
 def _join(heads: Prefixes, tails: Prefixes, most: int) -> Prefixes | None:
     """Append every tail to every head that is still open.
 
-    When that would be too many, only the heads that are likeliest to stand anywhere are followed, the rest are closed.
-    None when not even one can be.
+    When that would be too many, only the beginnings of the tails are. When even those are too many, only the heads
+    that are likeliest to stand anywhere are followed, the rest are closed. None when not even one can be.
     """
     open_heads = [head for head, is_open in heads if is_open]
+    if len(open_heads) == len(tails) == len(heads) == 1:
+        ((tail, goes_on),) = tails
+        text = open_heads[0] + tail
+        return frozenset(((text[:_LONGEST_PREFIX_CHARS], goes_on and len(text) < _LONGEST_PREFIX_CHARS),))
     joined = {(head, False) for head, is_open in heads if not is_open}
     if len(joined) + len(open_heads) * len(tails) > most:
-        open_heads.sort(key=lambda head: (-likelihood(head), head))
-        followed = max(0, most - len(heads)) // max(1, len(tails) - 1)
-        if not followed:
-            return None
-        joined.update((head, False) for head in open_heads[followed:])
-        open_heads = open_heads[:followed]
+        for cut in _CUTS:
+            short = _cut(tails, cut)
+            if len(joined) + len(open_heads) * len(short) <= most:
+                tails = short
+                break
+        else:
+            open_heads.sort(key=lambda head: (-likelihood(head), head))
+            followed = max(0, most - len(heads)) // max(1, len(short) - 1)
+            if not followed:
+                return None
+            joined.update((head, False) for head in open_heads[followed:])
+            open_heads, tails = open_heads[:followed], short
     for head in open_heads:
         for tail, goes_on in tails:
             text = head + tail
             joined.add((text[:_LONGEST_PREFIX_CHARS], goes_on and len(text) < _LONGEST_PREFIX_CHARS))
     return frozenset(joined)
+
+
+def _cut(prefixes: Prefixes, most: int) -> Prefixes:
+    """Return the first `most` characters of prefixes; what is cut off cannot be followed further."""
+    return frozenset((prefix[:most], is_open and len(prefix) <= most) for prefix, is_open in prefixes)

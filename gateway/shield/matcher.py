@@ -58,7 +58,7 @@ class Matches:
 class _Runner:
     """One rule, ready to be tried. Its regex is compiled at the first try."""
 
-    __slots__ = ("_checks", "_regex", "_rule", "_starts", "at_word", "number", "on_text", "plan")
+    __slots__ = ("_checks", "_regex", "_rest", "_rule", "_starts", "at_word", "number", "on_text", "plan")
 
     def __init__(self, number: int, rule: Rule, plan: Plan) -> None:
         self.number = number
@@ -69,6 +69,7 @@ class _Runner:
         self._rule = rule
         self._regex: re.Pattern[str] | None = None
         self._starts: re.Pattern[str] | None = None
+        self._rest: re.Pattern[str] | None = None
         self._checks: tuple[Check, ...] = ()
 
     def regex(self) -> re.Pattern[str]:
@@ -78,6 +79,14 @@ class _Runner:
             self._starts = re.compile(self.plan.starts, re.ASCII) if self.plan.starts else None
             regex = self._regex = re.compile(self.plan.source, re.ASCII)
         return regex
+
+    def may_go_on(self, subject: str, place: int) -> bool:
+        """Say whether what must come after a lead's literal does, with the literal at `place`."""
+        if not self.plan.rest:
+            return True
+        if self._rest is None:
+            self._rest = re.compile(self.plan.rest, re.ASCII)
+        return self._rest.match(subject, place) is not None
 
     def search(self, subject: str, low: int, high: int) -> list[tuple[int, int, int, int]]:
         """Return all matches that begin in low..high, as (start, end, reported start, reported end)."""
@@ -308,10 +317,13 @@ class _Scan:
             if runner.plan.how == "words":
                 place = self.view.position(place)
         if low != high:
+            self.left -= 1
+            if not runner.may_go_on(subject, place):
+                return
             windows = self._windows.setdefault(runner, [])
             first, last = max(0, place - high), place - low
             fresh = last - max(first, windows[-1][1]) if windows else last - first
-            self.left -= 1 + max(0, fresh) // _CHARS_PER_TRY
+            self.left -= max(0, fresh) // _CHARS_PER_TRY
             windows.append((first, last))
             return
         start = place - low

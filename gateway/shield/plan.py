@@ -37,6 +37,8 @@ class Plan:
     as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent. ``digits``: a run
     of `run_chars` digits and separators, `run_digits` of them digits. ``unseen``: one of the characters `first`.
     reach_chars: how far from its beginning the regex reads.
+    rest: a regex that matches at the lead's literal in every match; empty when a match begins with the literal, or
+    when it is not told.
     starts: a fast regex that matches wherever the rule's own may begin to; empty when there is none.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
     """
@@ -45,6 +47,7 @@ class Plan:
     how: How
     reach_chars: int
     leads: tuple[Lead, ...] = ()
+    rest: str = ""
     starts: str = ""
     run_chars: int = 0
     run_digits: int = 0
@@ -83,7 +86,8 @@ def plan_rule(
         if tokens:
             return tokens
     folded = lambda char: squash_digits(fold.fold_char(char))  # noqa: E731
-    best = Literals(parsed.tree, folded, digit="0", blank=" ", is_exact=is_normalized).cheapest()
+    derived = Literals(parsed.tree, folded, digit="0", blank=" ", is_exact=is_normalized)
+    best = derived.cheapest()
     if pattern is None:
         # Written out: a blank at a literal's edge may be one of a run, so it is found from its first other character.
         edges = 0 if is_normalized else max(len(literal) - len(literal.lstrip()) for literal in literals)
@@ -103,7 +107,7 @@ def plan_rule(
     starts = ""
     if is_normalized and any(lead.low != lead.high for lead in best.leads):
         starts = _starts(Literals(parsed.tree, folded, digit="0", blank=" ", least=1))
-    return Plan(source, "words", reach, leads=best.leads, starts=starts, gate=gate)
+    return Plan(source, "words", reach, leads=best.leads, rest=derived.rest_of(best), starts=starts, gate=gate)
 
 
 def _starts(literals: Literals) -> str:

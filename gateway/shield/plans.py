@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gateway.shield.literals import Lead
 from gateway.shield.plan import Plan
 
-_VERSION = 1
+_VERSION = 2
 
 
 def write_plans(digest: str, plans: Sequence[Plan]) -> bytes:
@@ -20,6 +20,7 @@ def write_plans(digest: str, plans: Sequence[Plan]) -> bytes:
             plan.how,
             plan.reach_chars,
             [[lead.literal, lead.low, lead.high] for lead in plan.leads],
+            plan.rest,
             plan.starts,
             plan.run_chars,
             plan.run_digits,
@@ -45,11 +46,12 @@ def read_plans(raw: bytes, digest: str) -> tuple[Plan, ...] | None:
             how,
             reach,
             leads=tuple(Lead(*lead) for lead in leads),
+            rest=rest,
             starts=starts,
             run_chars=run_chars,
             run_digits=run_digits,
             first=first,
             gate=tuple(gate),
         )
-        for source, how, reach, leads, starts, run_chars, run_digits, first, gate in document["plans"]
+        for source, how, reach, leads, rest, starts, run_chars, run_digits, first, gate in document["plans"]
     )
