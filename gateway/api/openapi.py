@@ -63,6 +63,7 @@ _HEALTH: JsonSchema = {
         "status": _STATE,
         "name": _TEXT,
         "version": _TEXT,
+        "archive_sha256": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
         "uptime_seconds": {"type": "number", "minimum": 0},
         "checks": {"type": "object", "additionalProperties": _TEXT},
     },

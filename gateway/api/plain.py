@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from platform import python_version
 
-from gateway import __version__
+from gateway import __version__, bundle
 from gateway.api.responses import json_response
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
@@ -41,7 +41,8 @@ class PlainEdge:
         if not all(state in _FINE for state in checks.values()):
             answer["status"] = "degraded"
         uptime_seconds = round(max(0.0, self._gateway.clock.now_at() / 1000 - self._started.value), 3)
-        return json_response(answer | {"version": __version__, "uptime_seconds": uptime_seconds, "checks": checks})
+        about = {"version": __version__, "archive_sha256": bundle.archive_sha256()}
+        return json_response(answer | about | {"uptime_seconds": uptime_seconds, "checks": checks})
 
     async def openapi(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Return the description of the API."""

@@ -1,5 +1,6 @@
 """The server as an operator and a client meet it: credentials, health, scan, chat, lists, metrics, stop."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -44,13 +45,14 @@ def test_memory_only_works_and_writes_nothing(archive: Path) -> None:
     assert served.process.stop() == 0
 
 
-def test_health_tells_more_to_a_good_key_and_nothing_to_a_wrong_one(gateway: Served) -> None:
+def test_health_tells_more_to_a_good_key_and_nothing_to_a_wrong_one(gateway: Served, archive: Path) -> None:
     anonymous = gateway.ask("GET", "/api/v1/health", key=None)
     assert anonymous.json == {"status": "ok", "name": "service"}
     assert gateway.ask("GET", "/api/v1/health", key=UNKNOWN_KEY).json == anonymous.json
     known = gateway.ask("GET", "/api/v1/health").json
     assert known["checks"] == {"shield": "healthy", "database": "healthy", "upstream": "not_configured"}
     assert {"version", "uptime_seconds"} <= set(known)
+    assert known["archive_sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
 
 
 def test_a_scan_blocks_an_attack_and_says_why(gateway: Served) -> None:
