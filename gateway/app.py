@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from gateway.clock import Clock, Ids
 from gateway.log import Log
 from gateway.metrics import Metrics
+from gateway.services.access_guard import AccessGuard
+from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.authentication import Authentication
@@ -43,3 +45,5 @@ class Gateway:
     first_start: FirstStart
     users: Users
     signin: SignIn
+    access: AccessGuard
+    access_list: AccessList

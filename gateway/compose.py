@@ -20,6 +20,8 @@ from gateway.llm.openai import OpenAiDialect
 from gateway.llm.upstream import HttpUpstream, UpstreamLimits
 from gateway.log import Log
 from gateway.metrics import Board, Metrics
+from gateway.services.access_guard import AccessGuard
+from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.authentication import Authentication
@@ -97,6 +99,8 @@ class _Lasting:
     first_start: FirstStart
     users: Users
     signin: SignIn
+    access: AccessGuard
+    access_list: AccessList
 
 
 class Composition:
@@ -145,39 +149,7 @@ async def open_composition(
     make_data_dir(settings.data_dir)
     store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
     try:
-        metrics = Metrics(board=shared.board if shared else None)
-        metrics.gauge("gateway_start_time_seconds", (shared.started_at if shared else clock.now_at()) / 1000)
-        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
-        keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
-        refusals = Refusals(audit=audit, clock=clock)
-        passwords = Passwords(ids=ids)
-        lasting = _Lasting(
-            clock=clock,
-            ids=ids,
-            log=log,
-            metrics=metrics,
-            store=store,
-            audit=audit,
-            keys=keys,
-            authentication=Authentication(
-                store=store,
-                clock=clock,
-                audit=audit,
-                limiter=shared.limiter if shared else None,
-                refusals=refusals,
-            ),
-            alerts=Alerts(store=store, ids=ids),
-            first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
-            users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
-            signin=SignIn(
-                store=store,
-                clock=clock,
-                ids=ids,
-                audit=audit,
-                passwords=passwords,
-                throttle=SignInThrottle(store=store, clock=clock, refusals=refusals),
-            ),
-        )
+        lasting = _make_lasting(store, clock, ids, log, shared)
         client = Client(ca_file=settings.upstream_ca_file)
         try:
             yield Composition(settings, scanner, lasting, client)
@@ -185,9 +157,50 @@ async def open_composition(
             with anyio.CancelScope(shield=True):
                 await client.aclose()
                 await lasting.authentication.aclose()
+                lasting.access.flush_hits()
     finally:
         with anyio.CancelScope(shield=True):
             await store.aclose()
+
+
+def _make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared | None) -> _Lasting:
+    metrics = Metrics(board=shared.board if shared else None)
+    metrics.gauge("gateway_start_time_seconds", (shared.started_at if shared else clock.now_at()) / 1000)
+    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+    keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
+    refusals = Refusals(audit=audit, clock=clock)
+    passwords = Passwords(ids=ids)
+    access = AccessGuard(store=store, clock=clock)
+    return _Lasting(
+        clock=clock,
+        ids=ids,
+        log=log,
+        metrics=metrics,
+        store=store,
+        audit=audit,
+        keys=keys,
+        authentication=Authentication(
+            store=store,
+            clock=clock,
+            audit=audit,
+            limiter=shared.limiter if shared else None,
+            refusals=refusals,
+            access=access,
+        ),
+        access=access,
+        access_list=AccessList(store=store, clock=clock, ids=ids, audit=audit),
+        alerts=Alerts(store=store, ids=ids),
+        first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
+        users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
+        signin=SignIn(
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            passwords=passwords,
+            throttle=SignInThrottle(store=store, clock=clock, refusals=refusals),
+        ),
+    )
 
 
 def make_data_dir(path: str) -> None:
@@ -254,6 +267,7 @@ def _assemble(settings: Settings, scanner: Shield, lasting: _Lasting, client: Cl
             policy=policy,
             echo=EchoModel(clock=clock, ids=ids),
             upstream=upstream,
+            access=lasting.access,
         ),
         posture=Posture(
             settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy

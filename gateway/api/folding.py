@@ -13,6 +13,12 @@ _PLACE = re.compile(r"\{(\w+)\}")
 _VERSION = re.compile(r'(?:W/)?"?([0-9]{1,10})"?')
 
 
+def places_of(operation: Operation) -> dict[str, int]:
+    """Return the places of the row's path template, each with the number of its segment."""
+    segments = operation.route[1].split("/")
+    return {found[1]: index for index, text in enumerate(segments) if (found := _PLACE.fullmatch(text))}
+
+
 def folder(operation: Operation) -> Callable[[Request], object]:
     """Return what makes the object of a request to `operation`, which takes a record.
 
@@ -21,8 +27,7 @@ def folder(operation: Operation) -> Callable[[Request], object]:
     if operation.takes is None:
         raise ValueError(f"{operation.name} takes nothing")
     of_record = fields(operation.takes)  # type: ignore[arg-type]  # every record is a dataclass
-    segments = operation.route[1].split("/")
-    places = {found[1]: index for index, text in enumerate(segments) if (found := _PLACE.fullmatch(text))}
+    places = places_of(operation)
     if not places:
         return read_body
     names = {field.name for field in of_record}

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import cast
 
 from gateway.api.chat import ChatEdge
-from gateway.api.folding import folder
+from gateway.api.folding import folder, places_of
 from gateway.api.openapi import document
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import read_query
@@ -85,10 +85,16 @@ def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], objec
     clock = gateway.clock
     if operation.takes is None or parameters:
         make = operation.takes
+        places = places_of(operation)
 
         def take_query(request: Request) -> object:
             values = read_query(request.query, parameters, now_at=clock.now_at()) if request.query else {}
-            return None if make is None else make(**values)
+            if make is None:
+                return None
+            if places:
+                path = request.path.split("/")
+                values |= {name: path[index] for name, index in places.items()}
+            return make(**values)
 
         return take_query
     decode = decoder(operation.takes)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import translate
+from functools import lru_cache
 
 from gateway.domain.hosts import read_domain, suffixes
 from gateway.errors import InvalidRequest
@@ -229,7 +230,7 @@ class _Table:
             prefixes = self._networks.setdefault((network.version, host_bits), {})
             prefixes.setdefault(int(network.network_address) >> host_bits, entry)
         elif self._subject not in (Subject.KEY, Subject.DOMAIN) and any(sign in entry.value for sign in "*?["):
-            self._globs.append((re.compile(translate(entry.value)), entry))
+            self._globs.append((_glob(entry.value), entry))
         else:
             self._exact.setdefault(entry.value, entry)
 
@@ -263,6 +264,11 @@ class _Table:
             if version == address.version and (found := prefixes.get(number >> host_bits)) is not None:
                 return found
         return None
+
+
+@lru_cache(MAX_ENTRIES)
+def _glob(value: str) -> re.Pattern[str]:
+    return re.compile(translate(value))
 
 
 def without(entries: Sequence[AccessEntry], entry_id: str) -> list[AccessEntry]:

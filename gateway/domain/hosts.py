@@ -68,6 +68,8 @@ def named_hosts(text: str) -> set[str]:
 
 
 def _folded(text: str) -> str:
+    if "%" in text:
+        text = f"{text}\n{unquote(text)}"
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKC", text.translate(_DOTS)).casefold()

@@ -17,7 +17,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Notification, Reply, Request, RequestId
-from gateway.mcp.tools import TOOLS, Tool, ToolOutput
+from gateway.mcp.tool import Tool, ToolOutput
+from gateway.mcp.tools import TOOLS
 from gateway.schema import decode, json_schema
 
 NAME = "service"

@@ -1,15 +1,16 @@
 """The tools: one row each. A row says what a tool takes and gives, and calls the service that does it."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from gateway.app import Gateway
 from gateway.domain.alerts import MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.posture import CheckStatus
 from gateway.domain.principals import Principal, RequestContext
-from gateway.schema import Bounds, JsonSchema, encode, json_schema
+from gateway.mcp.manage_access import MANAGE_ACCESS
+from gateway.mcp.tool import NoArguments, Tool, ToolOutput
+from gateway.schema import Bounds, encode, json_schema
 from gateway.services.posture import PostureReport
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.shield.detections import Severity
@@ -18,41 +19,8 @@ from gateway.wire import read_time, write_time
 DEFAULT_LIMIT = 20  # fewer than the API's: what a tool answers is read by a model, which pays by the word
 _NAME_CHARS = 100
 
-
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
-    """What a tool answers: a text for a model to read, and the same as an object that fits the row's `gives`."""
-
-    text: str
-    structured: dict[str, object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """One tool.
-
-    takes: the record its arguments make. gives: makes the JSON Schema of its structured output.
-    """
-
-    name: str
-    title: str
-    description: str
-    takes: type[Any]
-    gives: Callable[[], JsonSchema]
-    call: Callable[[Gateway, Principal, Any, RequestContext], Awaitable[ToolOutput]]
-    is_read_only: bool = True
-    is_destructive: bool = False
-    is_idempotent: bool = True
-    is_open_world: bool = False
-
-
 _Text = Annotated[str, Bounds(1, 200)]
 _Since = Annotated[str | None, "Only what happened since: an RFC 3339 time, a date, or an age such as 15m, 24h or 7d."]
-
-
-@dataclass(frozen=True, slots=True)
-class NoArguments:
-    """For a tool that takes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,4 +194,5 @@ TOOLS: tuple[Tool, ...] = (
         gives=lambda: json_schema(EventList, written=True),
         call=_review_audit,
     ),
+    MANAGE_ACCESS,
 )

@@ -1,6 +1,6 @@
 """From a credential to a principal, its rate window and its scopes. Refusals are audited, in sums when they flood."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from gateway.auth.keyhash import hash_key, prefix_of
 from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateLimiter
@@ -17,6 +17,7 @@ from gateway.errors import (
     PermissionDenied,
     RateLimited,
 )
+from gateway.services.access_guard import AccessGuard, EntryDenied
 from gateway.services.audit import Audit
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
 from gateway.store.database import StoreUnavailable, Transaction
@@ -54,6 +55,7 @@ class Authentication:
     """Who may come in.
 
     limiter: where the rate windows are kept; this process alone when left out. refusals: noted here and by others.
+    access: the access list, which is read again here when the generation moves.
 
     Only keys that exist are remembered, by their SHA-256, so that wrong ones take no memory. A change of authority in
     any process moves the store's generation, which is read on every request; a look-up is also never older than a
@@ -68,6 +70,7 @@ class Authentication:
         audit: Audit,
         limiter: RateLimiter | None = None,
         refusals: Refusals | None = None,
+        access: AccessGuard | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -76,13 +79,14 @@ class Authentication:
         self._known: dict[str, _Known] = {}
         self._generation = -1
         self.refusals = refusals or Refusals(audit=audit, clock=clock)
+        self._access = access or AccessGuard(store=store, clock=clock)
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         """Return who calls with the API key `credential`. A key used a second ago costs no SQL and no waiting.
 
         Raises:
             MissingApiKey, InvalidApiKey: none, of another form, or unknown.
-            KeyRevoked, KeyExpired: known but no longer good.
+            KeyRevoked, KeyExpired: known but no longer good. EntryDenied: the access list refuses key or address.
             AuditUnavailable: the key's first use could not be recorded. StoreUnavailable: it could not be looked up.
         """
         now_seconds = self._clock.monotonic_seconds()
@@ -103,6 +107,8 @@ class Authentication:
             is_revoked = status == "revoked"
             error = KeyRevoked("The API key was revoked.") if is_revoked else KeyExpired("The API key has expired.")
             raise self._refused(error, context, principal=known.principal)
+        if self._access.rules is not None:
+            self._check_access(known.principal, context, now_at)
         if known.used_at is None:
             await self._record_first_use(known, context, now_at)
         elif now_at - known.used_at >= _NOTE_USE_MS:
@@ -155,6 +161,7 @@ class Authentication:
         generation = self._store.generation.value()
         if generation != self._generation:
             self._known.clear()
+            self._access.refresh()
             self._generation = generation
         known = self._known.get(digest)
         if known is not None and now_seconds < known.recheck_seconds:
@@ -168,6 +175,12 @@ class Authentication:
             fresh.used_at = known.used_at  # noted here and perhaps still in the queue
         self._known[digest] = fresh
         return fresh
+
+    def _check_access(self, principal: Principal, context: RequestContext, now_at: int) -> None:
+        try:
+            self._access.check_caller(principal, context, now_at)
+        except EntryDenied as error:
+            raise self._refused(error, context, principal=principal, details={"access_entry": error.entry.id}) from None
 
     async def _record_first_use(self, known: _Known, context: RequestContext, now_at: int) -> None:
         record = known.record
@@ -202,6 +215,7 @@ class Authentication:
         *,
         principal: Principal | None = None,
         key_prefix: str | None = None,
+        details: Mapping[str, object] | None = None,
     ) -> GatewayError:
         """Note a refusal and return its error, to be raised."""
         is_of_key = principal is None or principal.kind == "key"
@@ -213,4 +227,5 @@ class Authentication:
             resource_type="api_key" if is_of_key else "session",
             principal=principal,
             key_prefix=key_prefix,
+            details=details,
         )

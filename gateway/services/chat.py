@@ -18,6 +18,7 @@ from gateway.errors import AuditUnavailable, ContentPolicyViolation, GatewayErro
 from gateway.llm.base import Dialect, Leaves, Prompt, Reply, Upstream, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
 from gateway.metrics import Metrics
+from gateway.services.access_guard import AccessGuard
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.chat_guard import ChatGuard, TextJudge
@@ -73,6 +74,7 @@ class Chat:
         policy: ShieldPolicy,
         echo: Upstream,
         upstream: Upstream | None = None,
+        access: AccessGuard | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -84,6 +86,7 @@ class Chat:
         self._guard = ChatGuard(judge, dialect, policy)
         self._echo = echo
         self._upstream = upstream
+        self._access = access or AccessGuard(store=store, clock=clock)
 
     def read(self, body: object) -> ReadPrompt:
         """Check the parsed JSON of a request and find its texts. Pure: a large one is best read in a thread.
@@ -99,6 +102,7 @@ class Chat:
 
         Raises:
             PromptBlocked: the shield's verdict; nothing was sent.
+            EntryDenied: the access list refuses the prompt, and nothing was sent, or what came back.
             ShieldUnavailable: the shield failed; nothing was sent, or nothing is given out.
             UpstreamUnavailable, UpstreamRefused: no completion came back.
             AuditUnavailable: the event could not be written, so there is no answer.
@@ -111,7 +115,11 @@ class Chat:
             turn.inbound = await self._guard.inbound(leaves)
             if turn.inbound.action == "blocked":
                 raise PromptBlocked(self._summary(turn))
+            if self._access.rules is not None:
+                await self._check_prompt(turn, leaves)
             turn.reply = await self._ask(turn)
+            if self._access.rules is not None:
+                await self._access.check_reply(principal, turn.reply, self._dialect)
             turn.outbound = await self._guard.outbound(turn.reply)
         except GatewayError as error:
             turn.fail(error)
@@ -132,6 +140,10 @@ class Chat:
             UpstreamUnavailable: the upstream did not tell.
         """
         return await self._guard.models(await (self._upstream or self._echo).models())
+
+    async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
+        agent = turn.agent() or turn.principal.name
+        await self._access.check_prompt(turn.principal, turn.prompt, leaves, agent=agent, provider=turn.provider)
 
     async def _ask(self, turn: Turn) -> Reply:
         """Send the prompt to its provider and take the time."""
@@ -168,7 +180,7 @@ class Chat:
         event = self._audit.event(
             "chat_blocked" if is_blocked else "chat_failed" if turn.failure else "chat_completed",
             source="chat",
-            outcome="refused" if is_blocked else "failed" if turn.failure else "success",
+            outcome="refused" if is_blocked or turn.denied_by else "failed" if turn.failure else "success",
             reason="content_policy_violation" if is_blocked else turn.failure,
             principal=turn.principal,
             request=turn.context,

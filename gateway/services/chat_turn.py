@@ -8,6 +8,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import GatewayError
 from gateway.llm.base import Prompt, Reply, UpstreamRefused
+from gateway.services.access_guard import EntryDenied
 from gateway.services.alerts import described
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
 from gateway.shield.detections import ScanResult, Verdict
@@ -19,6 +20,7 @@ CLIENT_GONE = "client_gone"
 _STATUS_BY_CODE: Mapping[str, int] = {
     "content_policy_violation": 400,
     "invalid_request": 400,
+    "access_denied": 403,
     "upstream_unavailable": 502,
     "shield_unavailable": 503,
     CLIENT_GONE: 499,
@@ -40,6 +42,7 @@ class Turn:
     """One completion on its way. Not frozen: each step fills in its part, and whatever happens, all of it is recorded.
 
     started_seconds: monotonic. failure: why there is no completion, as a code; status: what the client is told.
+    denied_by: id of the entry of the access list that refused.
     """
 
     principal: Principal
@@ -53,9 +56,12 @@ class Turn:
     outbound: ScannedReply | None = None
     failure: str | None = None
     status: int = 200
+    denied_by: str | None = None
 
     def fail(self, error: GatewayError | None) -> None:
         """Note why there is no completion. None: the client left."""
+        if isinstance(error, EntryDenied):
+            self.denied_by = error.entry.id
         self.failure = CLIENT_GONE if error is None else error.code
         self.status = error.status if isinstance(error, UpstreamRefused) else _STATUS_BY_CODE.get(self.failure, 500)
 
@@ -122,6 +128,8 @@ class Turn:
             "elapsed_us": row.elapsed_us,
             "overhead_us": row.overhead_us,
         }
+        if self.denied_by is not None:
+            details["access_entry"] = self.denied_by
         for name, step in (("inbound", self.inbound), ("outbound", self.outbound)):
             if step is not None:
                 details[name] = {

@@ -1,5 +1,7 @@
 """Refusals in the audit log: the first of a kind at once, repetitions in sums, so that a flood fills no disk."""
 
+from collections.abc import Mapping
+
 from gateway.auth.refusals import Refusal, RefusalCounter
 from gateway.clock import Clock
 from gateway.domain.audit import AuditEvent
@@ -32,6 +34,7 @@ class Refusals:
         resource_type: str,
         principal: Principal | None = None,
         key_prefix: str | None = None,
+        details: Mapping[str, object] | None = None,
     ) -> GatewayError:
         """Note a refusal and return its error, to be raised."""
         now_seconds = self._clock.monotonic_seconds()
@@ -54,6 +57,7 @@ class Refusals:
                     request=context,
                     resource_type=resource_type,
                     resource_id=principal.id if principal else None,
+                    details=details,
                 )
             )
         return error

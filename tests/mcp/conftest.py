@@ -15,7 +15,7 @@ from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import AuditUnavailable, InvalidRequest, Overloaded
 from gateway.log import Log
 from gateway.mcp.server import McpServer
-from gateway.mcp.tools import NoArguments, Tool, ToolOutput
+from gateway.mcp.tool import NoArguments, Tool, ToolOutput
 from gateway.shield.detections import Severity
 
 

@@ -20,6 +20,7 @@ from gateway.mcp import jsonrpc
 from gateway.mcp.server import McpServer
 from gateway.mcp.tools import TOOLS
 from gateway.metrics import Metrics
+from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.health import Health
@@ -66,6 +67,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
         clock=clock,
         policy=policy,
     )
+    parts["access_list"] = AccessList(store=store, clock=clock, ids=ids, audit=audit)
     try:
         yield SimpleNamespace(**parts, metrics=Metrics(), scans=scans, health=health, posture=posture)
     finally:
@@ -246,3 +248,45 @@ async def test_the_audit_says_which_choices_were_made_and_no_text() -> None:
     told = {event.action: event.details for event in events}
     assert told["mcp:review_audit:invoked"] == {"arguments": {"limit": 7, "search": "6 characters"}}
     assert told["mcp:query_threats:invoked"] == {"arguments": {"severity": "low", "limit": 20}}
+
+
+async def test_the_access_list_is_managed() -> None:
+    async with gateway() as here:
+        assert text_of(await call(here, "manage_access")) == "No entry is on the list."
+        arguments = {"list_type": "deny", "entry_type": "DOMAIN", "value": "evil.example"}
+        added = await call(here, "manage_access", action="add", reason="abuse", **arguments)
+        entry = added["structuredContent"]["entries"][0]
+        assert (entry["list"], entry["type"], entry["value"], entry["reason"]) == (
+            "deny", "DOMAIN", "evil.example", "abuse",
+        )  # fmt: skip
+        listed = await call(here, "manage_access", action="list", entry_type="DOMAIN")
+        assert listed["structuredContent"]["entries"] == [entry]
+        assert (await call(here, "manage_access", action="list", list_type="allow"))["structuredContent"][
+            "entries"
+        ] == []
+        assert entry["id"] in text_of(await call(here, "manage_access", action="remove", **arguments))
+        again = await call(here, "manage_access", action="remove", id=entry["id"])
+        assert again["isError"]
+        actions = [event.action for event in (await here.audit.page(AuditFilter(source="mcp"))).items]
+        assert "access_entry_created" in actions
+
+
+@pytest.mark.parametrize(
+    ("arguments", "param"),
+    [
+        ({"action": "add"}, "list_type"),
+        ({"action": "add", "list_type": "deny"}, "entry_type"),
+        ({"action": "remove", "list_type": "deny", "entry_type": "IP"}, "value"),
+        ({"action": "add", "list_type": "deny", "entry_type": "IP", "value": "x"}, "value"),
+        ({"action": "burn"}, "action"),
+        (
+            {"action": "add", "list_type": "deny", "entry_type": "IP", "value": "192.0.2.1", "expires_at": "7"},
+            "expires_at",
+        ),
+    ],
+)
+async def test_an_entry_that_cannot_be_is_told_its_argument(arguments: dict[str, Any], param: str) -> None:
+    async with gateway() as here:
+        result = await call(here, "manage_access", **arguments)
+        assert result["isError"]
+        assert param in text_of(result)

@@ -1,0 +1,41 @@
+"""The shape of one tool, and what it answers. No tool stands here."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.app import Gateway
+from gateway.domain.principals import Principal, RequestContext
+from gateway.schema import JsonSchema
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool answers: a text for a model to read, and the same as an object that fits the row's `gives`."""
+
+    text: str
+    structured: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool.
+
+    takes: the record its arguments make. gives: makes the JSON Schema of its structured output.
+    """
+
+    name: str
+    title: str
+    description: str
+    takes: type[Any]
+    gives: Callable[[], JsonSchema]
+    call: Callable[[Gateway, Principal, Any, RequestContext], Awaitable[ToolOutput]]
+    is_read_only: bool = True
+    is_destructive: bool = False
+    is_idempotent: bool = True
+    is_open_world: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoArguments:
+    """For a tool that takes none."""

@@ -1,0 +1,213 @@
+"""The rows of the access list on the internal API. Rules are kept in `services.access_list`."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gateway.app import Gateway
+from gateway.domain.access_list import (
+    DEFAULT_ENTRY_LIMIT,
+    GLOBAL,
+    MAX_ENTRY_LIMIT,
+    AccessEntry,
+    EntryFilter,
+    EntryType,
+    ListName,
+)
+from gateway.domain.keys import KEEP_AT
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, limit
+from gateway.services.access_list import WantedChange, WantedEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryQuery:
+    """Which entries to list."""
+
+    list: ListName | None = None
+    type: EntryType | None = None
+    limit: int = DEFAULT_ENTRY_LIMIT
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    """An entry to be made. force: even if it locks its maker out."""
+
+    list_name: ListName = field(metadata={"json_name": "list"})
+    entry_type: EntryType = field(metadata={"json_name": "type"})
+    value: str
+    scope: str = GLOBAL
+    reason: str | None = None
+    expires_at: int | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchEntry:
+    """What is to change of the entry `id`."""
+
+    id: str
+    list_name: ListName | None = field(default=None, metadata={"json_name": "list"})
+    value: str | None = None
+    scope: str | None = None
+    reason: str | None = None
+    expires_at: int | None = KEEP_AT
+    force: bool = False
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveEntry:
+    """The entry `id`. force: even if its maker is locked out without it."""
+
+    id: str
+    force: Literal["true", "false"] = "false"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """An entry as it stands now."""
+
+    id: str
+    list_name: ListName = field(metadata={"json_name": "list"})
+    entry_type: EntryType = field(metadata={"json_name": "type"})
+    value: str
+    scope: str
+    reason: str | None
+    status: Literal["active", "expired"]
+    hits: int
+    created_at: int
+    created_by: str
+    expires_at: int | None
+    version: int
+
+
+def view_entry(entry: AccessEntry, now_at: int) -> EntryView:
+    """Return what is shown of an entry."""
+    return EntryView(
+        id=entry.id,
+        list_name=entry.list_name,
+        entry_type=entry.entry_type,
+        value=entry.value,
+        scope=entry.scope,
+        reason=entry.reason,
+        status="active" if entry.is_live(now_at) else "expired",
+        hits=entry.hits,
+        created_at=entry.created_at,
+        created_by=entry.created_by,
+        expires_at=entry.expires_at,
+        version=entry.version,
+    )
+
+
+async def list_entries(
+    gateway: Gateway, who: Principal, wanted: EntryQuery, context: RequestContext
+) -> Page[EntryView]:
+    """Return a page of entries."""
+    chosen = EntryFilter(list_name=wanted.list, entry_type=wanted.type, limit=wanted.limit, cursor=wanted.cursor)
+    page = await gateway.access_list.page(chosen)
+    now_at = gateway.clock.now_at()
+    return Page(tuple(view_entry(entry, now_at) for entry in page.items), page.limit, page.next)
+
+
+async def add_entry(gateway: Gateway, who: Principal, command: NewEntry, context: RequestContext) -> EntryView:
+    """Make an entry."""
+    wanted = WantedEntry(
+        list_name=command.list_name,
+        entry_type=command.entry_type,
+        value=command.value,
+        scope=command.scope,
+        reason=command.reason,
+        expires_at=command.expires_at,
+        force=command.force,
+    )
+    return view_entry(await gateway.access_list.add(who, wanted, context), gateway.clock.now_at())
+
+
+async def show_entry(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> EntryView:
+    """Return one entry."""
+    return view_entry(await gateway.access_list.show(command.id), gateway.clock.now_at())
+
+
+async def change_entry(gateway: Gateway, who: Principal, command: PatchEntry, context: RequestContext) -> EntryView:
+    """Change an entry."""
+    wanted = WantedChange(
+        list_name=command.list_name,
+        value=command.value,
+        scope=command.scope,
+        reason=command.reason,
+        expires_at=command.expires_at,
+        force=command.force,
+        version=command.version,
+    )
+    return view_entry(await gateway.access_list.change(who, command.id, wanted, context), gateway.clock.now_at())
+
+
+async def remove_entry(gateway: Gateway, who: Principal, command: RemoveEntry, context: RequestContext) -> EntryView:
+    """Remove an entry and show it a last time."""
+    entry = await gateway.access_list.remove(who, command.id, context, force=command.force == "true")
+    return view_entry(entry, gateway.clock.now_at())
+
+
+ACCESS_OPERATIONS = (
+    Operation(
+        name="access.list",
+        route=("GET", "/api/access"),
+        door=Door.SESSION,
+        needs=Permission.ACCESS_READ,
+        answer=Answer.PAGE,
+        takes=EntryQuery,
+        gives=EntryView,
+        call=list_entries,
+        query=(
+            choice("list", ListName, "Only entries of this list."),
+            choice("type", EntryType, "Only entries of this type."),
+            limit(MAX_ENTRY_LIMIT, DEFAULT_ENTRY_LIMIT),
+            cursor(),
+        ),
+        summary="List the entries of the access list, newest first.",
+    ),
+    Operation(
+        name="access.add",
+        route=("POST", "/api/access"),
+        door=Door.SESSION,
+        needs=Permission.ACCESS_MANAGE,
+        takes=NewEntry,
+        gives=EntryView,
+        call=add_entry,
+        status=201,
+        summary="Add an entry: `list` allow or deny, `type`, `value`, `scope`?, `reason`?, `expires_at`?, `force`?.",
+    ),
+    Operation(
+        name="access.show",
+        route=("GET", "/api/access/{id}"),
+        door=Door.SESSION,
+        needs=Permission.ACCESS_READ,
+        takes=ById,
+        gives=EntryView,
+        call=show_entry,
+        summary="Show one entry of the access list.",
+    ),
+    Operation(
+        name="access.change",
+        route=("PATCH", "/api/access/{id}"),
+        door=Door.SESSION,
+        needs=Permission.ACCESS_MANAGE,
+        takes=PatchEntry,
+        gives=EntryView,
+        call=change_entry,
+        summary="Change `list`, `value`, `scope`, `reason` or `expires_at` (null: never); `version`, `If-Match` guard.",
+    ),
+    Operation(
+        name="access.remove",
+        route=("DELETE", "/api/access/{id}"),
+        door=Door.SESSION,
+        needs=Permission.ACCESS_MANAGE,
+        takes=RemoveEntry,
+        gives=EntryView,
+        call=remove_entry,
+        query=(choice("force", ("true", "false"), "Even if it locks the caller out."),),
+        summary="Remove an entry; `force=true` in the query even if it locks the caller out. Holds in every worker.",
+    ),
+)

@@ -1,0 +1,307 @@
+"""The access list kept: made, changed, removed, listed, audited. Nobody locks themselves out unless they insist."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gateway.clock import Clock, Ids
+from gateway.domain.access_list import (
+    GLOBAL,
+    MAX_ENTRIES,
+    MAX_REASON_CHARS,
+    OF_REQUEST,
+    AccessEntry,
+    EntryFilter,
+    EntryType,
+    ListName,
+    Rules,
+    Subject,
+    read_value,
+    same,
+    without,
+)
+from gateway.domain.keys import KEEP_AT, LAST_AT, KeyRecord
+from gateway.domain.paging import Page
+from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.services.audit import Audit, source_of
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedEntry:
+    """What is said of an entry to be made. Checked by `AccessList`. force: even if its maker is locked out by it."""
+
+    list_name: ListName
+    entry_type: EntryType
+    value: str
+    scope: str = GLOBAL
+    reason: str | None = None
+    expires_at: int | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedChange:
+    """What is to change of an entry; None leaves a field as it is. version: refused unless the entry still has it."""
+
+    list_name: ListName | None = None
+    value: str | None = None
+    scope: str | None = None
+    reason: str | None = None
+    expires_at: int | None = KEEP_AT
+    force: bool = False
+    version: int | None = None
+
+
+class AccessList:
+    """The entries of this gateway. Who may manage them is checked by the edges."""
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._audit = audit
+
+    async def page(self, wanted: EntryFilter) -> Page[AccessEntry]:
+        """Return a part of the entries, newest first, expired ones included.
+
+        Raises:
+            InvalidRequest: the limit or the cursor.
+        """
+        return await self._store.db.read(lambda tx: self._store.access_list.page(tx, wanted))
+
+    async def show(self, entry_id: str) -> AccessEntry:
+        """Return one entry.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return await self._store.db.read(lambda tx: self._find(tx, entry_id))
+
+    async def add(self, principal: Principal, wanted: WantedEntry, context: RequestContext) -> AccessEntry:
+        """Make an entry. It holds for every process at its next request.
+
+        Raises:
+            InvalidRequest: a field; `param` says which.
+            Conflict: there is such an entry, there are too many, or it would lock `principal` out without `force`.
+            AuditUnavailable: the entry was not made.
+        """
+        now_at = self._clock.now_at()
+        reason = _checked_reason(wanted.reason)
+        expires_at = _checked_expiry(wanted.expires_at, now_at)
+
+        def work(tx: Transaction) -> AccessEntry:
+            entry = AccessEntry(
+                id=self._ids.new("acl"),
+                list_name=wanted.list_name,
+                entry_type=wanted.entry_type,
+                value=self._read_value(tx, wanted.entry_type, wanted.value),
+                scope=self._read_scope(tx, wanted.entry_type, wanted.scope),
+                reason=reason,
+                created_at=now_at,
+                created_by=principal.name,
+                expires_at=expires_at,
+            )
+            others = self._store.access_list.all(tx)
+            if len(others) >= MAX_ENTRIES:
+                raise Conflict(f"The access list has {MAX_ENTRIES} entries; remove some first.")
+            _check_unique(entry, others, now_at)
+            _check_lock_out(principal, context, others, [*others, entry], now_at, force=wanted.force)
+            self._store.access_list.insert(tx, entry)
+            self._append(tx, "access_entry_created", principal, context, entry, after=_shown(entry))
+            return entry
+
+        return await self._audit.commit(work)
+
+    async def change(
+        self, principal: Principal, entry_id: str, wanted: WantedChange, context: RequestContext
+    ) -> AccessEntry:
+        """Change an entry; what holds already is left alone.
+
+        Raises:
+            InvalidRequest: a field; `param` says which. NotFound: there is none.
+            Conflict: another version, there is such an entry, or it would lock `principal` out without `force`.
+            AuditUnavailable: nothing was changed.
+        """
+        now_at = self._clock.now_at()
+        keeps_expiry = wanted.expires_at == KEEP_AT
+        expires_at = None if keeps_expiry else _checked_expiry(wanted.expires_at, now_at)
+        reason = _checked_reason(wanted.reason)
+
+        def work(tx: Transaction) -> AccessEntry:
+            before = self._find(tx, entry_id)
+            if wanted.version is not None and wanted.version != before.version:
+                raise Conflict(f"The entry was changed meanwhile: it has version {before.version}.", param="version")
+            kind = before.entry_type
+            after = replace(
+                before,
+                list_name=wanted.list_name or before.list_name,
+                value=before.value if wanted.value is None else self._read_value(tx, kind, wanted.value),
+                scope=before.scope if wanted.scope is None else self._read_scope(tx, kind, wanted.scope),
+                reason=before.reason if wanted.reason is None else reason,
+                expires_at=before.expires_at if keeps_expiry else expires_at,
+            )
+            if after == before:
+                return before
+            entries = self._store.access_list.all(tx)
+            others = without(entries, before.id)
+            _check_unique(after, others, now_at)
+            _check_lock_out(principal, context, entries, [*others, after], now_at, force=wanted.force)
+            self._store.access_list.change(tx, after)
+            shown = {"before": _shown(before), "after": _shown(after)}
+            self._append(tx, "access_entry_changed", principal, context, before, **shown)
+            return self._find(tx, before.id)
+
+        return await self._audit.commit(work)
+
+    async def remove(
+        self, principal: Principal, entry_id: str, context: RequestContext, *, force: bool = False
+    ) -> AccessEntry:
+        """Remove an entry and return what it was.
+
+        Raises:
+            NotFound: there is none. Conflict: it would lock `principal` out without `force`.
+            AuditUnavailable: it was not removed.
+        """
+        now_at = self._clock.now_at()
+
+        def work(tx: Transaction) -> AccessEntry:
+            entry = self._find(tx, entry_id)
+            entries = self._store.access_list.all(tx)
+            _check_lock_out(principal, context, entries, without(entries, entry.id), now_at, force=force)
+            self._store.access_list.remove(tx, entry.id)
+            self._append(tx, "access_entry_removed", principal, context, entry, before=_shown(entry))
+            return entry
+
+        return await self._audit.commit(work)
+
+    async def find(self, list_name: ListName, entry_type: EntryType, value: str) -> AccessEntry:
+        """Return the entry for everybody that says this, an unexpired one first.
+
+        Raises:
+            InvalidRequest: the value. NotFound: there is none.
+        """
+        now_at = self._clock.now_at()
+
+        def work(tx: Transaction) -> AccessEntry:
+            read = self._read_value(tx, entry_type, value)
+            wanted = (list_name, entry_type, read, GLOBAL)
+            found = [
+                one
+                for one in self._store.access_list.all(tx)
+                if (one.list_name, one.entry_type, one.value, one.scope) == wanted
+            ]
+            if not found:
+                raise NotFound("There is no such entry on the access list.")
+            return max(found, key=lambda one: one.is_live(now_at))
+
+        return await self._store.db.read(work)
+
+    def _find(self, tx: Transaction, entry_id: str) -> AccessEntry:
+        entry = self._store.access_list.by_id(tx, entry_id)
+        if entry is None:
+            raise NotFound("There is no such entry on the access list.")
+        return entry
+
+    def _read_value(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
+        value = read_value(entry_type, text)
+        return self._key(tx, value, "value").id if entry_type is EntryType.KEY else value
+
+    def _read_scope(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
+        if text == GLOBAL:
+            return GLOBAL
+        if entry_type is EntryType.KEY:
+            raise InvalidRequest("An entry of type KEY is about one key already: its scope is global.", param="scope")
+        return self._key(tx, text, "scope").id
+
+    def _key(self, tx: Transaction, id_or_prefix: str, param: str) -> KeyRecord:
+        if id_or_prefix.startswith("key_"):
+            one = self._store.keys.by_id(tx, id_or_prefix)
+            found: tuple[KeyRecord, ...] = (one,) if one else ()
+        else:
+            found = self._store.keys.by_prefix(tx, id_or_prefix)
+        if len(found) != 1:
+            reason = "names several keys; use the id" if found else "must be the id or the prefix of an API key"
+            raise InvalidRequest(f"{param} {reason}.", param=param)
+        return found[0]
+
+    def _append(
+        self,
+        tx: Transaction,
+        action: str,
+        principal: Principal,
+        context: RequestContext,
+        entry: AccessEntry,
+        *,
+        before: Mapping[str, object] | None = None,
+        after: Mapping[str, object] | None = None,
+    ) -> None:
+        event = self._audit.event(
+            action,
+            source=source_of(principal),
+            principal=principal,
+            request=context,
+            resource_type="access_entry",
+            resource_id=entry.id,
+            before=before,
+            after=after,
+        )
+        self._audit.append(tx, event)
+
+
+def _shown(entry: AccessEntry) -> dict[str, object]:
+    """Return what the audit log keeps of an entry."""
+    return {
+        "list": entry.list_name,
+        "type": entry.entry_type,
+        "value": entry.value,
+        "scope": entry.scope,
+        "reason": entry.reason,
+        "expires_at": entry.expires_at,
+    }
+
+
+def _check_unique(entry: AccessEntry, others: Sequence[AccessEntry], now_at: int) -> None:
+    for other in others:
+        if other.is_live(now_at) and same(entry, other):
+            raise Conflict(f"The entry {other.id} says this already.", param="value")
+
+
+def _check_lock_out(
+    principal: Principal,
+    context: RequestContext,
+    before: Sequence[AccessEntry],
+    after: Sequence[AccessEntry],
+    now_at: int,
+    *,
+    force: bool,
+) -> None:
+    """Refuse a change after which its maker's address or key would be refused, and is not so now."""
+    if force:
+        return
+    key_id = principal.id if principal.kind == "key" else None
+    before = [entry for entry in before if entry.subject in OF_REQUEST]
+    after = [entry for entry in after if entry.subject in OF_REQUEST]
+    asked = [(Subject.ADDRESS, context.ip), (Subject.KEY, key_id)]
+    old, new = Rules(before, now_at), Rules(after, now_at)
+    for subject, value in asked:
+        if value is None or new.decide(subject, value, key_id).is_allowed:
+            continue
+        if old.decide(subject, value, key_id).is_allowed:
+            raise Conflict(f"Your own {subject.value} would be refused: send force if you mean it.", param="force")
+
+
+def _checked_reason(reason: str | None) -> str | None:
+    if reason is None:
+        return None
+    reason = reason.strip()
+    if len(reason) > MAX_REASON_CHARS or not reason.isprintable():
+        raise InvalidRequest(f"reason must be at most {MAX_REASON_CHARS} printable characters.", param="reason")
+    return reason or None
+
+
+def _checked_expiry(expires_at: int | None, now_at: int) -> int | None:
+    if expires_at is not None and not now_at < expires_at <= LAST_AT:
+        raise InvalidRequest("expires_at must be in the future, before the year 10000.", param="expires_at")
+    return expires_at

