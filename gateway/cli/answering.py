@@ -19,7 +19,7 @@ from gateway import __version__, bundle, compose
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
-from gateway.errors import GatewayError
+from gateway.errors import AuditUnavailable, GatewayError
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.server import Server
 from gateway.jobs import run_jobs
@@ -140,8 +140,11 @@ async def note_reload(gateway: Gateway) -> None:
 
 
 async def end(gateway: Gateway) -> None:
-    """Note the end."""
-    await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
+    """Note the end. A disk that takes no more does not make a good end a bad one: the log has it then."""
+    try:
+        await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
+    except AuditUnavailable as error:
+        gateway.log.error("end_not_recorded", reason=error.message)
 
 
 def report_faults(log: Log) -> None:
