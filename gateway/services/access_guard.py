@@ -15,7 +15,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
 from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.tools import called_tools, offered_tools
-from gateway.store.database import StoreUnavailable
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 LONG_CHARS = 16_384
@@ -51,15 +51,19 @@ class AccessGuard:
         self._clock = clock
         self._hits: dict[str, int] = {}
         self._aside = Aside()
+        self._seen: tuple[tuple[str, int], ...] = ()
         self.rules: Rules | None = None
 
     def refresh(self) -> None:
-        """Read the entries again.
+        """Read the entries again if one was changed: the generation moves with changes of other things as well.
 
         Raises:
             StoreUnavailable: they cannot be read, so nobody may pass.
         """
-        self.rules = Rules(self._store.db.read_now(self._store.access_list.all), self._clock.now_at()) or None
+        entries = self._store.db.read_now(self._changed)
+        if entries is not None:
+            self.rules = Rules(entries, self._clock.now_at()) or None
+            self._seen = tuple((entry.id, entry.version) for entry in entries)
 
     def check_caller(self, principal: Principal, context: RequestContext, now_at: int) -> None:
         """Check address and key of a request.
@@ -121,6 +125,10 @@ class AccessGuard:
         except StoreUnavailable:
             for entry_id, count in hits.items():
                 self._hits[entry_id] = self._hits.get(entry_id, 0) + count
+
+    def _changed(self, tx: Transaction) -> tuple[AccessEntry, ...] | None:
+        repository = self._store.access_list
+        return None if repository.versions(tx) == self._seen else repository.all(tx)
 
     def _rules(self, now_at: int) -> Rules | None:
         rules = self.rules

@@ -15,6 +15,7 @@ INSERT = f"""
             :version)
 """  # noqa: S608  # our own column names
 ALL = f"SELECT {_COLUMNS} FROM access_entries ORDER BY id"  # noqa: S608
+VERSIONS = "SELECT id, version FROM access_entries ORDER BY id"
 BY_ID = f"SELECT {_COLUMNS} FROM access_entries WHERE id = :id"  # noqa: S608
 PAGE = f"""
     SELECT {_COLUMNS} FROM access_entries
@@ -62,6 +63,10 @@ class AccessRepository:
     def all(self, tx: Transaction) -> tuple[AccessEntry, ...]:
         """Return all entries, oldest first, expired ones included."""
         return tuple(_entry(row) for row in tx.query(ALL))
+
+    def versions(self, tx: Transaction) -> tuple[tuple[str, int], ...]:
+        """Return id and version of all entries, oldest first: equal as long as no entry was changed."""
+        return tuple((row["id"], row["version"]) for row in tx.query(VERSIONS))
 
     def by_id(self, tx: Transaction, entry_id: str) -> AccessEntry | None:
         """Return the entry of this id."""
