@@ -1,0 +1,287 @@
+"""The speed of the HTTP server against its peers: `python -m bench.http.run [--peers DIR] [ARCHIVE]`.
+
+Every server is started once, on one core; wrk and the mock upstream have another. In each round all servers of a part
+are measured one after the other in a turning order, and every ratio is taken inside its round; printed are medians.
+CPU per request is the steadiest figure on a busy machine; requests a second and times are printed beside it.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.http.load import LOAD_CORE, Sample, Shot, find_wrk, memory_mb, shoot
+from bench.http.targets import (
+    CHAT,
+    COMPILED,
+    DIRECT,
+    H11,
+    HEALTH,
+    LITELLM,
+    NGINX,
+    OURS,
+    OURS_TWO,
+    PORTKEY,
+    SCAN,
+    UNRECORDED,
+    Field,
+    Peers,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+CONNECTIONS = 16
+CROWD = 64
+PARTS = ("health", "scan", "chat", "latency", "audit", "workers", "memory")
+WARM_REQUESTS, GROWTH_REQUESTS = 50_000, 200_000
+Samples = dict[str, list[Sample]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is measured."""
+
+    rounds: int
+    seconds: float
+    warm_requests: int = WARM_REQUESTS
+    growth_requests: int = GROWTH_REQUESTS
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table."""
+
+    measure: str
+    found: str
+    must: str
+    aim: str
+    note: str = ""
+
+
+def turns(names: Sequence[str], rounds: int) -> list[list[str]]:
+    """Return the order of each round: another one begins each time."""
+    return [[*names[number % len(names) :], *names[: number % len(names)]] for number in range(rounds)]
+
+
+def measure(
+    field: Field, names: Sequence[str], shots: dict[str, Shot], plan: Plan, *, connections: int, core: int | None
+) -> Samples:
+    """Measure servers round by round, after a second of warming up each."""
+    for name in names:
+        shoot(shots[name], field.pids[name], connections=8, seconds=1, core=core)
+    samples: Samples = {name: [] for name in names}
+    for order in turns(names, plan.rounds):
+        for name in order:
+            samples[name].append(
+                shoot(shots[name], field.pids[name], connections=connections, seconds=plan.seconds, core=core)
+            )
+    for name in names:
+        show(name, samples[name], connections)
+    return samples
+
+
+def compared(
+    field: Field,
+    path: str,
+    names: Sequence[str],
+    plan: Plan,
+    *,
+    connections: int = CONNECTIONS,
+    is_anonymous: bool = False,
+    core: int | None = LOAD_CORE,
+) -> Samples:
+    """Measure those of `names` that could be started."""
+    there = [name for name in names if field.start(name)]
+    shots = {name: field.shot(name, path, is_anonymous=is_anonymous) for name in there}
+    return measure(field, there, shots, plan, connections=connections, core=core)
+
+
+def show(name: str, samples: Sequence[Sample], connections: int) -> None:
+    """Print the medians of one server."""
+    rate, cpu, p50, p99 = (
+        statistics.median(getattr(one, what) for one in samples) for what in ("rate", "cpu_us", "p50_us", "p99_us")
+    )
+    bad = sum(one.bad for one in samples)
+    print(
+        f"  {name:<38} {connections:>3} connections {rate:>8.0f}/s  cpu {cpu:>7.1f} us  p50 {p50 / 1e3:>6.2f} ms"
+        f"  p99 {p99 / 1e3:>7.2f} ms" + (f"  BAD ANSWERS {bad}" if bad else ""),
+        flush=True,
+    )
+
+
+def ratio(samples: Samples, over: str, under: str, what: str = "cpu_us") -> float | None:
+    """Return the median of the ratios inside each round; None when one of the two is not there."""
+    if over not in samples or under not in samples:
+        return None
+    pairs = zip(samples[over], samples[under], strict=True)
+    return float(statistics.median(getattr(one, what) / getattr(other, what) for one, other in pairs))
+
+
+def times(value: float | None) -> str:
+    """Write a ratio."""
+    return "not measured" if value is None else f"{value:.2f}x"
+
+
+def faster(samples: Samples, peer: str, measure_name: str, must: str, aim: str) -> Line:
+    """Return the line that compares a peer with us, by CPU; the requests a second stand beside it."""
+    rate = ratio(samples, OURS, peer, "rate")
+    return Line(measure_name, times(ratio(samples, peer, OURS)), must, aim, f"req/s {times(rate)}")
+
+
+def health(field: Field, plan: Plan) -> list[Line]:
+    """Compare the smallest answer: as a probe asks for it, and with a key that is checked and counted."""
+    bare = compared(field, HEALTH, (OURS, H11, COMPILED), plan, is_anonymous=True)
+    keyed = compared(field, HEALTH, (OURS, H11), plan)
+    return [
+        faster(bare, H11, f"health, {H11}", ">= 4x", ">= 6x"),
+        faster(bare, COMPILED, f"health, {COMPILED}", "", ""),
+        faster(keyed, H11, f"health with our key checked, {H11}", "", ""),
+    ]
+
+
+def scan(field: Field, plan: Plan) -> list[Line]:
+    """Compare a scan of one kilobyte; the peers call the same shield."""
+    samples = compared(field, SCAN, (OURS, H11, COMPILED), plan)
+    if H11 in samples:
+        said = json.loads(field.ask_peer(H11, "/shield"))
+        print(f"  the peer's shield: rules {said['digest'][:12]}, matcher {said['matcher']}")
+    return [
+        faster(samples, H11, f"scan of 1 KB, {H11}", ">= 2.0x", ">= 3.0x"),
+        faster(samples, COMPILED, f"scan of 1 KB, {COMPILED}", ">= 1.2x", ">= 1.6x"),
+    ]
+
+
+def chat(field: Field, plan: Plan) -> list[Line]:
+    """Compare a chat of one kilobyte. The peers pass it on; we scan it, and the reply, and record both."""
+    samples = compared(field, CHAT, (OURS, NGINX, H11, COMPILED, LITELLM, PORTKEY), plan)
+    return [
+        faster(samples, LITELLM, f"chat, {LITELLM}", ">= 50x", ">= 100x"),
+        faster(samples, PORTKEY, f"chat, {PORTKEY}", ">= 7x", ">= 13x"),
+        faster(samples, H11, f"chat, {H11} + aiohttp", ">= 2x", ">= 4x"),
+        faster(samples, COMPILED, f"chat, {COMPILED} + aiohttp", "", ""),
+        Line("chat CPU against nginx", times(ratio(samples, OURS, NGINX)), "<= 8x", "<= 4.5x"),
+    ]
+
+
+def latency(field: Field, plan: Plan) -> list[Line]:
+    """Compare what is added to the upstream's time, and the slow answers of a crowd with the usual ones."""
+    one = compared(field, CHAT, (DIRECT, OURS, NGINX), plan, connections=1)
+    crowd = compared(field, CHAT, (OURS,), plan, connections=CROWD)
+    added = None
+    if NGINX in one:
+        rounds = zip(one[OURS], one[NGINX], one[DIRECT], strict=True)
+        added = statistics.median(
+            (ours.p50_us - direct.p50_us) / max(1, nginx.p50_us - direct.p50_us) for ours, nginx, direct in rounds
+        )
+    spread = statistics.median(sample.p99_us / max(1, sample.p50_us) for sample in crowd[OURS])
+    return [
+        Line("added p50 of one client, nginx", times(added), "<= 3x", "<= 2x"),
+        Line(f"p99 against p50 at {CROWD} clients", times(spread), "<= 2.5x", "<= 1.3x"),
+    ]
+
+
+def audit(field: Field, plan: Plan) -> list[Line]:
+    """Compare answers after the commit with answers of which nothing is recorded."""
+    samples = compared(field, CHAT, (OURS, UNRECORDED), plan, connections=CROWD)
+    cpu = times(ratio(samples, UNRECORDED, OURS))
+    return [
+        Line(
+            "answer after commit, audit off", times(ratio(samples, OURS, UNRECORDED, "rate")), ">= 0.6x", ">= 0.75x",
+            f"req/s; cpu {cpu}",
+        )
+    ]  # fmt: skip
+
+
+def workers(field: Field, plan: Plan) -> list[Line]:
+    """Compare two workers with one, on all cores."""
+    names = (OURS, OURS_TWO)
+    for name in names:
+        field.start(name)
+    more_mb = memory_mb(field.pids[OURS_TWO]) - memory_mb(field.pids[OURS])
+    samples = compared(field, SCAN, names, plan, connections=CROWD, core=None)
+    return [
+        Line("two workers: CPU per request", times(ratio(samples, OURS_TWO, OURS)), "<= 1.08x", ""),
+        Line("two workers: memory of the second", f"{more_mb:+.1f} MB", "<= +12 MB", "", "supervisor included"),
+    ]
+
+
+def memory(field: Field, plan: Plan) -> list[Line]:
+    """Measure memory before the first request, and how it grows under scans."""
+    field.start(DIRECT)
+    field.start(OURS)
+    pid, shot = field.pids[OURS], field.shot(OURS, SCAN)
+    idle_mb = memory_mb(pid)
+
+    def send(requests: int) -> float:
+        while requests > 0:
+            requests -= shoot(shot, pid, connections=CONNECTIONS, seconds=10).requests
+        return memory_mb(pid)
+
+    warm_mb = send(plan.warm_requests)
+    grown_mb = send(plan.growth_requests) - warm_mb
+    note = f"after {plan.warm_requests}: {warm_mb:.1f} MB"
+    return [
+        Line("memory, idle", f"{idle_mb:.1f} MB", "<= 40 MB", "<= 25 MB"),
+        Line(f"growth over {plan.growth_requests} requests", f"{grown_mb:+.2f} MB", "<= 1 MB", "0", note),
+    ]
+
+
+RUNS: dict[str, Callable[[Field, Plan], list[Line]]] = {
+    "health": health,
+    "scan": scan,
+    "chat": chat,
+    "latency": latency,
+    "audit": audit,
+    "workers": workers,
+    "memory": memory,
+}
+
+
+def find_archive(given: str | None) -> Path:
+    """Return the archive to measure; build one when none is named and none lies in the checkout."""
+    path = Path(given) if given else ROOT / "gateway.pyz"
+    if not given and not path.exists():
+        subprocess.run([sys.executable, str(ROOT / "build_zipapp.py")], check=True, cwd=ROOT)
+    return path.resolve()
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description="The HTTP server of gateway.pyz against its peers.")
+    parser.add_argument("archive", nargs="?", help="the archive; gateway.pyz of the checkout if left out")
+    parser.add_argument("--peers", default="peers", metavar="DIR", help="where the peers are installed (peers)")
+    parser.add_argument("--only", default=",".join(PARTS), metavar="PARTS", help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each part (5)")
+    parser.add_argument("--seconds", type=float, default=2, help="of each measurement (2)")
+    parser.add_argument("--growth", type=int, default=GROWTH_REQUESTS, help="requests of the memory part (200000)")
+    options = parser.parse_args()
+    wanted = options.only.split(",")
+    if unknown := set(wanted) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    find_wrk()
+    peers = Peers.find(Path(options.peers).resolve())
+    print(peers.report(), flush=True)
+    plan = Plan(options.rounds, options.seconds, min(WARM_REQUESTS, options.growth // 4), options.growth)
+    lines: list[Line] = []
+    archive = find_archive(options.archive)
+    for part in [part for part in PARTS if part in wanted]:
+        print(f"{part}:", flush=True)
+        with tempfile.TemporaryDirectory() as work:
+            field = Field(archive, peers, Path(work))
+            try:
+                if not field.start(DIRECT):
+                    print("  no nginx: without the mock upstream nothing but health, scan and memory is measured")
+                lines += RUNS[part](field, plan)
+            finally:
+                field.stop()
+    print("\n| measure | found | must | aim | beside |\n| --- | --- | --- | --- | --- |")
+    for line in lines:
+        print(f"| {line.measure} | {line.found} | {line.must} | {line.aim} | {line.note} |")
+
+
+if __name__ == "__main__":
+    main()
