@@ -61,7 +61,7 @@ import sys
 sys.path.insert(0, "")
 from gateway.shield import load_rules, write_plans
 rules = load_rules(open("rules.json", "rb").read())
-sys.stdout.buffer.write(write_plans(rules.digest, rules.plans))
+sys.stdout.buffer.write(write_plans(rules))
 """
 
 

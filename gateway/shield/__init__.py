@@ -8,9 +8,8 @@ from pathlib import Path
 
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
-from gateway.shield.plans import write_plans
 from gateway.shield.redact import redact
-from gateway.shield.rules import Rule, RuleError, RuleSet, load_rules, try_rules
+from gateway.shield.rules import Rule, RuleError, RuleSet, load_rules, try_rules, write_plans
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, combine, judge
 
 RULES_FILE = "rules.json"

@@ -7,7 +7,7 @@ those on its one way through the text. Leet and spaced letters are found by shap
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gateway.shield.views import Builder, Decoded, regions
 
@@ -56,26 +56,42 @@ def rot13(text: str) -> str:
     return codecs.encode(text, "rot13")
 
 
+# The names of the views.
+DISGUISES = frozenset(("rot13", "reversed", "leet", "spaced", "joined"))
+_ROTATED = frozenset(rot13(word) for word in _TOLD_BY)
+_BACKWARDS = frozenset(word[::-1] for word in _TOLD_BY)
+# Words that tell that a text may be disguised, in lower case, for the automaton to look for.
+SIGNALS = tuple(sorted(_ROTATED | _BACKWARDS))
+
+
+def vocabulary_of(sources: Iterable[str]) -> set[str]:
+    """Return the words of regexes, lower case."""
+    return {word for source in sources for word in _WORDS.findall(_REGEX_ESCAPE.sub(" ", source))}
+
+
 class Disguises:
-    """Reads texts whose letters were moved about. words: what run-together text is split into, lower case."""
+    """Reads texts whose letters were moved about."""
 
-    __slots__ = ("_backwards", "_rotated", "_words", "signals")
+    __slots__ = ("_known", "_vocabulary")
 
-    def __init__(self, sources: Iterable[str]) -> None:
-        """sources: regexes of the rules, whose words a hidden text would use."""
-        self._rotated = frozenset(rot13(word) for word in _TOLD_BY)
-        self._backwards = frozenset(word[::-1] for word in _TOLD_BY)
-        self.signals: tuple[str, ...] = tuple(sorted(self._rotated | self._backwards))
-        words = {word for source in sources for word in _WORDS.findall(_REGEX_ESCAPE.sub(" ", source))}
-        self._words = frozenset(words).union(_COMMON_WORDS.split(), _MORE_WORDS.split())
+    def __init__(self, vocabulary: Callable[[], Iterable[str]]) -> None:
+        """vocabulary: tells the words of the rules, which a hidden text would use; asked once they are needed."""
+        self._vocabulary = vocabulary
+        self._known: frozenset[str] | None = None
+
+    @property
+    def _words(self) -> frozenset[str]:
+        if self._known is None:
+            self._known = frozenset(self._vocabulary()).union(_COMMON_WORDS.split(), _MORE_WORDS.split())
+        return self._known
 
     def readings(self, text: str, signals: frozenset[str], chain: tuple[str, ...]) -> list[Decoded]:
         """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far."""
         found: list[Decoded] = []
         raw = text.encode("ascii", "replace")
-        if signals & self._rotated and "rot13" not in chain:
+        if signals & _ROTATED and "rot13" not in chain:
             found += _whole("rot13", rot13(text))
-        if signals & self._backwards and "reversed" not in chain:
+        if signals & _BACKWARDS and "reversed" not in chain:
             found += _whole("reversed", text[::-1], is_reversed=True)
             found += _words_backwards(text)
         if "leet" not in chain:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from gateway.shield.decode import decodings
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity
-from gateway.shield.disguise import Disguises
+from gateway.shield.disguise import DISGUISES, Disguises
+from gateway.shield.layout import Brief
 from gateway.shield.matcher import Matcher, Matches
 from gateway.shield.normalize import Normalizer
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
@@ -52,15 +53,15 @@ class _Reading:
 class Shield:
     """A rule set, ready to scan. Immutable in effect: threads may share it."""
 
-    __slots__ = ("_disguises", "_matcher", "_normalizer", "_ruleset")
+    __slots__ = ("_briefs", "_disguises", "_matcher", "_normalizer", "_ruleset")
 
     def __init__(self, ruleset: RuleSet, *, native: bool | None = None) -> None:
         """native: True for the C matcher, False for the one in Python, None for the first that is there."""
         self._ruleset = ruleset
         self._normalizer = Normalizer()
-        self._disguises = Disguises(plan.source for plan in ruleset.plans)
-        signals = self._disguises.signals
-        self._matcher = Matcher(ruleset.rules, ruleset.plans, signals=signals, native=native)
+        self._disguises = Disguises(ruleset.layout.vocabulary)
+        self._matcher = Matcher(ruleset.layout, native=native)
+        self._briefs: dict[int, Brief] = {}
 
     @property
     def rules(self) -> Sequence[Rule]:
@@ -87,7 +88,10 @@ class Shield:
         room = _ROOM_TIMES * len(text) + _ROOM_CHARS
         readings = [_Reading(text, None, None)]
         for reading in readings:
-            matches = self._matcher.scan(self._normalizer.normalize(reading.text))
+            # Letters moved about make secrets of anything: leet alone would turn half of all identifiers into one.
+            is_disguised = not DISGUISES.isdisjoint(reading.chain)
+            view = self._normalizer.normalize(reading.text)
+            matches = self._matcher.scan(view, with_text_rules=not is_disguised)
             is_cut_short |= matches.is_cut_short
             self._keep(places, matches, reading, direction, policy)
             if reading.depth == _DEEPEST:
@@ -103,6 +107,12 @@ class Shield:
             detections.append(_over_budget(text))
         return judge(detections, policy, redacted=self._redacted(places, text, policy))
 
+    def _brief(self, number: int) -> Brief:
+        brief = self._briefs.get(number)
+        if brief is None:
+            brief = self._briefs[number] = self._ruleset.layout.rule(number)[0]
+        return brief
+
     def _decoded(self, reading: "_Reading", signals: frozenset[str]) -> list[Decoded]:
         found = decodings(reading.text) + self._disguises.readings(reading.text, signals, reading.chain)
         return [decoded for decoded in found if decoded.text != reading.text]
@@ -116,13 +126,13 @@ class Shield:
         policy: Policy,
     ) -> None:
         for match in matches.found:
-            rule = self.rules[match.rule]
+            rule = self._brief(match.rule)
             if direction in rule.direction and (policy.categories is None or rule.category in policy.categories):
                 view = ">".join(reading.chain) or rule.view
                 places.setdefault(match.rule, []).append(_Place(*reading.span(match.start, match.end), view))
 
     def _detection(self, number: int, places: list[_Place], text: str) -> Detection:
-        rule = self.rules[number]
+        rule = self._brief(number)
         first = places[0]
         return Detection(
             rule=rule.id,
@@ -143,7 +153,7 @@ class Shield:
     def _redacted(self, places: dict[int, list[_Place]], text: str, policy: Policy) -> str | None:
         spans = []
         for number, found in places.items():
-            category = self.rules[number].category
+            category = self._brief(number).category
             if category in MASKED_CATEGORIES or policy.category_actions.get(category) == "redact":
                 spans += [(place.start, place.end) for place in found]
         return redact_spans(text, spans)

@@ -91,7 +91,7 @@ def likelihood(text: str) -> float:
 
 @lru_cache(maxsize=65_536)
 def _of_word(piece: str) -> float:
-    """Estimate a piece of one word, with the blanks beside it: by its pairs of letters, or by the words that hold it."""
+    """Estimate a piece of one word, with the blanks beside it: by its pairs of letters, or by words that hold it."""
     chance, last = 1.0, ""
     for char in piece:
         chance *= _CHANCE.get(last + char) or SHARES.get(char, RARE) / 1000

@@ -10,18 +10,19 @@ import re._constants as ops  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from gateway.shield.frequency import likelihood
 from gateway.shield.unparse import unparse
 
-_MOST_PREFIXES = (24, 192)
+_MOST_PREFIXES = (24, 128)
 _LONGEST_PREFIX_CHARS = 12
 # With so many prefixes, none shorter than this, following them further gains nothing.
 _MANY_PREFIXES = 16
 _LONG_ENOUGH_CHARS = 6
 # A way this cheap is not worth looking into choices for a cheaper one.
-_CHEAP_ENOUGH = 2e-6
+_CHEAP_ENOUGH = 8e-6
 # What following a lead costs when what comes after its literal is tried first, and a longer window only then.
 _RESTED = 1.5
 # What one more lead costs wherever it stands: room in the automaton, and time at the start.
@@ -351,10 +352,10 @@ def _join(heads: Prefixes, tails: Prefixes, most: int) -> Prefixes | None:
                 tails = short
                 break
         else:
-            open_heads.sort(key=lambda head: (-likelihood(head), head))
             followed = max(0, most - len(heads)) // max(1, len(short) - 1)
             if not followed:
                 return None
+            open_heads.sort(key=lambda head: (-likelihood(head), head))
             joined.update((head, False) for head in open_heads[followed:])
             open_heads, tails = open_heads[:followed], short
     for head in open_heads:
@@ -364,6 +365,7 @@ def _join(heads: Prefixes, tails: Prefixes, most: int) -> Prefixes | None:
     return frozenset(joined)
 
 
+@lru_cache(maxsize=1024)
 def _cut(prefixes: Prefixes, most: int) -> Prefixes:
     """Return the first `most` characters of prefixes; what is cut off cannot be followed further."""
     return frozenset((prefix[:most], is_open and len(prefix) <= most) for prefix, is_open in prefixes)

@@ -3,14 +3,16 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import overload
 
 from gateway.shield.detections import CATEGORIES, Direction, Severity
+from gateway.shield.disguise import SIGNALS, vocabulary_of
+from gateway.shield.layout import Brief, Layout, make_layout
 from gateway.shield.normalize import Normalizer
 from gateway.shield.patterns import PatternError
 from gateway.shield.plan import Plan, plan_rule
-from gateway.shield.plans import read_plans
 from gateway.shield.trial import try_pattern
 from gateway.shield.validators import VALIDATORS
 
@@ -59,28 +61,97 @@ class Rule:
     passes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSet:
-    """Every rule of a file and its plan, in the file's order.
+class Rules(Sequence[Rule]):
+    """The rules of a file, in its order. The file is read when the first of them is asked for."""
 
-    digest: SHA-256 of the file, 64 lowercase hex digits. tables: word lists that patterns name.
+    __slots__ = ("_count", "_raw", "_read")
+
+    def __init__(self, raw: bytes, count: int, read: tuple[Rule, ...] | None = None) -> None:
+        self._raw = raw
+        self._count = count
+        self._read = read
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> Rule: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Rule]: ...
+    def __getitem__(self, place: int | slice) -> Rule | Sequence[Rule]:
+        if self._read is None:
+            self._read = _read(self._raw)[0]
+        return self._read[place]
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self[:])
+
+
+class RuleSet:
+    """Every rule of a file and how it is run.
+
+    rules: in the file's order. layout: all that a start needs of them. digest: SHA-256 of the file, 64 lowercase hex
+    digits.
     """
 
-    rules: tuple[Rule, ...]
-    plans: tuple[Plan, ...]
-    digest: str
-    tables: Mapping[str, tuple[str, ...]]
+    __slots__ = ("digest", "layout", "packed", "rules")
+
+    def __init__(self, rules: Rules, packed: bytes, layout: Layout) -> None:
+        self.rules = rules
+        self.packed = packed
+        self.layout = layout
+        self.digest = layout.digest
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """How each rule is run."""
+        return tuple(self.layout.rule(number)[1] for number in range(self.layout.count))
 
 
 def load_rules(raw: bytes, *, plans: bytes | None = None) -> RuleSet:
     """Read a rule file and plan its rules.
 
-    plans: a file of plans made by `write_plans`; used if it was made from this very rule file, which saves most of the
-    time. Does not run the rules' own examples.
+    plans: a file made by `write_plans`; used if it was made from this very rule file, which then was found right and
+    is not read again. Does not run the rules' own examples.
 
     Raises:
         RuleError: the file is not JSON, or some rule's field is missing, unknown or wrong.
     """
+    digest = hashlib.sha256(raw).hexdigest()
+    ready = read_plans(plans, digest) if plans else None
+    if plans and ready:
+        return RuleSet(Rules(raw, ready.count), plans, ready)
+    rules, tables = _read(raw)
+    fold = Normalizer()
+    planned = [_plan(rule, tables, fold) for rule in rules]
+    packed = make_layout(
+        digest,
+        [_brief(rule) for rule in rules],
+        planned,
+        signals=SIGNALS,
+        vocabulary=vocabulary_of(plan.source for plan in planned),
+    )
+    return RuleSet(Rules(raw, len(rules), rules), packed, Layout(packed))
+
+
+def write_plans(ruleset: RuleSet) -> bytes:
+    """Return what `load_rules` takes as `plans`, the same bytes for the same rules."""
+    return ruleset.packed
+
+
+def read_plans(packed: bytes, digest: str) -> Layout | None:
+    """Return what was worked out ahead if it was made from the rule file with this SHA-256, else None.
+
+    The bytes are trusted as the program itself is: they are made when that is built.
+    """
+    try:
+        layout = Layout(packed)
+    except (ValueError, KeyError):
+        return None
+    return layout if layout.digest == digest else None
+
+
+def _read(raw: bytes) -> tuple[tuple[Rule, ...], dict[str, list[str]]]:
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -100,13 +171,11 @@ def load_rules(raw: bytes, *, plans: bytes | None = None) -> RuleSet:
         if rule.id in seen:
             raise RuleError(rule.id, "id", "is given twice")
         seen.add(rule.id)
-    digest = hashlib.sha256(raw).hexdigest()
-    ready = read_plans(plans, digest) if plans else None
-    if ready is None:
-        fold = Normalizer()
-        ready = tuple(_plan(rule, tables, fold) for rule in rules)
-    frozen = {name: tuple(words) for name, words in tables.items()}
-    return RuleSet(rules, ready, digest, frozen)
+    return rules, tables
+
+
+def _brief(rule: Rule) -> Brief:
+    return Brief(**{field.name: getattr(rule, field.name) for field in fields(Brief)})
 
 
 def try_rules(ruleset: RuleSet) -> None:
@@ -115,11 +184,12 @@ def try_rules(ruleset: RuleSet) -> None:
     Raises:
         RuleError: some regex takes too long.
     """
-    for rule, plan in zip(ruleset.rules, ruleset.plans, strict=True):
+    for number in range(ruleset.layout.count):
+        brief, plan = ruleset.layout.rule(number)
         try:
             try_pattern(plan.source)
         except PatternError as error:
-            raise RuleError(rule.id, "pattern", str(error)) from error
+            raise RuleError(brief.id, "pattern", str(error)) from error
 
 
 def _tables(value: object) -> dict[str, list[str]]:

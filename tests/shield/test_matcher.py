@@ -39,7 +39,7 @@ def _naive(rule: Rule, plan: Plan, text: str) -> list[tuple[int, int]]:
 
 
 def _found(shield: Shield, ruleset: RuleSet, text: str) -> list[list[tuple[int, int]]]:
-    matcher = Matcher(ruleset.rules, ruleset.plans, native=shield.matcher == "native")
+    matcher = Matcher(ruleset.layout, native=shield.matcher == "native")
     matches = matcher.scan(NORMALIZER.normalize(text))
     assert not matches.is_cut_short
     spans: list[list[tuple[int, int]]] = [[] for _ in ruleset.rules]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.shield import RuleError, load_rules, try_rules, write_plans
-from gateway.shield.plans import read_plans
+from gateway.shield.rules import read_plans
 
 
 def _raw(document: dict[str, Any], **fields: Any) -> bytes:
@@ -107,14 +107,15 @@ def test_error_says_rule_field_and_reason() -> None:
 def test_plans_that_were_written_are_the_plans_that_would_be_derived(document: dict[str, Any]) -> None:
     raw = json.dumps(document).encode()
     derived = load_rules(raw)
-    written = write_plans(derived.digest, derived.plans)
-    assert load_rules(raw, plans=written) == derived
-    assert read_plans(written, derived.digest) == derived.plans
-    assert write_plans(derived.digest, derived.plans) == written
+    written = write_plans(derived)
+    ready = load_rules(raw, plans=written)
+    assert list(ready.rules) == list(derived.rules)
+    assert (ready.plans, ready.digest, len(ready.rules)) == (derived.plans, derived.digest, len(derived.rules))
+    assert write_plans(load_rules(raw)) == written
 
 
 def test_plans_of_another_rule_file_are_not_used(document: dict[str, Any]) -> None:
     ruleset = load_rules(json.dumps(document).encode())
-    assert read_plans(write_plans("0" * 64, ruleset.plans), ruleset.digest) is None
+    assert read_plans(write_plans(ruleset), "0" * 64) is None
     changed = json.dumps(document | {"rules": document["rules"][:3]}).encode()
-    assert len(load_rules(changed, plans=write_plans(ruleset.digest, ruleset.plans)).plans) == 3
+    assert len(load_rules(changed, plans=write_plans(ruleset)).plans) == 3

@@ -1,0 +1,193 @@
+"""All that a start needs of a rule file, worked out ahead: plans, short forms of the rules, and what the automata hold.
+
+Theory of operation. The form is text in lines, so that a start splits it and reads hardly any of it: the first line
+tells where everything stands, three lines hold the anchors of the three automata in the order they are added, and
+each rule and each anchor has a line of its own, which is read when the rule or the anchor is first met. Rules that
+were not planned ahead take the same form in memory, so there is one way to run them.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.shield import anchors
+from gateway.shield.detections import Direction, Severity
+from gateway.shield.literals import Lead
+from gateway.shield.plan import Plan
+
+VERSION = 3
+INDEXES = ("words", "others", "tokens")
+# Characters searched that cost as much as one try.
+CHARS_PER_TRY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A literal around an anchor. before: how far before the anchor it begins.
+
+    leads: number of a rule, and how far before the literal its match begins, least and most. signal: whether it is one.
+    """
+
+    literal: str
+    before: int
+    is_signal: bool
+    leads: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a detection and a try need of a rule; the fields are the rule's."""
+
+    id: str
+    name: str
+    category: str
+    severity: Severity
+    confidence: float
+    description: str
+    direction: frozenset[Direction]
+    view: str
+    validator: str | None
+    standards: tuple[str, ...]
+
+    def row(self) -> list[Any]:
+        """Return the fields in order, as JSON can hold them."""
+        told = [self.id, self.name, self.category, self.severity, self.confidence, self.description]
+        return [*told, sorted(self.direction), self.view, self.validator, self.standards]
+
+
+class Layout:
+    """A rule file made ready. Reads a line when it is asked for."""
+
+    __slots__ = ("_head", "_lines", "_places")
+
+    def __init__(self, raw: bytes) -> None:
+        """raw: bytes made by `make_layout`.
+
+        Raises:
+            ValueError, KeyError: they are not.
+        """
+        self._lines = raw.split(b"\n")
+        self._head: dict[str, Any] = json.loads(self._lines[0])
+        if self._head["version"] != VERSION:
+            raise ValueError("of another version")
+        place = 1 + len(INDEXES) + 1 + self.count
+        self._places = {}
+        for name, size in zip(INDEXES, self._head["sizes"], strict=True):
+            self._places[name] = place
+            place += size
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the rule file it was made from."""
+        return str(self._head["digest"])
+
+    @property
+    def count(self) -> int:
+        """How many rules there are."""
+        return int(self._head["rules"])
+
+    def numbers(self, how: str) -> list[int]:
+        """Return the numbers of the rules that are found by ``digits`` or by ``unseen``."""
+        return list(self._head[how])
+
+    def dearest(self, index: str) -> int:
+        """Return how many tries following one anchor of an index may cost."""
+        return int(self._head["dearest"][INDEXES.index(index)])
+
+    def anchors(self, index: str) -> list[str]:
+        """Return the anchors of one of INDEXES, in the order in which they are added."""
+        return list(json.loads(self._lines[1 + INDEXES.index(index)]))
+
+    def words(self, index: str, number: int) -> tuple[Word, ...]:
+        """Return the literals around one anchor."""
+        rows = json.loads(self._lines[self._places[index] + number])
+        return tuple(Word(row[0], row[1], bool(row[2]), tuple(map(tuple, row[3]))) for row in rows)
+
+    def vocabulary(self) -> list[str]:
+        """Return the words of the rules' regexes."""
+        return self._lines[1 + len(INDEXES)].decode().split(" ")
+
+    def rule(self, number: int) -> tuple[Brief, Plan]:
+        """Return a rule's short form and its plan."""
+        told, plan = json.loads(self._lines[2 + len(INDEXES) + number])
+        source, how, reach, leads, rest, starts, run_chars, run_digits, first, gate = plan
+        name, title, category, severity, confidence, description, direction, view, validator, standards = told
+        brief = Brief(
+            id=name,
+            name=title,
+            category=category,
+            severity=Severity(severity),
+            confidence=confidence,
+            description=description,
+            direction=frozenset(map(Direction, direction)),
+            view=view,
+            validator=validator,
+            standards=tuple(standards),
+        )
+        return brief, Plan(
+            source,
+            how,
+            reach,
+            leads=tuple(Lead(*lead) for lead in leads),
+            rest=rest,
+            starts=starts,
+            run_chars=run_chars,
+            run_digits=run_digits,
+            first=first,
+            gate=tuple(gate),
+        )
+
+
+def make_layout(
+    digest: str, briefs: Sequence[Brief], plans: Sequence[Plan], *, signals: Sequence[str], vocabulary: Iterable[str]
+) -> bytes:
+    """Return the layout of a rule file, the same bytes for the same rules.
+
+    briefs: the short form of each rule. signals: words to report where they stand.
+    """
+    leads: dict[str, dict[str, list[tuple[int, int, int]]]] = {name: {} for name in INDEXES}
+    leads["words"] = {signal: [] for signal in signals}
+    for number, plan in enumerate(plans):
+        for lead in plan.leads:
+            # Words of other scripts apart: their many first letters would slow down every text.
+            index = "tokens" if plan.how == "tokens" else "words" if lead.literal.isascii() else "others"
+            leads[index].setdefault(lead.literal, []).append((number, lead.low, lead.high))
+    found = {name: _anchored(literals, frozenset(signals)) for name, literals in leads.items()}
+    head = {
+        "version": VERSION,
+        "digest": digest,
+        "rules": len(plans),
+        "sizes": [len(found[name]) for name in INDEXES],
+        "dearest": [max((sum(map(_cost, words)) for words in found[name].values()), default=1) for name in INDEXES],
+        **{how: [number for number, plan in enumerate(plans) if plan.how == how] for how in ("digits", "unseen")},
+    }
+    lines = [head, *(list(found[name]) for name in INDEXES)]
+    ends: list[Any] = [[brief.row(), _plan_row(plan)] for brief, plan in zip(briefs, plans, strict=True)]
+    for name in INDEXES:
+        ends += [[[w.literal, w.before, int(w.is_signal), w.leads] for w in words] for words in found[name].values()]
+    middle = " ".join(sorted(set(vocabulary))).encode()
+    return b"\n".join([*map(_line, lines), middle, *map(_line, ends)])
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _plan_row(plan: Plan) -> list[Any]:
+    leads = [[lead.literal, lead.low, lead.high] for lead in plan.leads]
+    told = [plan.source, plan.how, plan.reach_chars, leads, plan.rest, plan.starts]
+    return [*told, plan.run_chars, plan.run_digits, plan.first, plan.gate]
+
+
+def _anchored(leads: dict[str, list[tuple[int, int, int]]], signals: frozenset[str]) -> dict[str, list[Word]]:
+    roots = anchors.choose_roots(leads)
+    words: dict[str, list[Word]] = {}
+    for literal, led in leads.items():
+        anchor, before = anchors.choose_anchor(literal, roots)
+        words.setdefault(anchor, []).append(Word(literal, before, literal in signals, tuple(led)))
+    return {anchor: words[anchor] for anchor in anchors.order_words(list(words))}
+
+
+def _cost(word: Word) -> int:
+    return sum(1 + (high - low) // CHARS_PER_TRY for _, low, high in word.leads)
