@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from gateway.clock import Clock, Ids
 from gateway.domain.audit import (
@@ -25,6 +25,7 @@ _CHUNK_EVENTS = 500
 _TEXT_CHARS = 500
 _DETAIL_CHARS = 4000
 _RETRY_SECONDS = 5
+_PLAIN = frozenset((int, bool, float, type(None)))
 
 
 class Audit:
@@ -198,6 +199,13 @@ def _object(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _value(value: object) -> object:
+    kind = type(value)
+    if kind is str:
+        return _text(cast(str, value), _DETAIL_CHARS)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return _object(cast(dict[str, object], value))
     if isinstance(value, Enum):
         return _value(value.value)
     if isinstance(value, str):
