@@ -14,6 +14,7 @@ from gateway.services.chat import Chat
 from gateway.services.first_start import FirstStart
 from gateway.services.health import Health
 from gateway.services.keys import Keys
+from gateway.services.policies import Policies
 from gateway.services.posture import Posture
 from gateway.services.scans import Scans
 from gateway.services.signin import SignIn
@@ -47,3 +48,4 @@ class Gateway:
     signin: SignIn
     access: AccessGuard
     access_list: AccessList
+    policies: Policies

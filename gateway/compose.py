@@ -30,6 +30,7 @@ from gateway.services.first_start import FirstStart
 from gateway.services.health import Health, WatchedUpstream
 from gateway.services.keys import Keys
 from gateway.services.passwords import Passwords
+from gateway.services.policies import Policies
 from gateway.services.posture import Posture
 from gateway.services.refusals import Refusals
 from gateway.services.scans import Scans
@@ -101,6 +102,7 @@ class _Lasting:
     signin: SignIn
     access: AccessGuard
     access_list: AccessList
+    policies: Policies
 
 
 class Composition:
@@ -171,6 +173,7 @@ def _make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared
     refusals = Refusals(audit=audit, clock=clock)
     passwords = Passwords(ids=ids)
     access = AccessGuard(store=store, clock=clock)
+    policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
     return _Lasting(
         clock=clock,
         ids=ids,
@@ -186,7 +189,9 @@ def _make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared
             limiter=shared.limiter if shared else None,
             refusals=refusals,
             access=access,
+            policies=policies,
         ),
+        policies=policies,
         access=access,
         access_list=AccessList(store=store, clock=clock, ids=ids, audit=audit),
         alerts=Alerts(store=store, ids=ids),
@@ -246,6 +251,7 @@ def _assemble(settings: Settings, scanner: Shield, lasting: _Lasting, client: Cl
         audit=audit,
         alerts=alerts,
         policy=policy,
+        policies=lasting.policies,
         max_text_chars=settings.max_text_chars,
     )
     dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_text_chars)
@@ -268,6 +274,7 @@ def _assemble(settings: Settings, scanner: Shield, lasting: _Lasting, client: Cl
             echo=EchoModel(clock=clock, ids=ids),
             upstream=upstream,
             access=lasting.access,
+            policies=lasting.policies,
         ),
         posture=Posture(
             settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy

@@ -24,6 +24,7 @@ class KeyRecord:
     never shown.
     rate_limit: requests in any 60 seconds. created_by: the maker's name. rotated_from: id of the key it replaces.
     revoked_at: in the future while a rotation's grace lasts. version: rises with every change.
+    policy: id of its own one, None for that of the settings.
     """
 
     id: str
@@ -39,6 +40,7 @@ class KeyRecord:
     last_used_at: int | None = None
     rotated_from: str | None = None
     version: int = 1
+    policy: str | None = None
 
     def status(self, now_at: int) -> Literal["active", "revoked", "expired"]:
         """Return the state at `now_at`. A revoked key stays revoked after its expiry."""
@@ -58,6 +60,7 @@ class KeyRecord:
             permissions=frozenset(),
             key_prefix=self.prefix,
             rate_limit=self.rate_limit,
+            policy=self.policy,
         )
 
 
@@ -69,10 +72,13 @@ class NewKey:
     scopes: tuple[Scope, ...]
     rate_limit: int = DEFAULT_RATE_LIMIT
     expires_at: int | None = None
+    policy: str | None = None
 
 
 KEEP_AT = -(2**62)
 """The time that no text reads as: the expiry stays as it is."""
+KEEP_TEXT = "\0"
+"""The text that is no name and no id: the field stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,7 @@ class ChangedKey:
     scopes: tuple[Scope, ...] | None = None
     rate_limit: int | None = None
     expires_at: int | None = KEEP_AT
+    policy: str | None = KEEP_TEXT
     version: int | None = None
 
 

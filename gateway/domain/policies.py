@@ -1,10 +1,11 @@
 """What is done about a verdict: block or observe, withhold or redact, and parts nobody can read. Pure."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from gateway.shield.detections import Detection, ScanResult, Severity
-from gateway.shield.scoring import DEFAULT_POLICY, Policy, verdict_of
+from gateway.shield.scoring import DEFAULT_POLICY, Action, Policy, verdict_of
 
 UNSCANNABLE_RULE = "unscannable-part"
 SECRET_CATEGORIES = frozenset(("secret", "pii", "financial"))
@@ -48,6 +49,54 @@ class ShieldPolicy:
 
 
 DEFAULT_SHIELD_POLICY = ShieldPolicy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRecord:
+    """A named policy, which keys may have.
+
+    block_score, review_score: least scores for BLOCK and REVIEW. version: rises with every change.
+    """
+
+    id: str
+    name: str
+    mode: ShieldMode = ShieldMode.BLOCK
+    block_score: int = DEFAULT_POLICY.block_at
+    review_score: int = DEFAULT_POLICY.review_at
+    category_actions: Mapping[str, Action] = field(default_factory=dict)
+    unscannable: Unscannable = Unscannable.REVIEW
+    outbound: OutboundAction = OutboundAction.BLOCK
+    tool_injection: bool = True
+    created_at: int
+    created_by: str
+    version: int = 1
+
+    def shield_policy(self) -> ShieldPolicy:
+        """Return what the policy says."""
+        scoring = Policy(
+            block_at=self.block_score, review_at=self.review_score, category_actions=dict(self.category_actions)
+        )
+        return ShieldPolicy(
+            mode=self.mode,
+            unscannable=self.unscannable,
+            outbound=self.outbound,
+            scoring=scoring,
+            tool_injection=self.tool_injection,
+        )
+
+
+def redacted_categories(policy: ShieldPolicy) -> frozenset[str]:
+    """Return the categories whose matches are masked, whatever the verdict."""
+    return frozenset(name for name, action in policy.scoring.category_actions.items() if action == "redact")
+
+
+def blocking_redacted(policy: ShieldPolicy) -> Policy:
+    """Return the scoring for a text in which something should be masked and cannot be: it weighs like `block`."""
+    actions = dict(policy.scoring.category_actions)
+    return replace(
+        policy.scoring,
+        category_actions={name: "block" if action == "redact" else action for name, action in actions.items()},
+    )
 
 
 def secrets_only(policy: Policy) -> Policy:

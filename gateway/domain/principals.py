@@ -112,7 +112,7 @@ class Principal:
 
     kind: an API key, a signed-in user, or the local automation (commands and MCP on this host).
     id: `key_…`, `usr_…`, or the local program's name. name: for people to read.
-    rate_limit: requests in any 60 seconds, None for no limit.
+    rate_limit: requests in any 60 seconds, None for no limit. policy: id of its own one, None for that of the settings.
     """
 
     kind: Literal["key", "user", "local"]
@@ -122,6 +122,7 @@ class Principal:
     permissions: frozenset[Permission]
     key_prefix: str | None = None
     rate_limit: int | None = None
+    policy: str | None = None
 
 
 def local(name: str) -> Principal:

@@ -68,6 +68,12 @@ def with_joined_parts(choice: object) -> object:
     return {**choice, "message": {**message, "content": parts}}
 
 
+def joined_message(message: object) -> object:
+    """Return a message of a prompt with neighbouring text parts as one part, for the same reason."""
+    joined = with_joined_parts({"message": message})
+    return joined["message"] if isinstance(joined, dict) else message
+
+
 def masked_choice(choice: object, masked: Mapping[str, str]) -> object:
     """Return the choice with its strings exchanged, and without log probabilities, which repeat it token by token."""
     changed = with_strings(choice, masked)

@@ -62,6 +62,7 @@ class KeyView:
     last_used_at: int | None
     rotated_from: str | None
     version: int
+    policy: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def view_key(record: KeyRecord, now_at: int) -> KeyView:
         last_used_at=record.last_used_at,
         rotated_from=record.rotated_from,
         version=record.version,
+        policy=record.policy,
     )
 
 
@@ -178,7 +180,7 @@ KEY_OPERATIONS = (
         call=create_key,
         status=201,
         has_secret=True,
-        summary="Create an API key: `name`, `scopes`, `rate_limit`?, `expires_at`?. `key` is in this answer only.",
+        summary="Create a key: `name`, `scopes`, `rate_limit`?, `expires_at`?, `policy`?. `key` is answered once.",
     ),
     Operation(
         name="keys.show",
@@ -198,7 +200,7 @@ KEY_OPERATIONS = (
         takes=PatchKey,
         gives=KeyView,
         call=change_key,
-        summary="Change `name`, `scopes`, `rate_limit` or `expires_at` (null: never); `version` or `If-Match` guards.",
+        summary="Change `name`, `scopes`, `rate_limit`, `expires_at`, `policy` (null: none); `version` or `If-Match`.",
     ),
     Operation(
         name="keys.revoke",

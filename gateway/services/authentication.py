@@ -19,6 +19,7 @@ from gateway.errors import (
 )
 from gateway.services.access_guard import AccessGuard, EntryDenied
 from gateway.services.audit import Audit
+from gateway.services.policies import Policies
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -55,7 +56,7 @@ class Authentication:
     """Who may come in.
 
     limiter: where the rate windows are kept; this process alone when left out. refusals: noted here and by others.
-    access: the access list, which is read again here when the generation moves.
+    access, policies: what is read again here when the generation moves.
 
     Only keys that exist are remembered, by their SHA-256, so that wrong ones take no memory. A change of authority in
     any process moves the store's generation, which is read on every request; a look-up is also never older than a
@@ -71,6 +72,7 @@ class Authentication:
         limiter: RateLimiter | None = None,
         refusals: Refusals | None = None,
         access: AccessGuard | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -79,6 +81,7 @@ class Authentication:
         self._known: dict[str, _Known] = {}
         self._generation = -1
         self.refusals = refusals or Refusals(audit=audit, clock=clock)
+        self._policies = policies
         self._access = access or AccessGuard(store=store, clock=clock)
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
@@ -162,6 +165,8 @@ class Authentication:
         if generation != self._generation:
             self._known.clear()
             self._access.refresh()
+            if self._policies is not None:
+                self._policies.refresh()
             self._generation = generation
         known = self._known.get(digest)
         if known is not None and now_seconds < known.recheck_seconds:

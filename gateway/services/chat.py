@@ -23,6 +23,7 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.chat_guard import ChatGuard, TextJudge
 from gateway.services.chat_turn import ShieldSummary, Turn
+from gateway.services.policies import Policies
 from gateway.shield.detections import Verdict
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -75,6 +76,7 @@ class Chat:
         echo: Upstream,
         upstream: Upstream | None = None,
         access: AccessGuard | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -83,6 +85,9 @@ class Chat:
         self._audit = audit
         self._alerts = alerts
         self._dialect = dialect
+        self._judge = judge
+        self._policy = policy
+        self._policies = policies
         self._guard = ChatGuard(judge, dialect, policy)
         self._echo = echo
         self._upstream = upstream
@@ -109,18 +114,19 @@ class Chat:
         """
         started_seconds = self._clock.monotonic_seconds()
         prompt, leaves = request.prompt, request.leaves
+        guard = self._guard_of(principal)
         is_echo = self._upstream is None or prompt.model == ECHO_MODEL
         turn = Turn(principal, context, prompt, ECHO_MODEL if is_echo else "upstream", started_seconds)
         try:
-            turn.inbound = await self._guard.inbound(leaves)
+            turn.inbound = await guard.inbound(leaves, prompt)
             if turn.inbound.action == "blocked":
                 raise PromptBlocked(self._summary(turn))
             if self._access.rules is not None:
                 await self._check_prompt(turn, leaves)
-            turn.reply = await self._ask(turn)
+            turn.reply = await self._ask(turn, guard)
             if self._access.rules is not None:
                 await self._access.check_reply(principal, turn.reply, self._dialect)
-            turn.outbound = await self._guard.outbound(turn.reply)
+            turn.outbound = await guard.outbound(turn.reply)
         except GatewayError as error:
             turn.fail(error)
             await self._settle(turn)
@@ -141,22 +147,28 @@ class Chat:
         """
         return await self._guard.models(await (self._upstream or self._echo).models())
 
+    def _guard_of(self, principal: Principal) -> ChatGuard:
+        if self._policies is None or principal.policy is None:
+            return self._guard
+        policy = self._policies.of(principal, self._policy)
+        return ChatGuard(self._judge, self._dialect, policy, aside=self._guard.aside)
+
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name
         await self._access.check_prompt(turn.principal, turn.prompt, leaves, agent=agent, provider=turn.provider)
 
-    async def _ask(self, turn: Turn) -> Reply:
+    async def _ask(self, turn: Turn, guard: ChatGuard) -> Reply:
         """Send the prompt to its provider and take the time."""
         provider = self._upstream if self._upstream is not None and turn.provider != ECHO_MODEL else self._echo
         begun_seconds = self._clock.monotonic_seconds()
         outcome = "failed"
         try:
-            reply = await provider.complete(turn.prompt, traceparent=turn.context.traceparent)
+            reply = await provider.complete(turn.forwarded(), traceparent=turn.context.traceparent)
             outcome = "ok"
             return reply
         except UpstreamRefused as error:
             outcome = "refused"
-            raise await self._guard.refusal(error) from error
+            raise await guard.refusal(error) from error
         finally:
             turn.upstream_seconds = self._clock.monotonic_seconds() - begun_seconds
             if provider is self._upstream:

@@ -8,12 +8,28 @@ from typing import Literal, Protocol
 import anyio.lowlevel
 
 from gateway.aside import Aside
-from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, secrets_only, with_unscannable
-from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Reply, ReplyLeaves, UpstreamRefused
+from gateway.domain.policies import (
+    OutboundAction,
+    ShieldMode,
+    ShieldPolicy,
+    blocking_redacted,
+    redacted_categories,
+    secrets_only,
+    with_unscannable,
+)
+from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
 from gateway.llm.leaves import JoinedText, join
-from gateway.llm.masking import NOTICE, masked_choice, strings, with_joined_parts, with_strings, withheld_choice
+from gateway.llm.masking import (
+    NOTICE,
+    joined_message,
+    masked_choice,
+    strings,
+    with_joined_parts,
+    with_strings,
+    withheld_choice,
+)
 from gateway.shield.detections import Direction, ScanResult, Verdict
-from gateway.shield.scoring import Policy, combine
+from gateway.shield.scoring import Policy, combine, judge
 
 Action = Literal["none", "blocked", "redacted", "observed"]
 _SHORTEST_MATCH_CHARS = 4
@@ -38,12 +54,14 @@ class ScannedPrompt:
     """A prompt and what the shield says of it.
 
     action: ``blocked`` when it may not be forwarded. text_sha256, text_chars: of all that was scanned.
+    masked: what is forwarded in its place, None for the prompt as it is.
     """
 
     result: ScanResult
     action: Action
     text_sha256: str
     text_chars: int
+    masked: Prompt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +76,39 @@ class ScannedReply:
 class ChatGuard:
     """Scans prompts and replies of one dialect under one policy."""
 
-    def __init__(self, judge: TextJudge, dialect: Dialect, policy: ShieldPolicy) -> None:
+    def __init__(self, judge: TextJudge, dialect: Dialect, policy: ShieldPolicy, *, aside: Aside | None = None) -> None:
         self._judge = judge
         self._dialect = dialect
         self._policy = policy
-        self._aside = Aside()
+        self.aside = aside or Aside()
+        self._redacts = redacted_categories(policy)
 
-    async def inbound(self, leaves: Leaves) -> ScannedPrompt:
-        """Scan every text of a prompt.
+    async def inbound(self, leaves: Leaves, prompt: Prompt) -> ScannedPrompt:
+        """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
 
         Raises:
             ShieldUnavailable: the shield failed; nothing may be forwarded.
         """
         policy = self._policy
         joined = await self._join(leaves.texts)
-        if policy.tool_injection or not any(leaf.kind is LeafKind.TOOL for leaf in leaves.texts):
-            result = await self._placed(joined, Direction.INBOUND, policy.scoring)
-        else:
-            talk = await self._join([leaf for leaf in leaves.texts if leaf.kind is not LeafKind.TOOL])
-            tools = await self._join([leaf for leaf in leaves.texts if leaf.kind is LeafKind.TOOL])
-            found = await self._placed(talk, Direction.INBOUND, policy.scoring)
-            secrets = await self._placed(tools, Direction.INBOUND, secrets_only(policy.scoring))
-            result = combine((found, secrets), policy.scoring)
-        result = with_unscannable(result, leaves.opaque_places, policy)
-        action: Action = "none"
-        if result.verdict is Verdict.BLOCK:
-            action = "observed" if policy.mode is ShieldMode.OBSERVE else "blocked"
         digest = hashlib.sha256(joined.text.encode("utf-8", "replace")).hexdigest()
-        return ScannedPrompt(result, action, digest, len(joined.text))
+        result = await self._judge_prompt(leaves, joined)
+        action: Action = "none"
+        masked: Prompt | None = None
+        must_mask = self._must_mask(result)
+        if policy.mode is ShieldMode.OBSERVE:
+            action = "observed" if must_mask or result.verdict is Verdict.BLOCK else "none"
+        elif result.verdict is Verdict.BLOCK:
+            action = "blocked"
+        elif must_mask:
+            action = "redacted"
+            masked = replace(prompt, body=await self._masked_prompt(prompt.body))
+            left = self._dialect.prompt_leaves(masked)
+            if self._must_mask(await self._judge_prompt(left, await self._join(left.texts))):
+                # What stands in another form, or over several texts, cannot be masked where it stands.
+                action, masked = "blocked", None
+                result = judge(result.detections, blocking_redacted(policy), redacted=result.redacted)
+        return ScannedPrompt(result, action, digest, len(joined.text), masked)
 
     async def outbound(self, reply: Reply) -> ScannedReply:
         """Scan every text of a reply; withhold or mask what may not leave.
@@ -96,15 +119,21 @@ class ChatGuard:
         """
         policy = self._policy
         result = await self._judge_reply(reply)
-        if result.verdict is not Verdict.BLOCK:
+        must_mask = self._must_mask(result)
+        if result.verdict is not Verdict.BLOCK and not must_mask:
             return ScannedReply(reply.body, result, "none")
         if policy.mode is ShieldMode.OBSERVE:
             return ScannedReply(reply.body, result, "observed")
-        if policy.outbound is OutboundAction.REDACT:
+        if policy.outbound is OutboundAction.REDACT or result.verdict is not Verdict.BLOCK:
             reply = replace(reply, body=await self._masked_body(reply.body))
-            if (await self._judge_reply(reply)).verdict is not Verdict.BLOCK:
+            left = await self._judge_reply(reply)
+            if left.verdict is not Verdict.BLOCK and not self._must_mask(left):
                 return ScannedReply(reply.body, result, "redacted")
-        return ScannedReply(await self._withheld_body(reply), result, "blocked")
+        body = await self._withheld_body(reply)
+        if must_mask:
+            result = judge(result.detections, blocking_redacted(policy), redacted=result.redacted)
+            body = await self._masked_body(body)
+        return ScannedReply(body, result, "blocked")
 
     async def refusal(self, error: UpstreamRefused) -> UpstreamRefused:
         """Return what a client may read of an upstream's refusal: its words, if nothing was found in them."""
@@ -130,10 +159,10 @@ class ChatGuard:
         return replace(result, detections=tuple(joined.locate(found) for found in result.detections))
 
     async def _join(self, texts: Sequence[Leaf]) -> JoinedText:
-        return await self._aside.run(join, texts, is_long=len(texts) > _TEXTS_HERE)
+        return await self.aside.run(join, texts, is_long=len(texts) > _TEXTS_HERE)
 
     async def _reply_leaves(self, reply: Reply) -> ReplyLeaves:
-        return await self._aside.run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
+        return await self.aside.run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
 
     async def _judge_reply(self, reply: Reply) -> ScanResult:
         """Judge all choices and what is outside of them together: one scan for the usual reply."""
@@ -155,7 +184,9 @@ class ChatGuard:
         leaves = await self._reply_leaves(reply)
         results = [await self._judge_leaves(part.texts, part.opaque_places) for part in leaves.choices]
         outside = await self._judge_leaves(leaves.outside.texts, leaves.outside.opaque_places)
-        faulty = {index for index, result in enumerate(results) if result.verdict is Verdict.BLOCK}
+        faulty = {
+            index for index, result in enumerate(results) if result.verdict is Verdict.BLOCK or self._must_mask(result)
+        }
         if not faulty and outside.verdict is not Verdict.BLOCK:
             faulty = {index for index, result in enumerate(results) if result.detections}
         choices = reply.body["choices"]
@@ -168,6 +199,29 @@ class ChatGuard:
         assert isinstance(masked, dict)
         return {**masked, "choices": kept}
 
+    async def _judge_prompt(self, leaves: Leaves, joined: JoinedText) -> ScanResult:
+        policy = self._policy
+        if policy.tool_injection or not any(leaf.kind is LeafKind.TOOL for leaf in leaves.texts):
+            result = await self._placed(joined, Direction.INBOUND, policy.scoring)
+        else:
+            talk = await self._join([leaf for leaf in leaves.texts if leaf.kind is not LeafKind.TOOL])
+            tools = await self._join([leaf for leaf in leaves.texts if leaf.kind is LeafKind.TOOL])
+            found = await self._placed(talk, Direction.INBOUND, policy.scoring)
+            secrets = await self._placed(tools, Direction.INBOUND, secrets_only(policy.scoring))
+            result = combine((found, secrets), policy.scoring)
+        return with_unscannable(result, leaves.opaque_places, policy)
+
+    def _must_mask(self, result: ScanResult) -> bool:
+        return bool(self._redacts) and any(found.category in self._redacts for found in result.detections)
+
+    async def _masked_prompt(self, body: Mapping[str, object]) -> Mapping[str, object]:
+        messages = body["messages"]
+        assert isinstance(messages, list)
+        joined = {**body, "messages": [joined_message(message) for message in messages]}
+        masked = with_strings(joined, await self._masks(strings(joined), Direction.INBOUND))
+        assert isinstance(masked, dict)
+        return masked
+
     async def _masked_body(self, body: Mapping[str, object]) -> Mapping[str, object]:
         choices = body["choices"]
         assert isinstance(choices, list)
@@ -177,7 +231,7 @@ class ChatGuard:
         assert isinstance(around, dict)
         return {**around, "choices": [masked_choice(choice, masks) for choice in joined]}
 
-    async def _masks(self, texts: Iterable[str]) -> dict[str, str]:
+    async def _masks(self, texts: Iterable[str], direction: Direction = Direction.OUTBOUND) -> dict[str, str]:
         """Return what stands for each text in which something has to be masked.
 
         A text that would still be blocked without its masked matches goes as a whole.
@@ -187,11 +241,11 @@ class ChatGuard:
         for number, text in enumerate({text for text in texts if len(text) >= _SHORTEST_MATCH_CHARS}):
             if number % _TEXTS_A_TURN == 0:
                 await anyio.lowlevel.checkpoint()  # a reply may have many texts, and others wait
-            result = await self._judge.judge_text(text, Direction.OUTBOUND, scoring)
+            result = await self._judge.judge_text(text, direction, scoring)
             if result.redacted is not None:
                 masks[text] = result.redacted
             if result.verdict is Verdict.BLOCK:
-                left = await self._judge.judge_text(masks.get(text, text), Direction.OUTBOUND, scoring)
+                left = await self._judge.judge_text(masks.get(text, text), direction, scoring)
                 if left.verdict is Verdict.BLOCK:
                     masks[text] = NOTICE
         return masks

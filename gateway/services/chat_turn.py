@@ -65,6 +65,11 @@ class Turn:
         self.failure = CLIENT_GONE if error is None else error.code
         self.status = error.status if isinstance(error, UpstreamRefused) else _STATUS_BY_CODE.get(self.failure, 500)
 
+    def forwarded(self) -> Prompt:
+        """Return what goes to the model: the prompt, or what the policy leaves of it."""
+        masked = self.inbound.masked if self.inbound else None
+        return masked or self.prompt
+
     def summary(self, now_seconds: float) -> ShieldSummary:
         """Say what was found and done: the graver result, and what was done to the reply, else to the prompt."""
         steps = [step for step in (self.outbound, self.inbound) if step is not None]
@@ -128,6 +133,8 @@ class Turn:
             "elapsed_us": row.elapsed_us,
             "overhead_us": row.overhead_us,
         }
+        if self.principal.policy is not None:
+            details["policy"] = self.principal.policy
         if self.denied_by is not None:
             details["access_entry"] = self.denied_by
         for name, step in (("inbound", self.inbound), ("outbound", self.outbound)):

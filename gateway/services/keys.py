@@ -10,6 +10,7 @@ from gateway.domain.keys import (
     DEFAULT_GRACE_SECONDS,
     DEFAULT_KEY_LIMIT,
     KEEP_AT,
+    KEEP_TEXT,
     LAST_AT,
     MAX_GRACE_SECONDS,
     MAX_NAME_CHARS,
@@ -20,7 +21,7 @@ from gateway.domain.keys import (
     NewKey,
 )
 from gateway.domain.paging import Page
-from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from gateway.services.audit import Audit, source_of
 from gateway.store.database import Transaction
@@ -40,8 +41,8 @@ class Keys:
         """Make a key. Its text is in the answer and never again; only its SHA-256 is stored.
 
         Raises:
-            InvalidRequest: the name, a scope, the rate limit or the expiry; `param` says which.
-            PermissionDenied: scopes that `principal` does not hold.
+            InvalidRequest: the name, a scope, the rate limit, the expiry or the policy; `param` says which.
+            PermissionDenied: scopes that `principal` does not hold, or a policy without leave to write one.
             AuditUnavailable: the key was not made.
         """
         now_at = self._clock.now_at()
@@ -55,14 +56,15 @@ class Keys:
             rate_limit=_checked_rate(new.rate_limit),
             expires_at=_checked_expiry(new.expires_at, now_at),
         )
-        event = self._event("api_key_created", principal, context, record, after=_shown(record))
 
-        def work(tx: Transaction) -> None:
-            self._store.keys.insert(tx, record)
-            self._audit.append(tx, event)
+        def work(tx: Transaction) -> KeyRecord:
+            made = replace(record, policy=self._policy(tx, new.policy))
+            _check_policy(principal, None, made.policy)
+            self._store.keys.insert(tx, made)
+            self._audit.append(tx, self._event("api_key_created", principal, context, made, after=_shown(made)))
+            return made
 
-        await self._audit.commit(work)
-        return CreatedKey(key=key, record=record)
+        return CreatedKey(key=key, record=await self._audit.commit(work))
 
     async def list(self) -> tuple[KeyRecord, ...]:
         """Return all records, newest first."""
@@ -87,12 +89,13 @@ class Keys:
     async def change(
         self, principal: Principal, id_or_prefix: str, wanted: ChangedKey, context: RequestContext
     ) -> KeyRecord:
-        """Change name, scopes, rate limit or expiry of a key that is not revoked; what holds already is left alone.
+        """Change what is wanted of a key that is not revoked; what holds already is left alone.
 
         Raises:
             InvalidRequest: a field; `param` says which. NotFound: there is none.
             Conflict: it is revoked, or its version is another than `wanted.version`.
-            PermissionDenied: scopes that `principal` does not hold. AuditUnavailable: nothing was changed.
+            PermissionDenied: scopes that `principal` does not hold, or a policy without leave to write one.
+            AuditUnavailable: nothing was changed.
         """
         now_at = self._clock.now_at()
         name = None if wanted.name is None else _checked_name(wanted.name)
@@ -113,9 +116,11 @@ class Keys:
                 scopes=before.scopes if scopes is None else scopes,
                 rate_limit=before.rate_limit if rate_limit is None else rate_limit,
                 expires_at=before.expires_at if keeps_expiry else expires_at,
+                policy=before.policy if wanted.policy == KEEP_TEXT else self._policy(tx, wanted.policy),
             )
             if after == before:
                 return before
+            _check_policy(principal, before.policy, after.policy)
             _check_grant(principal, [scope for scope in after.scopes if scope not in before.scopes])
             self._store.keys.change(tx, after)
             shown = {"before": _shown(before), "after": _shown(after)}
@@ -134,7 +139,7 @@ class Keys:
     ) -> CreatedKey:
         """Make a key that takes the place of another, which is revoked when `grace_seconds` are over.
 
-        The new key has the name, the scopes, the rate limit and, counted from now, the lifetime of the old one.
+        The new key has name, scopes, rate limit and policy of the old one and, counted from now, its lifetime.
 
         Raises:
             InvalidRequest: `grace_seconds`. NotFound: there is none.
@@ -161,6 +166,7 @@ class Keys:
                 rate_limit=old.rate_limit,
                 expires_at=_same_lifetime(old, now_at),
                 rotated_from=old.id,
+                policy=old.policy,
             )
             self._store.keys.insert(tx, record)
             self._store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
@@ -214,6 +220,7 @@ class Keys:
         rate_limit: int,
         expires_at: int | None,
         rotated_from: str | None = None,
+        policy: str | None = None,
     ) -> tuple[str, KeyRecord]:
         """Return a new key and its record, both of checked values."""
         key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
@@ -228,6 +235,7 @@ class Keys:
             created_by=principal.name,
             expires_at=expires_at,
             rotated_from=rotated_from,
+            policy=policy,
         )
         return key, record
 
@@ -254,6 +262,14 @@ class Keys:
             details=details,
         )
 
+    def _policy(self, tx: Transaction, id_or_name: str | None) -> str | None:
+        if id_or_name is None:
+            return None
+        found = self._store.policies.find(tx, id_or_name)
+        if found is None:
+            raise InvalidRequest("policy must be the id or the name of a policy.", param="policy")
+        return found.id
+
     def _find(self, tx: Transaction, id_or_prefix: str) -> KeyRecord:
         if id_or_prefix.startswith("key_"):
             record = self._store.keys.by_id(tx, id_or_prefix)
@@ -275,6 +291,7 @@ def _shown(record: KeyRecord) -> dict[str, object]:
         "scopes": record.scopes,
         "rate_limit": record.rate_limit,
         "expires_at": record.expires_at,
+        "policy": record.policy,
     }
 
 
@@ -282,6 +299,12 @@ def _check_grant(principal: Principal, scopes: Collection[Scope]) -> None:
     missing = [scope.value for scope in scopes if scope not in principal.scopes]
     if missing:
         raise PermissionDenied(f"You cannot grant what you do not hold: {', '.join(missing)}.", param="scopes")
+
+
+def _check_policy(principal: Principal, before: str | None, after: str | None) -> None:
+    # A policy can take the protection off a key, so whoever gives one must be able to write one.
+    if before != after and Permission.POLICIES_MANAGE not in principal.permissions:
+        raise PermissionDenied(f"This needs the permission {Permission.POLICIES_MANAGE.value}.", param="policy")
 
 
 def _same_lifetime(old: KeyRecord, now_at: int) -> int | None:

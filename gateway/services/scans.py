@@ -15,6 +15,7 @@ from gateway.errors import InvalidRequest, ShieldUnavailable
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
 from gateway.services.audit import Audit
+from gateway.services.policies import Policies
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy
@@ -98,6 +99,7 @@ class Scans:
         audit: Audit,
         alerts: Alerts,
         policy: ShieldPolicy,
+        policies: Policies | None = None,
         max_text_chars: int = MAX_TEXT_CHARS,
     ) -> None:
         self._shield = shield
@@ -107,6 +109,7 @@ class Scans:
         self._audit = audit
         self._alerts = alerts
         self._policy = policy
+        self._policies = policies
         self._max_text_chars = max_text_chars
         # More threads would scan no more, and each takes its turn before the event loop gets another.
         self._limiter = anyio.CapacityLimiter(os.cpu_count() or 1)
@@ -122,7 +125,8 @@ class Scans:
         if len(command.text) > self._max_text_chars:
             raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
         started_seconds = self._clock.monotonic_seconds()
-        result = await self.judge_text(command.text, command.direction, self._policy.scoring)
+        policy = self._policies.of(principal, self._policy) if self._policies else self._policy
+        result = await self.judge_text(command.text, command.direction, policy.scoring)
         elapsed_us = round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000)
         action: Literal["none", "redacted"] = "none" if result.redacted is None else "redacted"
         row = TrafficRow(

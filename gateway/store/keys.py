@@ -11,18 +11,22 @@ from gateway.store.generation import Generation
 
 _COLUMNS = """
     id, name, prefix, digest, scopes, rate_limit, created_at, created_by, expires_at, revoked_at, last_used_at,
-    rotated_from, version
+    rotated_from, version, policy
 """
 INSERT = f"""
     INSERT INTO api_keys ({_COLUMNS})
     VALUES (:id, :name, :prefix, :digest, :scopes, :rate_limit, :created_at, :created_by, :expires_at, :revoked_at,
-            :last_used_at, :rotated_from, :version)
+            :last_used_at, :rotated_from, :version, :policy)
 """  # noqa: S608  # our own column names
 BY_DIGEST = f"SELECT {_COLUMNS} FROM api_keys WHERE digest = :digest"  # noqa: S608
 BY_ID = f"SELECT {_COLUMNS} FROM api_keys WHERE id = :id"  # noqa: S608
 BY_PREFIX = f"SELECT {_COLUMNS} FROM api_keys WHERE prefix = :prefix ORDER BY id LIMIT 2"  # noqa: S608
 ALL = f"SELECT {_COLUMNS} FROM api_keys ORDER BY id DESC"  # noqa: S608
 PAGE = f"SELECT {_COLUMNS} FROM api_keys WHERE id < :before ORDER BY id DESC LIMIT :limit"  # noqa: S608
+COUNT_OF_POLICY = """
+    SELECT COUNT(*) AS count FROM api_keys
+     WHERE policy = :policy AND (revoked_at IS NULL OR revoked_at > :now_at)
+"""
 COUNT = "SELECT COUNT(*) AS count FROM api_keys"
 REVOKE = """
     UPDATE api_keys SET revoked_at = :revoked_at, version = version + 1
@@ -30,7 +34,8 @@ REVOKE = """
 """
 CHANGE = """
     UPDATE api_keys
-       SET name = :name, scopes = :scopes, rate_limit = :rate_limit, expires_at = :expires_at, version = version + 1
+       SET name = :name, scopes = :scopes, rate_limit = :rate_limit, expires_at = :expires_at, policy = :policy,
+           version = version + 1
      WHERE id = :id
 """
 MARK_FIRST_USED = """
@@ -71,6 +76,7 @@ class KeyRepository:
                 "last_used_at": record.last_used_at,
                 "rotated_from": record.rotated_from,
                 "version": record.version,
+                "policy": record.policy,
             },
         )
 
@@ -96,6 +102,10 @@ class KeyRepository:
         """Return how many keys there are, revoked ones included."""
         return int(tx.query(COUNT)[0]["count"])
 
+    def count_of_policy(self, tx: Transaction, policy_id: str, *, now_at: int) -> int:
+        """Return how many keys that are not revoked have this policy."""
+        return int(tx.query(COUNT_OF_POLICY, {"policy": policy_id, "now_at": now_at})[0]["count"])
+
     def page(self, tx: Transaction, *, limit: int, cursor: str | None) -> Page[KeyRecord]:
         """Return a part of all records, newest first.
 
@@ -120,6 +130,7 @@ class KeyRepository:
                 "scopes": json.dumps(record.scopes),
                 "rate_limit": record.rate_limit,
                 "expires_at": record.expires_at,
+                "policy": record.policy,
             },
         )
 
@@ -156,4 +167,5 @@ def _record(row: Row) -> KeyRecord:
         last_used_at=row["last_used_at"],
         rotated_from=row["rotated_from"],
         version=row["version"],
+        policy=row["policy"],
     )

@@ -31,6 +31,7 @@ MIGRATIONS = (
     Migration(2, "0002_users"),
     Migration(3, "0003_sessions"),
     Migration(4, "0004_access_list"),
+    Migration(5, "0005_policies"),
 )
 
 

@@ -18,6 +18,7 @@ from gateway.store.headfile import HeadFile
 from gateway.store.keys import KeyRepository
 from gateway.store.meta import MetaRepository
 from gateway.store.migrations import migrate
+from gateway.store.policies import PolicyRepository
 from gateway.store.sessions import SessionRepository
 from gateway.store.sign_in_failures import SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
@@ -45,6 +46,7 @@ class Store:
         self.users = UserRepository()
         self.sessions = SessionRepository()
         self.sign_in_failures = SignInFailureRepository()
+        self.policies = PolicyRepository(self.generation)
         self.access_list = AccessRepository(self.generation)
 
     async def aclose(self) -> None:

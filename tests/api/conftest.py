@@ -254,7 +254,7 @@ def make_house(settings: Settings) -> House:
         shield=cast(Any, FakeShield((FakeRule(),))), audit=cast(Any, lists), keys=cast(Any, None),
         authentication=cast(Any, authentication), scans=cast(Any, scans), alerts=cast(Any, lists),
         chat=cast(Any, FakeChat()), posture=cast(Any, None), health=cast(Any, health),
-        first_start=cast(Any, None), users=cast(Any, None), signin=cast(Any, None), access=cast(Any, None),
+        first_start=cast(Any, None), users=cast(Any, None), signin=cast(Any, None), access=cast(Any, None), policies=cast(Any, None),
         access_list=cast(Any, None),
     )  # fmt: skip
     return House(Dispatch(gateway), clock, authentication, scans, lists, health, metrics, log)

@@ -531,3 +531,68 @@ async def test_what_happens_is_counted() -> None:
     assert 'gateway_upstream_requests_total{outcome="ok"} 1' in text
     assert 'gateway_tokens_total{kind="prompt"} 3' in text
     assert "gateway_upstream_seconds_count 1" in text
+
+
+# Categories whose matches are masked, whatever the verdict.
+
+REDACT_PII = Policy(category_actions={"pii": "redact"})
+
+
+async def test_what_the_policy_redacts_is_masked_before_the_model_reads_it() -> None:
+    async with room(scoring=REDACT_PII) as here:
+        tools = [{"type": "function", "function": {"name": "f", "description": "write to mail@example"}}]
+        answer = await here.ask("I am mail@example", tools=tools)
+        sent = json.dumps(here.upstream.sent[0].body)
+        assert "mail@example" not in sent and "I am" in sent and "write to" in sent
+        assert (answer.shield.verdict, answer.shield.score, answer.shield.action) == (Verdict.ALLOW, 0, "redacted")
+        event = await here.event()
+    assert event.details["inbound"]["action"] == "redacted"  # type: ignore[index]
+    assert event.action == "chat_completed"
+
+
+async def test_what_stands_over_two_parts_is_masked_as_one() -> None:
+    async with room(scoring=REDACT_PII) as here:
+        await here.ask([{"type": "text", "text": "I am mail@"}, {"type": "text", "text": "example, hello"}])
+        content = here.upstream.sent[0].body["messages"][0]["content"]  # type: ignore[index]
+        assert len(content) == 1 and "mail@example" not in content[0]["text"] and "hello" in content[0]["text"]
+
+
+async def test_what_should_be_masked_and_cannot_be_is_blocked() -> None:
+    split = [{"role": "user", "content": "I am mail@"}, {"role": "user", "content": "example"}]
+    async with room(scoring=REDACT_PII) as here:
+        with pytest.raises(PromptBlocked) as caught:
+            await here.ask(messages=split)
+        assert here.upstream.sent == []
+    assert (caught.value.shield.verdict, caught.value.shield.score) == (Verdict.BLOCK, 60)
+
+
+async def test_what_the_policy_redacts_of_a_reply_is_masked() -> None:
+    async with room(scoring=REDACT_PII) as here:
+        call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"to": "mail@example"}'}}
+        here.upstream.answer = completion(
+            {"role": "assistant", "content": "it is mail@example"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+        )
+        answer = await here.ask()
+        assert "mail@example" not in json.dumps(answer.body)
+        assert choices(answer)[0]["message"]["content"].startswith("it is ")
+        assert set(json.loads(choices(answer)[1]["message"]["tool_calls"][0]["function"]["arguments"])) == {"to"}
+        assert (answer.shield.verdict, answer.shield.action) == (Verdict.ALLOW, "redacted")
+
+
+async def test_a_choice_beside_a_blocked_one_is_masked_as_well() -> None:
+    async with room(scoring=REDACT_PII) as here:
+        here.upstream.answer = completion(
+            {"role": "assistant", "content": "ATTACK"}, {"role": "assistant", "content": "it is mail@example"}
+        )
+        answer = await here.ask()
+        assert choices(answer)[0]["finish_reason"] == "content_filter"
+        assert "mail@example" not in json.dumps(answer.body)
+        assert answer.shield.verdict is Verdict.BLOCK
+
+
+async def test_under_observation_nothing_is_masked_and_all_is_told() -> None:
+    async with room(scoring=REDACT_PII, mode=ShieldMode.OBSERVE) as here:
+        answer = await here.ask("I am mail@example")
+        assert here.upstream.sent[0].body == body("I am mail@example")
+        assert answer.shield.action == "observed"

@@ -1,0 +1,140 @@
+"""The rows of policies on the internal API. Rules are kept in `services.policies`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.app import Gateway
+from gateway.domain.paging import Page
+from gateway.domain.policies import OutboundAction, PolicyRecord, ShieldMode, Unscannable
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.operations.operation import Answer, ById, Door, Operation
+from gateway.services.policies import WantedPolicy
+
+CategoryAction = Literal["block", "review", "allow", "redact"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPolicy:
+    """A policy to be made; what is left out is as in a gateway without settings."""
+
+    name: str
+    mode: ShieldMode | None = None
+    block_score: int | None = None
+    review_score: int | None = None
+    category_actions: dict[str, CategoryAction] | None = None
+    unscannable: Unscannable | None = None
+    outbound: OutboundAction | None = None
+    tool_injection: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchPolicy:
+    """What is to change of the policy `id`."""
+
+    id: str
+    name: str | None = None
+    mode: ShieldMode | None = None
+    block_score: int | None = None
+    review_score: int | None = None
+    category_actions: dict[str, CategoryAction] | None = None
+    unscannable: Unscannable | None = None
+    outbound: OutboundAction | None = None
+    tool_injection: bool | None = None
+    version: int | None = None
+
+
+async def list_policies(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[PolicyRecord]:
+    """Return all policies as one page."""
+    records = await gateway.policies.list()
+    return Page(records, len(records), None)
+
+
+async def create_policy(gateway: Gateway, who: Principal, command: NewPolicy, context: RequestContext) -> PolicyRecord:
+    """Make a policy."""
+    return await gateway.policies.create(who, _wanted(command, None), context)
+
+
+async def show_policy(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> PolicyRecord:
+    """Return one policy."""
+    return await gateway.policies.show(command.id)
+
+
+async def change_policy(
+    gateway: Gateway, who: Principal, command: PatchPolicy, context: RequestContext
+) -> PolicyRecord:
+    """Change a policy."""
+    return await gateway.policies.change(who, command.id, _wanted(command, command.version), context)
+
+
+async def remove_policy(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> PolicyRecord:
+    """Remove a policy and show it a last time."""
+    return await gateway.policies.remove(who, command.id, context)
+
+
+def _wanted(command: NewPolicy | PatchPolicy, version: int | None) -> WantedPolicy:
+    return WantedPolicy(
+        name=command.name,
+        mode=command.mode,
+        block_score=command.block_score,
+        review_score=command.review_score,
+        category_actions=command.category_actions,
+        unscannable=command.unscannable,
+        outbound=command.outbound,
+        tool_injection=command.tool_injection,
+        version=version,
+    )
+
+
+POLICY_OPERATIONS = (
+    Operation(
+        name="policies.list",
+        route=("GET", "/api/policies"),
+        door=Door.SESSION,
+        needs=Permission.POLICIES_READ,
+        answer=Answer.PAGE,
+        gives=PolicyRecord,
+        call=list_policies,
+        summary="List the policies, oldest first.",
+    ),
+    Operation(
+        name="policies.create",
+        route=("POST", "/api/policies"),
+        door=Door.SESSION,
+        needs=Permission.POLICIES_MANAGE,
+        takes=NewPolicy,
+        gives=PolicyRecord,
+        call=create_policy,
+        status=201,
+        summary="Create a policy: `name`, `mode`?, thresholds?, `category_actions`?. Keys have it as `policy`.",
+    ),
+    Operation(
+        name="policies.show",
+        route=("GET", "/api/policies/{id}"),
+        door=Door.SESSION,
+        needs=Permission.POLICIES_READ,
+        takes=ById,
+        gives=PolicyRecord,
+        call=show_policy,
+        summary="Show one policy, by id or name.",
+    ),
+    Operation(
+        name="policies.change",
+        route=("PATCH", "/api/policies/{id}"),
+        door=Door.SESSION,
+        needs=Permission.POLICIES_MANAGE,
+        takes=PatchPolicy,
+        gives=PolicyRecord,
+        call=change_policy,
+        summary="Change a policy; it holds for its keys at their next request. `version` or `If-Match` guards.",
+    ),
+    Operation(
+        name="policies.remove",
+        route=("DELETE", "/api/policies/{id}"),
+        door=Door.SESSION,
+        needs=Permission.POLICIES_MANAGE,
+        takes=ById,
+        gives=PolicyRecord,
+        call=remove_policy,
+        summary="Remove a policy that no key has.",
+    ),
+)

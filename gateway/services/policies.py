@@ -1,0 +1,225 @@
+"""Named policies: made, changed, attached to keys, and which one holds for a caller. Hot, versioned, audited."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gateway.clock import Clock, Ids
+from gateway.domain.policies import (
+    DEFAULT_SHIELD_POLICY,
+    OutboundAction,
+    PolicyRecord,
+    ShieldMode,
+    ShieldPolicy,
+    Unscannable,
+)
+from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.services.audit import Audit, source_of
+from gateway.shield.detections import CATEGORIES
+from gateway.shield.scoring import HIGHEST_SCORE, Action
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+MAX_POLICIES = 1000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedPolicy:
+    """What is said of a policy. None leaves a field as it is, or in a new one as it is by default."""
+
+    name: str | None = None
+    mode: ShieldMode | None = None
+    block_score: int | None = None
+    review_score: int | None = None
+    category_actions: Mapping[str, Action] | None = None
+    unscannable: Unscannable | None = None
+    outbound: OutboundAction | None = None
+    tool_injection: bool | None = None
+    version: int | None = None
+
+
+class Policies:
+    """The policies of this gateway. Who may manage them is checked by the edges.
+
+    `refresh` comes before `of`: the authentication calls it for every request whose generation is another.
+    """
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._audit = audit
+        self._known: dict[str, ShieldPolicy] = {}
+
+    def refresh(self) -> None:
+        """Read the policies again.
+
+        Raises:
+            StoreUnavailable: they cannot be read.
+        """
+        records = self._store.db.read_now(self._store.policies.all)
+        self._known = {record.id: record.shield_policy() for record in records}
+
+    def of(self, principal: Principal, default: ShieldPolicy) -> ShieldPolicy:
+        """Return what holds for a caller: the policy of its key, else `default`. One that is not known blocks."""
+        if principal.policy is None:
+            return default
+        return self._known.get(principal.policy, DEFAULT_SHIELD_POLICY)
+
+    async def list(self) -> tuple[PolicyRecord, ...]:
+        """Return all policies, oldest first."""
+        return await self._store.db.read(self._store.policies.all)
+
+    async def show(self, id_or_name: str) -> PolicyRecord:
+        """Return one policy by id or name.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return await self._store.db.read(lambda tx: self._find(tx, id_or_name))
+
+    async def create(self, principal: Principal, wanted: WantedPolicy, context: RequestContext) -> PolicyRecord:
+        """Make a policy.
+
+        Raises:
+            InvalidRequest: a field; `param` says which. Conflict: the name is taken, or there are too many.
+            AuditUnavailable: it was not made.
+        """
+        blank = PolicyRecord(
+            id=self._ids.new("pol"), name="", created_at=self._clock.now_at(), created_by=principal.name
+        )
+        record = _changed(blank, wanted)
+
+        def work(tx: Transaction) -> PolicyRecord:
+            if self._store.policies.count(tx) >= MAX_POLICIES:
+                raise Conflict(f"There are {MAX_POLICIES} policies; remove some first.")
+            self._check_name(tx, record)
+            self._store.policies.insert(tx, record)
+            self._append(tx, "policy_created", principal, context, record, after=_shown(record))
+            return record
+
+        return await self._audit.commit(work)
+
+    async def change(
+        self, principal: Principal, id_or_name: str, wanted: WantedPolicy, context: RequestContext
+    ) -> PolicyRecord:
+        """Change a policy; what holds already is left alone. It holds for its keys at their next request.
+
+        Raises:
+            InvalidRequest: a field; `param` says which. NotFound: there is none.
+            Conflict: another version, or the name is taken. AuditUnavailable: nothing was changed.
+        """
+
+        def work(tx: Transaction) -> PolicyRecord:
+            before = self._find(tx, id_or_name)
+            if wanted.version is not None and wanted.version != before.version:
+                raise Conflict(f"The policy was changed meanwhile: it has version {before.version}.", param="version")
+            after = _changed(before, wanted)
+            if after == before:
+                return before
+            self._check_name(tx, after)
+            self._store.policies.change(tx, after)
+            shown = {"before": _shown(before), "after": _shown(after)}
+            self._append(tx, "policy_changed", principal, context, before, **shown)
+            return self._find(tx, before.id)
+
+        return await self._audit.commit(work)
+
+    async def remove(self, principal: Principal, id_or_name: str, context: RequestContext) -> PolicyRecord:
+        """Remove a policy and return what it was.
+
+        Raises:
+            NotFound: there is none. Conflict: a key that is not revoked has it. AuditUnavailable: it is still there.
+        """
+        now_at = self._clock.now_at()
+
+        def work(tx: Transaction) -> PolicyRecord:
+            record = self._find(tx, id_or_name)
+            if self._store.keys.count_of_policy(tx, record.id, now_at=now_at):
+                raise Conflict("API keys have this policy; give them another one first.")
+            self._store.policies.remove(tx, record.id)
+            self._append(tx, "policy_removed", principal, context, record, before=_shown(record))
+            return record
+
+        return await self._audit.commit(work)
+
+    def _find(self, tx: Transaction, id_or_name: str) -> PolicyRecord:
+        record = self._store.policies.find(tx, id_or_name)
+        if record is None:
+            raise NotFound("There is no such policy.")
+        return record
+
+    def _check_name(self, tx: Transaction, record: PolicyRecord) -> None:
+        other = self._store.policies.find(tx, record.name)
+        if other is not None and other.id != record.id:
+            raise Conflict("There is a policy of this name already.", param="name")
+
+    def _append(
+        self,
+        tx: Transaction,
+        action: str,
+        principal: Principal,
+        context: RequestContext,
+        record: PolicyRecord,
+        *,
+        before: Mapping[str, object] | None = None,
+        after: Mapping[str, object] | None = None,
+    ) -> None:
+        event = self._audit.event(
+            action,
+            source=source_of(principal),
+            principal=principal,
+            request=context,
+            resource_type="policy",
+            resource_id=record.id,
+            before=before,
+            after=after,
+        )
+        self._audit.append(tx, event)
+
+
+def _changed(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:
+    """Return the record with what is wanted, checked."""
+    after = replace(
+        record,
+        name=record.name if wanted.name is None else wanted.name.strip(),
+        mode=wanted.mode or record.mode,
+        block_score=record.block_score if wanted.block_score is None else wanted.block_score,
+        review_score=record.review_score if wanted.review_score is None else wanted.review_score,
+        category_actions=record.category_actions if wanted.category_actions is None else dict(wanted.category_actions),
+        unscannable=wanted.unscannable or record.unscannable,
+        outbound=wanted.outbound or record.outbound,
+        tool_injection=record.tool_injection if wanted.tool_injection is None else wanted.tool_injection,
+    )
+    if _NAME.fullmatch(after.name) is None:
+        raise InvalidRequest(
+            "name must be 1 to 64 letters, digits, blanks or ._- and begin with a letter or digit.", param="name"
+        )
+    for name in ("block_score", "review_score"):
+        if not 1 <= getattr(after, name) <= HIGHEST_SCORE:
+            raise InvalidRequest(f"{name} must be 1 to {HIGHEST_SCORE}.", param=name)
+    if after.review_score > after.block_score:
+        raise InvalidRequest("review_score must not be more than block_score.", param="review_score")
+    for category in after.category_actions:
+        if category not in CATEGORIES:
+            raise InvalidRequest(
+                f"Unknown category; the categories are {', '.join(sorted(CATEGORIES))}.",
+                param=f"category_actions.{category[:64]}",
+            )
+    return after
+
+
+def _shown(record: PolicyRecord) -> dict[str, object]:
+    """Return what the audit log keeps of a policy."""
+    return {
+        "name": record.name,
+        "mode": record.mode,
+        "block_score": record.block_score,
+        "review_score": record.review_score,
+        "category_actions": dict(record.category_actions),
+        "unscannable": record.unscannable,
+        "outbound": record.outbound,
+        "tool_injection": record.tool_injection,
+    }

@@ -1,0 +1,93 @@
+"""Policies in a second process, and what holds for whom."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.clock import SystemClock, SystemIds
+from gateway.domain.keys import ChangedKey, NewKey
+from gateway.domain.policies import DEFAULT_SHIELD_POLICY, ShieldMode, ShieldPolicy
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
+from gateway.errors import PermissionDenied
+from gateway.log import Log
+from gateway.services.audit import Audit
+from gateway.services.authentication import Authentication
+from gateway.services.keys import Keys
+from gateway.services.policies import Policies, WantedPolicy
+from gateway.store.store import Store, open_store
+
+CLI = local("cli")
+CONTEXT = RequestContext(request_id="req_1")
+DEFAULT = ShieldPolicy(tool_injection=False)
+
+
+class Process:
+    """One process over the database."""
+
+    def __init__(self, store: Store) -> None:
+        clock = SystemClock()
+        ids = SystemIds(clock)
+        self.store = store
+        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
+        self.policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
+        self.authentication = Authentication(store=store, clock=clock, audit=audit, policies=self.policies)
+
+    async def holds(self, key: str) -> ShieldPolicy:
+        return self.policies.of(await self.authentication.authenticate(key, CONTEXT), DEFAULT)
+
+
+async def open_process(path: Path) -> Process:
+    clock = SystemClock()
+    log = Log(io.StringIO(), clock)
+    return Process(await open_store(path / "gateway.db", clock=clock, ids=SystemIds(clock), log=log))
+
+
+async def test_what_one_process_changes_another_obeys_at_its_next_request(tmp_path: Path) -> None:
+    one, other = await open_process(tmp_path), await open_process(tmp_path)
+    try:
+        created = await one.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)
+        assert await other.holds(created.key) is DEFAULT
+        await one.policies.create(CLI, WantedPolicy(name="lab", mode=ShieldMode.OBSERVE), CONTEXT)
+        await one.keys.change(CLI, created.record.id, ChangedKey(policy="lab"), CONTEXT)
+        assert (await other.holds(created.key)).mode is ShieldMode.OBSERVE
+        await one.policies.change(CLI, "lab", WantedPolicy(mode=ShieldMode.BLOCK), CONTEXT)
+        assert (await other.holds(created.key)).mode is ShieldMode.BLOCK
+        await one.keys.change(CLI, created.record.id, ChangedKey(policy=None), CONTEXT)
+        assert await other.holds(created.key) is DEFAULT
+    finally:
+        await one.store.aclose()
+        await other.store.aclose()
+
+
+async def test_a_policy_that_is_not_known_blocks(tmp_path: Path) -> None:
+    one = await open_process(tmp_path)
+    try:
+        created = await one.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)
+        principal = created.record.principal()
+        assert one.policies.of(principal, DEFAULT) is DEFAULT
+        assert one.policies.of(replace(principal, policy="pol_lost"), DEFAULT) is DEFAULT_SHIELD_POLICY
+    finally:
+        await one.store.aclose()
+
+
+async def test_whoever_may_not_write_a_policy_gives_none_to_a_key(tmp_path: Path) -> None:
+    clerk = Principal("user", "usr_1", "clerk", frozenset(Scope), frozenset({Permission.API_KEYS_MANAGE}))
+    new = NewKey(name="ci", scopes=(Scope.SHIELD_SCAN,))
+    one = await open_process(tmp_path)
+    try:
+        await one.policies.create(CLI, WantedPolicy(name="lab", mode=ShieldMode.OBSERVE), CONTEXT)
+        with pytest.raises(PermissionDenied):
+            await one.keys.create(clerk, replace(new, policy="lab"), CONTEXT)
+        made = (await one.keys.create(clerk, new, CONTEXT)).record
+        with pytest.raises(PermissionDenied) as caught:
+            await one.keys.change(clerk, made.id, ChangedKey(policy="lab"), CONTEXT)
+        assert caught.value.param == "policy"
+        await one.keys.change(CLI, made.id, ChangedKey(policy="lab"), CONTEXT)
+        assert (await one.keys.change(clerk, made.id, ChangedKey(name="other"), CONTEXT)).policy is not None
+        with pytest.raises(PermissionDenied):
+            await one.keys.change(clerk, made.id, ChangedKey(policy=None), CONTEXT)
+    finally:
+        await one.store.aclose()
