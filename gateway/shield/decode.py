@@ -36,6 +36,7 @@ _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
 _HEX_RUN = re.compile(rb"(?:[0-9a-fA-F]{2}){8,}|[0-9a-fA-F]{2}(?:[ ,:;\n-]{1,2}[0-9a-fA-F]{2}){5,}")
 _HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}")
 _URL = re.compile(r"(?:%[0-9A-Fa-f]{2})+|\+")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _HTML = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31});?")
 _ESCAPE = re.compile(
     r"(?:\\u[0-9A-Fa-f]{4})+|\\u\{[0-9A-Fa-f]{1,6}\}|\\U[0-9A-Fa-f]{8}|(?:\\x[0-9A-Fa-f]{2})+|(?:\\[0-3][0-7]{2})+"
@@ -86,7 +87,8 @@ def _base64(text: str, raw: bytes) -> list[Decoded]:
         if run is None:
             break
         data = run[0]
-        if not _add_base64(builder, data, place):
+        # Letters of one case alone are words and names, never a code; neither are their pieces.
+        if not (data.islower() or data.isupper()) and not _add_base64(builder, data, place):
             at = place
             for piece in re.split(rb"([+/_-]|\r?\n)", data):
                 if len(piece) >= _LEAST_BASE64_CHARS and len(piece) < len(data):
@@ -115,7 +117,7 @@ def _hex(text: str, raw: bytes) -> list[Decoded]:
     if b"h" * _LEAST_HEX_CHARS in shapes or b"hh hh hh hh hh hh" in shapes:
         for run in _HEX_RUN.finditer(raw):
             _add_bytes(builder, bytes.fromhex(run[0].translate(None, b" ,:;\n-").decode()), run)
-    if b"0x" in raw or b"0X" in raw:
+    if _is_before(b"x", b"0", raw) or _is_before(b"X", b"0", raw):
         for run in _HEX_MARKED.finditer(raw):
             digits = re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])
             _add_bytes(builder, bytes.fromhex(digits.decode()), run)
@@ -148,7 +150,7 @@ def _codes(text: str, raw: bytes) -> list[Decoded]:
 def _url(text: str, raw: bytes) -> list[Decoded]:
     if raw.find(b"%") < 0:
         return []
-    spots = [run.span() for run in re.finditer(r"(?:%[0-9A-Fa-f]{2})+", text)]
+    spots = [run.span() for run in _found_at(b"%", _PERCENT, text, raw)]
     return _substituted("url", text, spots, _URL, _from_url)
 
 
@@ -164,9 +166,10 @@ def _html(text: str, raw: bytes) -> list[Decoded]:
 
 
 def _escapes(text: str, raw: bytes) -> list[Decoded]:
-    if raw.find(b"\\") < 0 and raw.find(b"%u") < 0:
-        return []
-    spots = [run.span() for run in _ESCAPE.finditer(text) if run[0][1] not in "nrt"]
+    runs = _found_at(b"\\", _ESCAPE, text, raw)
+    if raw.find(b"%") >= 0 and raw.find(b"%u") >= 0:
+        runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw), key=re.Match.start)
+    spots = [run.span() for run in runs if run[0][1] not in "nrt"]
     return _substituted("unicode-escape", text, spots, _ESCAPE, _from_escape)
 
 
@@ -191,7 +194,7 @@ def _char(digits: str) -> str:
 def _points(text: str, raw: bytes) -> list[Decoded]:
     """Code points written as U+0069 U+0067."""
     builder = Builder("unicode-escape")
-    if raw.find(b"+") >= 0 and (b"U+" in raw or b"u+" in raw):
+    if _is_before(b"+", b"Uu", raw):
         for run in _POINTS.finditer(text):
             builder.end_piece(run.start())
             builder.add("".join(map(_char, _POINT.findall(run[0]))), *run.span())
@@ -209,6 +212,28 @@ def _selectors(text: str, raw: bytes) -> list[Decoded]:
                 builder.end_piece(run.start())
                 builder.add(said, *run.span())
     return builder.done()
+
+
+def _found_at(sign: bytes, code: re.Pattern[str], text: str, raw: bytes) -> list[re.Match[str]]:
+    """Return what stands at each occurrence of a sign, without searching between them."""
+    found = []
+    place = raw.find(sign)
+    while place >= 0:
+        run = code.match(text, place)
+        if run:
+            found.append(run)
+        place = raw.find(sign, run.end() if run else place + 1)
+    return found
+
+
+def _is_before(sign: bytes, chars: bytes, raw: bytes) -> bool:
+    """Say whether one of `chars` stands before a sign anywhere."""
+    place = raw.find(sign, 1)
+    while place > 0:
+        if raw[place - 1] in chars:
+            return True
+        place = raw.find(sign, place + 1)
+    return False
 
 
 def _substituted(

@@ -8,6 +8,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from gateway.shield.views import Builder, Decoded, regions
 
@@ -40,7 +41,6 @@ def _classes(*rows: tuple[bytes, bytes]) -> bytes:
 
 _SPACED = _classes((_LETTERS + b"0123456789@$!", b"a"), (_SEPARATORS, b" "))
 _LEET_SHAPES = _classes((_LETTERS, b"a"), (b"0134578@$!|+", b"0"))
-_LETTER_SHAPES = _classes((_LETTERS, b"a"))
 _WIDEST_GAP_CHARS = 4
 _SPACED_RUN = re.compile(rb"(?<!a)a(?: {1,4}a(?!a)){3,}")
 _MIXED = re.compile(rb"a0|0a")
@@ -72,33 +72,39 @@ def vocabulary_of(sources: Iterable[str]) -> set[str]:
 class Disguises:
     """Reads texts whose letters were moved about."""
 
-    __slots__ = ("_known", "_vocabulary")
-
     def __init__(self, vocabulary: Callable[[], Iterable[str]]) -> None:
         """vocabulary: tells the words of the rules, which a hidden text would use; asked once they are needed."""
         self._vocabulary = vocabulary
-        self._known: frozenset[str] | None = None
 
-    @property
+    @cached_property
     def _words(self) -> frozenset[str]:
-        if self._known is None:
-            self._known = frozenset(self._vocabulary()).union(_COMMON_WORDS.split(), _MORE_WORDS.split())
-        return self._known
+        words = frozenset(self._vocabulary()).union(_COMMON_WORDS.split(), _MORE_WORDS.split())
+        return frozenset(word for word in words if len(word) <= _LONGEST_WORD)
+
+    @cached_property
+    def _sizes(self) -> dict[str, list[int]]:
+        """How long the words are that begin with the same three letters."""
+        sizes: dict[str, set[int]] = {}
+        for word in self._words:
+            if len(word) >= 3:
+                sizes.setdefault(word[:3], set()).add(len(word))
+        return {head: sorted(lengths) for head, lengths in sizes.items()}
 
     def readings(self, text: str, signals: frozenset[str], chain: tuple[str, ...]) -> list[Decoded]:
         """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far."""
         found: list[Decoded] = []
         raw = text.encode("ascii", "replace")
+        shapes = raw.translate(_LEET_SHAPES)
         if signals & _ROTATED and "rot13" not in chain:
             found += _whole("rot13", rot13(text))
         if signals & _BACKWARDS and "reversed" not in chain:
             found += _whole("reversed", text[::-1], is_reversed=True)
             found += _words_backwards(text)
         if "leet" not in chain:
-            found += _leet(text, raw)
+            found += _leet(text, shapes)
         if "spaced" not in chain:
             found += self._spaced(text, raw)
-            found += self._run_together(text, raw)
+            found += self._run_together(text, shapes)
         return found
 
     def _spaced(self, text: str, raw: bytes) -> list[Decoded]:
@@ -130,9 +136,8 @@ class Disguises:
             word.append(place)
         self._split(builder, text, word)
 
-    def _run_together(self, text: str, raw: bytes) -> list[Decoded]:
+    def _run_together(self, text: str, shapes: bytes) -> list[Decoded]:
         """Split long runs of letters into words."""
-        shapes = raw.translate(_LETTER_SHAPES)
         builder = Builder("joined")
         left = _MOST_RUN_TOGETHER
         if b"a" * _LEAST_RUN_TOGETHER in shapes:
@@ -141,9 +146,12 @@ class Disguises:
                 left -= end - start
                 if left < 0:
                     break
-                if self._parts(text[start:end].lower()):
+                cuts = self._parts(text[start:end].lower())
+                if cuts:
                     builder.end_piece(start)
-                    self._split(builder, text, list(range(start, end)))
+                    for low, high in zip((0, *cuts), (*cuts, end - start), strict=True):
+                        builder.add(text[start + low : start + high], start + low, start + high)
+                        builder.add(" ", start + high, start + high)
         return builder.done()
 
     def _split(self, builder: Builder, text: str, places: list[int]) -> None:
@@ -158,15 +166,21 @@ class Disguises:
     def _parts(self, letters: str) -> list[int]:
         """Return where to cut letters into known words; nothing if they are one word or mostly no words."""
         letters = letters[:_LONGEST_RUN_TOGETHER]
-        best = [(0, 0)]
-        for end in range(1, len(letters) + 1):
-            starts = [start for start in range(max(0, end - _LONGEST_WORD), end) if letters[start:end] in self._words]
-            choices = [(best[start][0] + (end - start) ** 2, start) for start in starts]
-            best.append(max(choices, default=(best[end - 1][0], end - 1)))
-        cuts, known, end = [], 0, len(letters)
+        words, sizes, length = self._words, self._sizes, len(letters)
+        # The best score of what ends at a place, and where its last word begins.
+        scores, origins = [0] * (length + 1), [-1] * (length + 1)
+        for start in range(length):
+            score = scores[start]
+            if scores[start + 1] <= score and origins[start + 1] < 0:
+                scores[start + 1], origins[start + 1] = score, start
+            for size in (1, 2, *sizes.get(letters[start : start + 3], ())):
+                end = start + size
+                if end <= length and score + size * size >= scores[end] and letters[start:end] in words:
+                    scores[end], origins[end] = score + size * size, start
+        cuts, known, end = [], 0, length
         while end > 0:
-            start = best[end][1]
-            if letters[start:end] in self._words:
+            start = origins[end]
+            if letters[start:end] in words:
                 known += end - start
                 cuts += [start, end]
             end = start
@@ -193,10 +207,9 @@ def _words_backwards(text: str) -> list[Decoded]:
     return builder.done()
 
 
-def _leet(text: str, raw: bytes) -> list[Decoded]:
+def _leet(text: str, shapes: bytes) -> list[Decoded]:
     """Write the digits and signs inside words as the letters they look like."""
-    shapes = raw.translate(_LEET_SHAPES)
-    if b"a0a" not in shapes and b"0aa" not in shapes:
+    if shapes.count(b"0") < 2 or b"a0a" not in shapes and b"0aa" not in shapes:
         return []
     tokens = _mixed_words(shapes)
     builder = Builder("leet")

@@ -16,7 +16,7 @@ from typing import Any
 from gateway.shield.frequency import likelihood
 from gateway.shield.unparse import unparse
 
-_MOST_PREFIXES = (24, 128)
+_MOST_PREFIXES = (24, 128, 400)
 _LONGEST_PREFIX_CHARS = 12
 # With so many prefixes, none shorter than this, following them further gains nothing.
 _MANY_PREFIXES = 16
@@ -26,7 +26,7 @@ _CHEAP_ENOUGH = 8e-6
 # What following a lead costs when what comes after its literal is tried first, and a longer window only then.
 _RESTED = 1.5
 # What one more lead costs wherever it stands: room in the automaton, and time at the start.
-_LEAD = 5e-8
+_LEAD = 1e-7
 # A literal this rare need not be longer.
 _RARE_ENOUGH = 2e-7
 _MOST_COPIES = 4
@@ -120,7 +120,7 @@ class Literals:
             self._most = most
             self._known = {}
             best = _cheaper(best, self._plain(items, len(items), 0, 0))
-            if best is not None and best.price < _CHEAP_ENOUGH:
+            if best is not None and best.price < _CHEAP_ENOUGH * most / _MOST_PREFIXES[0]:
                 return best
         low = high = 0
         for index, item in enumerate(items):

@@ -104,7 +104,7 @@ class _Index:
         if len(hits) * self._dearest > scan.left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
-        ready = self._words
+        ready, subject = self._words, scan.view.text
         for last, index in hits:
             for back, literal, at_word, fixed, windows, is_signal in ready[index] or self._ready(index):
                 place = begin + last - back
@@ -115,7 +115,14 @@ class _Index:
                     if before.isascii() and (before.isalnum() or before == "_"):
                         continue
                 for runner, low in fixed:
-                    scan.lead(runner, place, low)
+                    start = place - low
+                    if runner.on_text:
+                        scan.lead(runner, place, low)
+                    elif start >= 0:
+                        scan.left -= 1
+                        match = runner.match(subject, start, start + runner.reach_chars)
+                        if match:
+                            scan.keep(runner, subject, match)
                 for runner, low, high in windows:
                     scan.lead_within(runner, place, low, high)
                 if is_signal:
@@ -214,7 +221,7 @@ class Matcher:
 class _Scan:
     """What one scan has found so far, and what is left of its budget."""
 
-    __slots__ = ("_matches", "_tried", "_windows", "_with_text_rules", "is_cut_short", "left", "signals", "view")
+    __slots__ = ("_matches", "_windows", "_with_text_rules", "is_cut_short", "left", "signals", "view")
 
     def __init__(self, view: View, *, with_text_rules: bool) -> None:
         self.view = view
@@ -224,24 +231,23 @@ class _Scan:
         self._with_text_rules = with_text_rules
         self._matches: dict[Runner, list[Span]] = {}
         self._windows: dict[Runner, list[tuple[int, int]]] = {}
-        self._tried: set[tuple[int, int]] = set()
 
     def lead(self, runner: Runner, place: int, before: int) -> None:
-        """Try a rule whose match begins `before` characters before a literal."""
-        subject = self.view.text
-        if runner.on_text:
-            if not self._with_text_rules:
-                return
-            subject = self.view.source
-            if runner.plan.how == "words":
-                place = self.view.position(place)
-        start = place - before
-        key = (runner.number, start)
-        if start < 0 or key in self._tried:
+        """Try a rule for the text as it is whose match begins `before` characters before a literal."""
+        if not self._with_text_rules:
             return
-        self._tried.add(key)
-        self.left -= 1
-        found = runner.match(subject, start)
+        if runner.plan.how == "words":
+            place = self.view.position(place)
+        start = place - before
+        if start >= 0:
+            self.left -= 1
+            match = runner.match(self.view.source, start, start + runner.reach_chars)
+            if match:
+                self.keep(runner, self.view.source, match)
+
+    def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
+        """Note a match of a rule's regex, unless the rule wants more than that."""
+        found = runner.confirm(subject, match)
         if found:
             self._matches.setdefault(runner, []).append(found)
 

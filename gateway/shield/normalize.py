@@ -15,18 +15,14 @@ from gateway.shield.lookalikes import LETTERS
 
 _BLANKS = b"\t\n\v\f\r\x1c\x1d\x1e\x1f "
 _LOWER = bytes(
-    ord(chr(byte).lower())
-    if 65 <= byte <= 90
-    else 32
-    if byte in _BLANKS
-    else 0
-    if byte < 32 or byte == 127
-    else byte
+    ord(chr(byte).lower()) if 65 <= byte <= 90 else 32 if byte in _BLANKS else 0 if byte < 32 or byte == 127 else byte
     for byte in range(256)
 )
 _ASCII = bytes(range(128))
 _REMEMBERED_CHARS = 8192
 _LONGEST_FOLD_CHARS = 4
+# More runs of blanks than this are squeezed all at once.
+_MANY_RUNS = 32
 # Marks that decorate any letter. Those of one script (Hebrew points, Indic vowels) carry its words and stay.
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F), (0x0483, 0x0489))
 # Shown as nothing, but not of the category Cf.
@@ -91,8 +87,11 @@ class View:
         """List the normalized offsets where a new straight run begins, and where in `source` each run begins."""
         flat, longs = self._flat, self._longs
         assert flat is not None
+        if not longs:
+            self._at, self._from = _blanks_map(flat)
+            return
         edge = "".join(map(re.escape, longs))
-        runs = re.compile(f" [ {edge}]+|[{edge}][ {edge}]{{0,}}" if edge else "  +")
+        runs = re.compile(f" [ {edge}]+|[{edge}][ {edge}]{{0,}}")
         at, origin, out, done = [0], [0], 0, 0
         for run in runs.finditer(flat):
             start, end = run.span()
@@ -126,10 +125,11 @@ class Normalizer:
         raw = text.encode("utf-8", "surrogatepass")
         lower = raw.translate(_LOWER)
         if len(raw) == len(text):
-            if b"  " not in lower and b"\0" not in lower:
-                return View(lower.decode("ascii"), text)
             flat = lower.decode("ascii")
-            return View(_squeeze(flat.replace("\0", "")), text, flat, {"\0": ""})
+            if b"\0" in lower:
+                return View(_squeeze(flat.replace("\0", "")), text, flat, {"\0": ""})
+            squeezed = _squeeze(flat)
+            return View(squeezed, text, None if squeezed is flat else flat)
         return self._fold(text, lower)
 
     def _fold(self, text: str, lower: bytes) -> View:
@@ -202,8 +202,38 @@ class Normalizer:
         return folded if 0 < len(folded) <= _LONGEST_FOLD_CHARS else char
 
 
+def _blanks_map(flat: str) -> tuple[list[int], list[int]]:
+    """List where straight runs begin, as `View._map` does, when only blanks were squeezed."""
+    at, origin = [0], [0]
+    place = flat.find("  ")
+    while place >= 0:
+        end = _after_blanks(flat, place + 2)
+        at.append(at[-1] + place + 1 - origin[-1])
+        origin.append(end)
+        place = flat.find("  ", end)
+    return at, origin
+
+
 def _squeeze(text: str) -> str:
-    """Make one blank of each run of blanks: each round halves the runs that are left."""
-    while "  " in text:
-        text = text.replace("  ", " ")
-    return text
+    """Make one blank of each run of blanks. Returns the very text when there is no such run."""
+    place = text.find("  ")
+    if place < 0:
+        return text
+    parts, done = [], 0
+    while place >= 0:
+        parts.append(text[done : place + 1])
+        done = _after_blanks(text, place + 2)
+        if len(parts) == _MANY_RUNS:
+            # Each round halves the runs that are left.
+            rest = text[done:]
+            while "  " in rest:
+                rest = rest.replace("  ", " ")
+            return "".join(parts) + rest
+        place = text.find("  ", done)
+    return "".join(parts) + text[done:]
+
+
+def _after_blanks(text: str, place: int) -> int:
+    while text.startswith(" ", place):
+        place += 1
+    return place

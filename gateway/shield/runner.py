@@ -22,11 +22,23 @@ class Span(NamedTuple):
 class Runner:
     """One rule. Each of its regexes is compiled at the first try.
 
-    at_word: a match begins at the edge of a word, which the automaton's text shows. has_checks: the rule has a
+    match: tries the regex at a place of the subject, up to an end. at_word: a match begins at the edge of a word, which
+    the automaton's text shows. has_checks: the rule has a
     validator.
     """
 
-    __slots__ = ("_checks", "_regex", "_rest", "_starts", "at_word", "number", "on_text", "plan", "reach_chars")
+    __slots__ = (
+        "_checks",
+        "_rest",
+        "_search",
+        "_starts",
+        "at_word",
+        "match",
+        "number",
+        "on_text",
+        "plan",
+        "reach_chars",
+    )
 
     def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None) -> None:
         self.number = number
@@ -35,14 +47,23 @@ class Runner:
         self.on_text = view == "text"
         # Where the automaton reads the very text the regex does, a place inside a word need not be tried.
         self.at_word = plan.source.startswith(r"\b") and (plan.how == "tokens" or not self.on_text)
-        self._regex: re.Pattern[str] | None = None
+        self.match: Callable[[str, int, int], re.Match[str] | None] = self._first_match
+        self._search: Callable[[str, int, int], re.Match[str] | None] = self._first_search
         self._starts: re.Pattern[str] | None = None
         self._rest: re.Pattern[str] | None = None
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
-    def _compiled(self) -> re.Pattern[str]:
-        regex = self._regex = re.compile(self.plan.source, re.ASCII)
-        return regex
+    def _compile(self) -> None:
+        regex = re.compile(self.plan.source, re.ASCII)
+        self.match, self._search = regex.match, regex.search
+
+    def _first_match(self, subject: str, start: int, end: int) -> re.Match[str] | None:
+        self._compile()
+        return self.match(subject, start, end)
+
+    def _first_search(self, subject: str, start: int, end: int) -> re.Match[str] | None:
+        self._compile()
+        return self._search(subject, start, end)
 
     def may_go_on(self, subject: str, place: int) -> bool:
         """Say whether what must come after a lead's literal does, with the literal at `place`."""
@@ -52,14 +73,8 @@ class Runner:
             rest = self._rest = re.compile(self.plan.rest, re.ASCII)
         return rest.match(subject, place) is not None
 
-    def match(self, subject: str, place: int) -> Span | None:
-        """Return the match that begins at `place`, if any."""
-        match = (self._regex or self._compiled()).match(subject, place, place + self.reach_chars)
-        return self._confirm(subject, match) if match else None
-
     def search(self, subject: str, low: int, high: int) -> list[Span]:
         """Return all matches that begin in low..high and do not overlap."""
-        regex = self._regex or self._compiled()
         reach = self.reach_chars
         if self._starts is None and self.plan.starts:
             self._starts = re.compile(self.plan.starts, re.ASCII)
@@ -67,24 +82,25 @@ class Runner:
         place = max(low, 0)
         while place <= high:
             if self._starts is None:
-                match = regex.search(subject, place, high + reach)
+                match = self._search(subject, place, high + reach)
             else:
                 start = self._starts.search(subject, place, high + reach)
                 if start is None or start.start() > high:
                     break
                 place = start.start() + 1
-                match = regex.match(subject, start.start(), start.start() + reach)
+                match = self.match(subject, start.start(), start.start() + reach)
                 if match is None:
                     continue
             if match is None or match.start() > high:
                 break
-            kept = self._confirm(subject, match)
+            kept = self.confirm(subject, match)
             if kept:
                 found.append(kept)
             place = match.end() if kept else match.start() + 1
         return found
 
-    def _confirm(self, subject: str, match: re.Match[str]) -> Span | None:
+    def confirm(self, subject: str, match: re.Match[str]) -> Span | None:
+        """Return where a match stands if what the rule wants beside its regex is there too."""
         start, end = match.span()
         gate = self.plan.gate
         if gate:
