@@ -17,6 +17,7 @@ from gateway.services.keys import Keys
 from gateway.services.policies import Policies
 from gateway.services.posture import Posture
 from gateway.services.scans import Scans
+from gateway.services.shield_tests import ShieldTests
 from gateway.services.signin import SignIn
 from gateway.services.users import Users
 from gateway.settings import Settings
@@ -39,6 +40,7 @@ class Gateway:
     keys: Keys
     authentication: Authentication
     scans: Scans
+    shield_tests: ShieldTests
     alerts: Alerts
     chat: Chat
     posture: Posture

@@ -34,6 +34,7 @@ from gateway.services.policies import Policies
 from gateway.services.posture import Posture
 from gateway.services.refusals import Refusals
 from gateway.services.scans import Scans
+from gateway.services.shield_tests import ShieldTests
 from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.services.signin import SignIn
 from gateway.services.users import Users
@@ -261,6 +262,7 @@ def _assemble(settings: Settings, scanner: Shield, lasting: _Lasting, client: Cl
         settings=settings,
         shield=scanner,
         scans=scans,
+        shield_tests=ShieldTests(shield=scanner, store=store, clock=clock, audit=audit),
         chat=Chat(
             store=store,
             clock=clock,

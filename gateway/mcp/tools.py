@@ -9,6 +9,7 @@ from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.posture import CheckStatus
 from gateway.domain.principals import Principal, RequestContext
 from gateway.mcp.manage_access import MANAGE_ACCESS
+from gateway.mcp.run_shield_tests import RUN_SHIELD_TESTS
 from gateway.mcp.tool import NoArguments, Tool, ToolOutput
 from gateway.schema import Bounds, encode, json_schema
 from gateway.services.posture import PostureReport
@@ -195,4 +196,5 @@ TOOLS: tuple[Tool, ...] = (
         call=_review_audit,
     ),
     MANAGE_ACCESS,
+    RUN_SHIELD_TESTS,
 )

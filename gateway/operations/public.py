@@ -9,6 +9,7 @@ from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.operations.operation import Answer, Door, Operation, choice, cursor, limit, text, texts, time
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
+from gateway.services.shield_tests import LastShieldTests
 from gateway.shield.detections import Direction, Severity
 
 
@@ -53,6 +54,13 @@ async def list_rules(gateway: Gateway, who: Principal, command: None, context: R
         for rule in gateway.shield.rules
     )
     return Page(items=rules, limit=len(rules), next=None)
+
+
+async def last_shield_tests(
+    gateway: Gateway, who: Principal, command: None, context: RequestContext
+) -> LastShieldTests:
+    """Return what the last run of the validation suite brought."""
+    return await gateway.shield_tests.last()
 
 
 async def list_alerts(gateway: Gateway, who: Principal, wanted: AlertFilter, context: RequestContext) -> Page[Alert]:
@@ -100,6 +108,15 @@ OPERATIONS = (
         gives=RuleSummary,
         call=list_rules,
         summary="List the rules in use, without their patterns and examples.",
+    ),
+    Operation(
+        name="shield.tests.last",
+        route=("GET", "/api/v1/shield/tests"),
+        door=Door.KEY,
+        needs=Scope.SHIELD_READ,
+        gives=LastShieldTests,
+        call=last_shield_tests,
+        summary="Show the last run of the validation suite: rates, failures, times, and what changed since.",
     ),
     Operation(
         name="alerts.list",

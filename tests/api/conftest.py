@@ -22,6 +22,7 @@ from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.services.authentication import RateExceeded
 from gateway.services.scans import ScanAnswer, ScanStats, ScanText
+from gateway.services.shield_tests import LastShieldTests
 from gateway.settings import Settings
 from gateway.shield.detections import Direction, Severity, Verdict
 
@@ -245,6 +246,13 @@ class Reply:
         return str(error["code"])
 
 
+class FakeShieldTests:
+    """Were never run."""
+
+    async def last(self) -> LastShieldTests:
+        return LastShieldTests(None)
+
+
 def make_house(settings: Settings) -> House:
     clock = FakeClock()
     authentication, scans, lists, health = FakeAuthentication(clock), FakeScans(), FakeLists(), FakeHealth()
@@ -253,6 +261,7 @@ def make_house(settings: Settings) -> House:
         settings=settings, clock=clock, ids=FakeIds(), log=Log(log, clock), metrics=metrics, store=cast(Any, None),
         shield=cast(Any, FakeShield((FakeRule(),))), audit=cast(Any, lists), keys=cast(Any, None),
         authentication=cast(Any, authentication), scans=cast(Any, scans), alerts=cast(Any, lists),
+        shield_tests=cast(Any, FakeShieldTests()),
         chat=cast(Any, FakeChat()), posture=cast(Any, None), health=cast(Any, health),
         first_start=cast(Any, None), users=cast(Any, None), signin=cast(Any, None), access=cast(Any, None), policies=cast(Any, None),
         access_list=cast(Any, None),

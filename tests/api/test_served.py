@@ -16,6 +16,7 @@ from gateway.domain.keys import NewKey
 from gateway.domain.principals import RequestContext, Scope, local
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
+from gateway.services.shield_tests import RunShieldTests
 from gateway.settings import Settings
 
 RULES = {
@@ -71,6 +72,17 @@ async def test_blocked_scan_is_answered_audited_and_alerted(gateway: Gateway) ->
     _, alerts, _ = await caller.ask("GET", "/api/v1/alerts?severity=critical&scope=active&since=1h")
     assert [(alert["rule"], alert["status"]) for alert in alerts["data"]] == [("say-please", "open")]
     assert ATTACK not in json.dumps([events, alerts])
+
+
+async def test_last_run_of_the_validation_suite_is_shown(gateway: Gateway) -> None:
+    caller = await make_caller(gateway)
+    _, before, _ = await caller.ask("GET", "/api/v1/shield/tests")
+    await gateway.shield_tests.run(local("test"), RunShieldTests(category="c2"), RequestContext("req_test"))
+    status, after, _ = await caller.ask("GET", "/api/v1/shield/tests")
+    assert before["data"] == {"last": None}
+    assert status == 200
+    assert (after["data"]["last"]["category"], after["data"]["last"]["tag"]) == ("c2", "shield-test")
+    assert after["data"]["last"]["report"]["detection_rate"] == 0
 
 
 async def test_audit_is_read_page_by_page(gateway: Gateway) -> None:

@@ -151,6 +151,31 @@ def test_rules_check_names_rule_field_and_reason(run, tmp_path: Path) -> None:
     assert run("rules", "check").returncode == 0
 
 
+def test_rules_and_the_validation_suite_that_come_along_hold(run) -> None:
+    done = run("rules", "test")
+    assert done.returncode == 0, done.stdout
+    assert "cases of the validation suite, 0 failed" in done.stdout
+
+
+def test_rules_of_ones_own_are_tested_without_the_suite_if_wanted(run, tmp_path: Path) -> None:
+    rule = {
+        "id": "my-rule",
+        "name": "mine",
+        "category": "injection",
+        "severity": "high",
+        "confidence": 1,
+        "description": "Mine.",
+        "direction": ["inbound"],
+        "literals": ["abcdef"],
+        "match": ["abcdef"],
+        "pass": ["abc"],
+    }
+    (tmp_path / "mine.json").write_text(json.dumps({"version": 1, "rules": [rule]}))
+    alone, full = run("rules", "test", "--no-suite", "mine.json"), run("rules", "test", "mine.json")
+    assert (alone.returncode, full.returncode) == (0, 1)
+    assert "must be blocked but is ALLOW" in full.stdout
+
+
 def test_settings_show_their_source_and_mask_secrets(run, tmp_path: Path) -> None:
     (tmp_path / "gateway.toml").write_text('max_messages = 7\nunscannable = "block"\n')
     env = {"GATEWAY_UPSTREAM_API_KEY": "sk-made-up", "GATEWAY_MAX_MESSAGES": "8"}

@@ -26,6 +26,7 @@ from gateway.services.audit import Audit
 from gateway.services.health import Health
 from gateway.services.posture import Posture, PostureReport
 from gateway.services.scans import Scans
+from gateway.services.shield_tests import ShieldTests
 from gateway.settings import Settings
 from gateway.shield import Shield, load_rules
 from gateway.store.store import open_store
@@ -67,6 +68,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
         clock=clock,
         policy=policy,
     )
+    parts["shield_tests"] = ShieldTests(shield=shield, store=store, clock=clock, audit=audit)
     parts["access_list"] = AccessList(store=store, clock=clock, ids=ids, audit=audit)
     try:
         yield SimpleNamespace(**parts, metrics=Metrics(), scans=scans, health=health, posture=posture)
@@ -290,3 +292,25 @@ async def test_an_entry_that_cannot_be_is_told_its_argument(arguments: dict[str,
         result = await call(here, "manage_access", **arguments)
         assert result["isError"]
         assert param in text_of(result)
+
+
+async def test_the_shield_is_tested_and_the_second_run_tells_what_changed() -> None:
+    async with gateway() as here:
+        first = await call(here, "run_shield_tests", category="jailbreak")
+        again = await call(here, "run_shield_tests", category="jailbreak")
+        wide = await call(here, "run_shield_tests", category="jailbreak", include_known_gaps=True)
+    report = first["structuredContent"]["report"]
+    assert first["structuredContent"]["change"] is None
+    assert "No such run before." in text_of(first)
+    assert f"Cases: {report['cases']}, {len(report['failures'])} failed" in text_of(first)
+    assert again["structuredContent"]["change"]["newly_failing"] == []
+    assert "with the same rules" in text_of(again)
+    assert wide["structuredContent"]["report"]["cases"] > report["cases"]
+
+
+async def test_a_category_that_the_shield_does_not_have_is_refused() -> None:
+    async with gateway() as here:
+        result = await call(here, "run_shield_tests", category="weather")
+        events = (await here.audit.page(AuditFilter(action="shield_tests_run"))).items
+    assert result["isError"] is True and "category" in text_of(result)
+    assert not events

@@ -1,0 +1,178 @@
+"""Runs the validation suite of the shield, keeps what it brought and says what changed since.
+
+The texts of the suite are no traffic: they raise no alert and stand in no count of scans.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import anyio
+import anyio.to_thread
+
+from gateway.clock import Clock
+from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import InvalidRequest
+from gateway.schema import Bounds, decode, encode
+from gateway.services.audit import Audit, source_of
+from gateway.shield import Shield
+from gateway.shield.detections import CATEGORIES
+from gateway.shield.suite import SuiteReport, run_suite
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+from gateway.wire import read_json, write_json
+
+TAG = "shield-test"
+_LAST = "shield_tests"
+_Category = Annotated[str, Bounds(1, 40)]
+
+
+@dataclass(frozen=True, slots=True)
+class RunShieldTests:
+    """Which cases of the validation suite to run."""
+
+    category: Annotated[_Category | None, "Only cases of this category, such as injection or secret."] = None
+    include_known_gaps: Annotated[bool, "Count the attacks that the rules are known to miss as well."] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShieldTestsChange:
+    """This run less the last one of the same choice. Rates are differences; None where either run had no such case.
+
+    newly_failing, newly_holding: ids of cases that were expected to hold then and now, and did in one run only.
+    """
+
+    since_at: int
+    rules_changed: bool
+    detection_rate: float | None
+    false_positive_rate: float | None
+    p50_us: int
+    p95_us: int
+    newly_failing: tuple[str, ...]
+    newly_holding: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShieldTestsRun:
+    """One run. rules_digest: SHA-256 of the rule file. change: None when there was no such run before."""
+
+    tag: str
+    ran_at: int
+    ran_by: str
+    category: str | None
+    include_known_gaps: bool
+    rules: int
+    rules_digest: str
+    report: SuiteReport
+    change: ShieldTestsChange | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastShieldTests:
+    """The last run of whatever choice; None before the first."""
+
+    last: ShieldTestsRun | None
+
+
+class ShieldTests:
+    """The validation suite over the rules in use. Who may run it is checked by the edges."""
+
+    def __init__(self, *, shield: Shield, store: Store, clock: Clock, audit: Audit) -> None:
+        self._shield = shield
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._limiter = anyio.CapacityLimiter(1)  # one run at a time: it keeps a processor busy
+
+    async def run(self, principal: Principal, command: RunShieldTests, context: RequestContext) -> ShieldTestsRun:
+        """Scan the suite in a worker thread, and keep and audit the result.
+
+        Raises:
+            InvalidRequest: there is no such category.
+            AuditUnavailable: the result was not kept.
+        """
+        if command.category is not None and command.category not in CATEGORIES:
+            raise InvalidRequest(f"category must be one of {', '.join(CATEGORIES)}.", param="category")
+        report = await anyio.to_thread.run_sync(self._report, command, limiter=self._limiter)
+        ran_at = self._clock.now_at()
+
+        def work(tx: Transaction) -> ShieldTestsRun:
+            own = f"{_LAST}:{command.category or ''}:{command.include_known_gaps}"
+            last = self._stored(tx, own)
+            run = ShieldTestsRun(
+                tag=TAG,
+                ran_at=ran_at,
+                ran_by=principal.name,
+                category=command.category,
+                include_known_gaps=command.include_known_gaps,
+                rules=len(self._shield.rules),
+                rules_digest=self._shield.digest,
+                report=report,
+                change=None if last is None else _change(last, report, self._shield.digest),
+            )
+            text = write_json(encode(run)).decode()
+            for name in (own, _LAST):
+                self._store.meta.set(tx, name, text)
+            self._append(tx, principal, context, run)
+            return run
+
+        return await self._audit.commit(work)
+
+    async def last(self) -> LastShieldTests:
+        """Return the last run of any process on this database."""
+        return LastShieldTests(await self._store.db.read(lambda tx: self._stored(tx, _LAST)))
+
+    def _report(self, command: RunShieldTests) -> SuiteReport:
+        return run_suite(
+            self._shield,
+            command.category,
+            include_known_gaps=command.include_known_gaps,
+            monotonic_seconds=self._clock.monotonic_seconds,
+        )
+
+    def _stored(self, tx: Transaction, name: str) -> ShieldTestsRun | None:
+        text = self._store.meta.get(tx, name)
+        if text is None:
+            return None
+        try:
+            return decode(ShieldTestsRun, read_json(text.encode()))
+        except InvalidRequest:
+            return None  # kept by another version of the gateway, whose runs were described otherwise
+
+    def _append(self, tx: Transaction, principal: Principal, context: RequestContext, run: ShieldTestsRun) -> None:
+        event = self._audit.event(
+            "shield_tests_run",
+            source=source_of(principal),
+            principal=principal,
+            request=context,
+            resource_type="rules",
+            resource_id=run.rules_digest,
+            details={
+                "tag": TAG,
+                "category": run.category,
+                "include_known_gaps": run.include_known_gaps,
+                "cases": run.report.cases,
+                "failures": len(run.report.failures),
+                "detection_rate": run.report.detection_rate,
+                "false_positive_rate": run.report.false_positive_rate,
+            },
+        )
+        self._audit.append(tx, event)
+
+
+def _change(last: ShieldTestsRun, report: SuiteReport, digest: str) -> ShieldTestsChange:
+    before = {failure.case for failure in last.report.failures}
+    after = {failure.case for failure in report.failures}
+    return ShieldTestsChange(
+        since_at=last.ran_at,
+        rules_changed=last.rules_digest != digest,
+        detection_rate=_difference(report.detection_rate, last.report.detection_rate),
+        false_positive_rate=_difference(report.false_positive_rate, last.report.false_positive_rate),
+        p50_us=report.p50_us - last.report.p50_us,
+        p95_us=report.p95_us - last.report.p95_us,
+        newly_failing=tuple(sorted(after - before)),
+        newly_holding=tuple(sorted(before - after)),
+    )
+
+
+def _difference(now: float | None, then: float | None) -> float | None:
+    return None if now is None or then is None else round(now - then, 4)
