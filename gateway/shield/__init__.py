@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
+from gateway.shield.linear import LinearModel
 from gateway.shield.redact import redact
 from gateway.shield.rules import Rule, RuleError, RuleSet, load_rules, try_rules, write_plans
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, combine, judge
@@ -51,7 +52,7 @@ def load(rules_path: str | Path | None = None) -> Shield:
         if rules_path is not None:
             ruleset = load_rules(Path(rules_path).read_bytes())
             try_rules(ruleset)
-            return Shield(ruleset)
+            return Shield(ruleset, model=LinearModel())
         raw = _read_beside(RULES_FILE)
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
@@ -59,7 +60,7 @@ def load(rules_path: str | Path | None = None) -> Shield:
         plans = _read_beside(PLANS_FILE)
     except OSError:
         plans = None
-    return Shield(load_rules(raw, plans=plans))
+    return Shield(load_rules(raw, plans=plans), model=LinearModel())
 
 
 def _read_beside(name: str) -> bytes:

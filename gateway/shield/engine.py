@@ -1,12 +1,13 @@
 """Scan a text: its normalized view and every decoded one, rules over each, one detection a rule, one score."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.shield.decode import decodings
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity
 from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief
+from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import Matcher, Matches
 from gateway.shield.normalize import Normalizer
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
@@ -53,10 +54,15 @@ class _Reading:
 class Shield:
     """A rule set, ready to scan. Immutable in effect: threads may share it."""
 
-    __slots__ = ("_briefs", "_disguises", "_matcher", "_normalizer", "_ruleset")
+    __slots__ = ("_briefs", "_disguises", "_matcher", "_model", "_normalizer", "_ruleset")
 
-    def __init__(self, ruleset: RuleSet, *, native: bool | None = None) -> None:
-        """native: True for the C matcher, False for the one in Python, None for the first that is there."""
+    def __init__(self, ruleset: RuleSet, *, native: bool | None = None, model: LinearModel | None = None) -> None:
+        """Put a rule set to work.
+
+        native: True for the C matcher, False for the one in Python, None for the first that is there.
+        model: the statistical second signal on inbound texts, or None for rules alone.
+        """
+        self._model = model
         self._ruleset = ruleset
         self._normalizer = Normalizer()
         self._disguises = Disguises(ruleset.layout.vocabulary)
@@ -87,6 +93,8 @@ class Shield:
         is_cut_short = False
         room = _ROOM_TIMES * len(text) + _ROOM_CHARS
         readings = [_Reading(text, None, None)]
+        model = self._model if direction is Direction.INBOUND and _has(policy, CATEGORY) else None
+        hint: Detection | None = None
         for reading in readings:
             # Letters moved about make secrets of anything: leet alone would turn half of all identifiers into one.
             is_disguised = not DISGUISES.isdisjoint(reading.chain)
@@ -94,6 +102,7 @@ class Shield:
             matches = self._matcher.scan(view, with_text_rules=not is_disguised)
             is_cut_short |= matches.is_cut_short
             self._keep(places, matches, reading, direction, policy)
+            hint = _stronger(hint, model.detect(view), reading) if model else None
             if reading.depth == _DEEPEST:
                 continue
             for decoded in self._decoded(reading, matches.signals):
@@ -105,6 +114,8 @@ class Shield:
         detections = [self._detection(number, found, text) for number, found in places.items()]
         if is_cut_short:
             detections.append(_over_budget(text))
+        if hint is not None:
+            detections.append(hint)
         return judge(detections, policy, redacted=self._redacted(places, text, policy))
 
     def _brief(self, number: int) -> Brief:
@@ -127,7 +138,7 @@ class Shield:
     ) -> None:
         for match in matches.found:
             rule = self._brief(match.rule)
-            if direction in rule.direction and (policy.categories is None or rule.category in policy.categories):
+            if direction in rule.direction and _has(policy, rule.category):
                 view = ">".join(reading.chain) or rule.view
                 places.setdefault(match.rule, []).append(_Place(*reading.span(match.start, match.end), view))
 
@@ -157,6 +168,18 @@ class Shield:
             if category in MASKED_CATEGORIES or policy.category_actions.get(category) == "redact":
                 spans += [(place.start, place.end) for place in found]
         return redact_spans(text, spans)
+
+
+def _has(policy: Policy, category: str) -> bool:
+    return policy.categories is None or category in policy.categories
+
+
+def _stronger(hint: Detection | None, other: Detection | None, reading: _Reading) -> Detection | None:
+    """Return the surer of two statistical detections; `other` was found in `reading`."""
+    if other is None or (hint is not None and hint.confidence >= other.confidence):
+        return hint
+    start, end = reading.span(other.start, other.end)
+    return replace(other, start=start, end=end, view=">".join(reading.chain) or other.view)
 
 
 def _over_budget(text: str) -> Detection:

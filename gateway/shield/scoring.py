@@ -7,6 +7,9 @@ from typing import Literal
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
 
 POINTS: Mapping[Severity, int] = {Severity.CRITICAL: 60, Severity.HIGH: 25, Severity.MEDIUM: 10, Severity.LOW: 3}
+# The statistical model's own points: it hints and does not prove, so the most is less than a critical rule's.
+MODEL_RULE = "statistical-model"
+MODEL_POINTS: Mapping[Severity, int] = {Severity.HIGH: 40, Severity.MEDIUM: 25, Severity.LOW: 10}
 HIGHEST_SCORE = 100
 Action = Literal["block", "review", "allow", "redact"]
 _ACTION_POINTS: Mapping[str, int] = {"block": 60, "review": 25, "allow": 0, "redact": 0}
@@ -35,9 +38,10 @@ def judge(
 ) -> ScanResult:
     """Give every detection its share of the score and draw the verdict from the sum.
 
-    A rule counts once over all places. Of detections of one category that overlap in one place the strongest counts.
-    What does not count, and what an acceptance covers, stays in the list with a score of 0. The answer does not
-    depend on the order of `detections`.
+    A rule counts once over all places. Of detections of one category that overlap in one place the strongest counts;
+    the statistical model, which looks at whole passages, overlaps with nothing, and never blocks alone. What does not
+    count, and what an acceptance covers, stays in the list with a score of 0. The answer does not depend on the order
+    of `detections`.
     """
     weighed = sorted(((_points(detection, policy), detection) for detection in detections), key=_strength)
     total = 0
@@ -45,7 +49,8 @@ def judge(
     taken: dict[tuple[str, str], list[tuple[int, int]]] = {}
     shares = []
     for points, detection in weighed:
-        spans = taken.setdefault((detection.category, detection.place), [])
+        kind = MODEL_RULE if detection.rule == MODEL_RULE else detection.category
+        spans = taken.setdefault((kind, detection.place), [])
         overlaps = any(detection.start < end and start < detection.end for start, end in spans)
         share = 0
         if points and not overlaps:
@@ -76,6 +81,9 @@ def _points(detection: Detection, policy: Policy) -> int:
     if detection.accepted is not None:
         return 0
     action = policy.category_actions.get(detection.category)
+    if detection.rule == MODEL_RULE:
+        most = min(MODEL_POINTS[Severity.HIGH], policy.block_at - 1)
+        return max(0, min(most, MODEL_POINTS[detection.severity] if action is None else _ACTION_POINTS[action]))
     return POINTS[detection.severity] if action is None else _ACTION_POINTS[action]
 
 

