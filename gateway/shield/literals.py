@@ -10,37 +10,41 @@ import re._constants as ops  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from gateway.shield.frequency import likelihood
+from gateway.shield.prefixes import (
+    LONG_ENOUGH_CHARS,
+    LONGEST_PREFIX_CHARS,
+    NOTHING,
+    UNKNOWN,
+    Prefixes,
+    close,
+    join,
+    shortened,
+    squeeze,
+)
 from gateway.shield.unparse import unparse
 
 _MOST_PREFIXES = (24, 128, 400)
-_LONGEST_PREFIX_CHARS = 12
 # With so many prefixes, none shorter than this, following them further gains nothing.
 _MANY_PREFIXES = 16
-_LONG_ENOUGH_CHARS = 6
 # A way this cheap is not worth looking into choices for a cheaper one.
 _CHEAP_ENOUGH = 8e-6
 # What following a lead costs when what comes after its literal is tried first, and a longer window only then.
 _RESTED = 1.5
 # What one more lead costs wherever it stands: room in the automaton, and time at the start.
 _LEAD = 1e-7
-# A literal this rare need not be longer.
-_RARE_ENOUGH = 2e-7
+# A way this dear is worth looking for another for longer.
+_DEAR = 2e-4
 _MOST_COPIES = 4
-# When alternatives are too many to be told apart, they are told apart by their first characters.
-_CUTS = (4, 2, 1)
+# With more prefixes only so many places are looked at again.
+_MOST_SPOTS = 6
 _MOST_MEMBERS = 10
 _MOST_BRANCHES = 80
 _DIGITS = {ord(digit): "0" for digit in "123456789"}
 ZERO_WIDTH = frozenset((ops.AT, ops.ASSERT, ops.ASSERT_NOT))
 REPEATS = frozenset((ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT))
-
-Prefixes = frozenset[tuple[str, bool]]
-_NOTHING: Prefixes = frozenset((("", True),))
-_UNKNOWN: Prefixes = frozenset((("", False),))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -116,22 +120,35 @@ class Literals:
         """
         items = self._flat(self._tree)
         best: Way | None = None
+        spots = self._spots(items, len(items), 0, 0)
         for most in _MOST_PREFIXES:
             self._most = most
             self._known = {}
-            best = _cheaper(best, self._plain(items, len(items), 0, 0))
+            ways = [(self._way(items[index:], low, high), (index, low, high)) for index, low, high in spots]
+            told = sorted(((way.price, spot) for way, spot in ways if way), key=lambda pair: pair[0])
+            for way, _ in ways:
+                best = _cheaper(best, way)
             if best is not None and best.price < _CHEAP_ENOUGH * most / _MOST_PREFIXES[0]:
                 return best
-        low = high = 0
-        for index, item in enumerate(items):
-            op, arg = item
+            # What was dear with few prefixes will hardly be the cheapest with more.
+            spots = [spot for _, spot in told[:_MOST_SPOTS]] or spots
+        self._most = _MOST_PREFIXES[1 if best is not None and best.price < _DEAR else -1]
+        self._known = {}
+        return _cheaper(best, self._by_branches(items))
+
+    def _by_branches(self, items: list[Any]) -> Way | None:
+        """Choose among the ways where each branch of one choice goes its own way."""
+        best: Way | None = None
+        for index, low, high in self._spots(items, len(items), 0, 0):
+            op, arg = items[index]
             if op is ops.BRANCH and len(arg[1]) <= _MOST_BRANCHES:
-                branches = [self._flat(branch) for branch in arg[1]]
                 rest = items[index + 1 :]
-                ways = [self._plain(branch + rest, len(branch), low, high) for branch in branches]
+                ways = []
+                for branch in map(self._flat, arg[1]):
+                    ways.append(self._plain(branch + rest, len(branch), low, high))
+                    if ways[-1] is None:
+                        break
                 best = _cheaper(best, _union(ways))
-            least, most = self._width(item)
-            low, high = low + least, high + most
         return best
 
     def beginning(self) -> Way | None:
@@ -151,11 +168,22 @@ class Literals:
     def _plain(self, items: list[Any], own: int, low: int, high: int) -> Way | None:
         """Choose among the ways that begin at one of the first `own` items, low..high characters into the match."""
         best: Way | None = None
+        for index, least, most in self._spots(items, own, low, high):
+            best = _cheaper(best, self._way(items[index:], least, most))
+        return best
+
+    def _spots(self, items: list[Any], own: int, low: int, high: int) -> list[tuple[int, int, int]]:
+        """List where ways may begin, and how far into the match that is; words are not begun in their middle."""
+        spots = []
         for index in range(own):
-            best = _cheaper(best, self._way(items[index:], low, high))
+            is_inside = (
+                index > 0 and items[index][0] is items[index - 1][0] is ops.LITERAL and items[index - 1][1] != 32
+            )
+            if not is_inside:
+                spots.append((index, low, high))
             least, most = self._width(items[index])
             low, high = low + least, high + most
-        return best
+        return spots
 
     def _width(self, item: Any) -> tuple[int, int]:
         return self._width_of([item])
@@ -174,14 +202,17 @@ class Literals:
     def _way(self, items: list[Any], low: int, high: int) -> Way | None:
         prefixes = {prefix for prefix, _ in self.sequence(items)}
         if self._blank:
-            prefixes = {_squeeze(prefix) for prefix in prefixes}
+            prefixes = {squeeze(prefix) for prefix in prefixes}
         if not self._is_exact and any(prefix.startswith(" ") for prefix in prefixes):
             # A blank may be one of a run in the text: the place found would not be the literal's own.
             return None
         if any(len(prefix) < self._least and prefix != "@" for prefix in prefixes):
             return None
-        prefixes = {_shortened(prefix) for prefix in prefixes}
-        shortest = [prefix for prefix in prefixes if not any(prefix[:cut] in prefixes for cut in range(1, len(prefix)))]
+        prefixes = {shortened(prefix) for prefix in prefixes}
+        sizes = sorted(set(map(len, prefixes)))
+        shortest = [
+            prefix for prefix in prefixes if not any(prefix[:cut] in prefixes for cut in sizes if cut < len(prefix))
+        ]
         leads = tuple(Lead(prefix, low, high) for prefix in sorted(shortest))
         if low == high or self._width_of(items)[0] <= max(map(len, shortest)):
             return Way(leads, price_of(leads))
@@ -210,15 +241,15 @@ class Literals:
 
     def sequence(self, items: Iterable[Any]) -> Prefixes:
         """Return what any match of a sequence begins with, and for each whether it may be followed further."""
-        found = _NOTHING
+        found = NOTHING
         for tails in self._steps(items):
             if not any(is_open for _, is_open in found):
                 break
-            longer = _join(found, tails, self._most)
+            longer = join(found, tails, self._most)
             if longer is None:
-                return _close(found)
+                return close(found)
             found = longer
-            if len(found) > _MANY_PREFIXES and all(len(prefix) >= _LONG_ENOUGH_CHARS for prefix, _ in found):
+            if len(found) > _MANY_PREFIXES and all(len(prefix) >= LONG_ENOUGH_CHARS for prefix, _ in found):
                 break
         return found
 
@@ -229,7 +260,7 @@ class Literals:
             if op in ZERO_WIDTH:
                 continue
             letter = self._letter(chr(arg)) if op is ops.LITERAL else ""
-            if letter and len(word) < _LONGEST_PREFIX_CHARS:
+            if letter and len(word) < LONGEST_PREFIX_CHARS:
                 word += letter
                 continue
             if word:
@@ -252,7 +283,7 @@ class Literals:
     def _told(self, op: Any, arg: Any) -> Prefixes:
         if op is ops.LITERAL:
             letter = self._letter(chr(arg))
-            return frozenset(((letter, True),)) if letter else _UNKNOWN
+            return frozenset(((letter, True),)) if letter else UNKNOWN
         if op is ops.IN:
             return self._members(arg)
         if op is ops.BRANCH:
@@ -263,7 +294,7 @@ class Literals:
             return self.sequence(arg)
         if op in REPEATS:
             return self._repeat(arg[0], arg[1], arg[2])
-        return _UNKNOWN
+        return UNKNOWN
 
     def _members(self, members: list[Any]) -> Prefixes:
         letters: set[str] = set()
@@ -277,25 +308,25 @@ class Literals:
             elif op is ops.CATEGORY and arg is ops.CATEGORY_SPACE:
                 letters.add(self._blank)
             else:
-                return _UNKNOWN
+                return UNKNOWN
         if "" in letters or len(letters) > _MOST_MEMBERS:
-            return _UNKNOWN
+            return UNKNOWN
         return frozenset((letter, True) for letter in letters)
 
     def _repeat(self, least: int, most: int, body: Iterable[Any]) -> Prefixes:
         once = self.sequence(body)
-        found: Prefixes = _NOTHING
+        found: Prefixes = NOTHING
         whole: set[tuple[str, bool]] = set()
         for copies in range(most + 1):
             if copies >= least:
                 whole |= found
                 if copies < most and copies - least >= _MOST_COPIES:
-                    return frozenset(whole) | _close(found)
+                    return frozenset(whole) | close(found)
             if copies == most:
                 break
-            longer = _join(found, once, self._most)
+            longer = join(found, once, self._most)
             if longer is None or longer == found:
-                return frozenset(whole) | _close(found)
+                return frozenset(whole) | close(found)
             found = longer
         return frozenset(whole)
 
@@ -313,59 +344,3 @@ def _union(ways: list[Way | None]) -> Way | None:
             return None
         leads.update(way.leads)
     return Way(tuple(sorted(leads)), price_of(leads))
-
-
-def _shortened(prefix: str) -> str:
-    """Return the beginning of a literal that is rare enough by itself: so many literals become one."""
-    for cut in range(_LONG_ENOUGH_CHARS, len(prefix)):
-        if likelihood(prefix[:cut]) < _RARE_ENOUGH and prefix[cut - 1] != " ":
-            return prefix[:cut]
-    return prefix
-
-
-def _squeeze(text: str) -> str:
-    while "  " in text:
-        text = text.replace("  ", " ")
-    return text
-
-
-def _close(prefixes: Prefixes) -> Prefixes:
-    return frozenset((prefix, False) for prefix, _ in prefixes)
-
-
-def _join(heads: Prefixes, tails: Prefixes, most: int) -> Prefixes | None:
-    """Append every tail to every head that is still open.
-
-    When that would be too many, only the beginnings of the tails are. When even those are too many, only the heads
-    that are likeliest to stand anywhere are followed, the rest are closed. None when not even one can be.
-    """
-    open_heads = [head for head, is_open in heads if is_open]
-    if len(open_heads) == len(tails) == len(heads) == 1:
-        ((tail, goes_on),) = tails
-        text = open_heads[0] + tail
-        return frozenset(((text[:_LONGEST_PREFIX_CHARS], goes_on and len(text) < _LONGEST_PREFIX_CHARS),))
-    joined = {(head, False) for head, is_open in heads if not is_open}
-    if len(joined) + len(open_heads) * len(tails) > most:
-        for cut in _CUTS:
-            short = _cut(tails, cut)
-            if len(joined) + len(open_heads) * len(short) <= most:
-                tails = short
-                break
-        else:
-            followed = max(0, most - len(heads)) // max(1, len(short) - 1)
-            if not followed:
-                return None
-            open_heads.sort(key=lambda head: (-likelihood(head), head))
-            joined.update((head, False) for head in open_heads[followed:])
-            open_heads, tails = open_heads[:followed], short
-    for head in open_heads:
-        for tail, goes_on in tails:
-            text = head + tail
-            joined.add((text[:_LONGEST_PREFIX_CHARS], goes_on and len(text) < _LONGEST_PREFIX_CHARS))
-    return frozenset(joined)
-
-
-@lru_cache(maxsize=1024)
-def _cut(prefixes: Prefixes, most: int) -> Prefixes:
-    """Return the first `most` characters of prefixes; what is cut off cannot be followed further."""
-    return frozenset((prefix[:most], is_open and len(prefix) <= most) for prefix, is_open in prefixes)
