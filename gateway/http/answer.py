@@ -10,6 +10,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _OURS = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
 _WITHOUT_BODY = frozenset({204, 304})
+_KNOWN_NAMES = 256
 
 
 class AnswerWriter:
@@ -17,6 +18,7 @@ class AnswerWriter:
 
     def __init__(self) -> None:
         self._starts: dict[int, str] = {}
+        self._names: dict[str, str] = {}
         self._date = ""
         self.tick()
 
@@ -41,24 +43,33 @@ class AnswerWriter:
             start = f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\ndate: {self._date}"
             self._starts[status] = start
         parts = [start]
+        names = self._names
         for name, value in response.headers:
-            if name.lower() in _OURS or ":" in name or " " in name:
-                raise ValueError(f"a handler may not send the header {name!r}")
-            parts.append(f"{name}: {value}")
-        if not "".join(parts[1:]).isprintable():
-            raise ValueError("a header holds a control character")
+            parts.append(names.get(name) or self._name(name))
+            if not value.isprintable():
+                raise ValueError("a header holds a control character")
+            parts.append(value)
         body = response.body
         if response.stream is not None:
             if not is_http10:
-                parts.append("transfer-encoding: chunked")
+                parts.append("\r\ntransfer-encoding: chunked")
             body = b""
         elif status in _WITHOUT_BODY:
             body = b""
         else:
-            parts.append(f"content-length: {len(body)}")
-        parts.append("connection: close\r\n\r\n" if is_last else "\r\n")
-        head = "\r\n".join(parts).encode("latin-1")
+            parts.append(f"\r\ncontent-length: {len(body)}")
+        parts.append("\r\nconnection: close\r\n\r\n" if is_last else "\r\n\r\n")
+        head = "".join(parts).encode("latin-1")
         return head if is_head or not body else head + body
+
+    def _name(self, name: str) -> str:
+        """Return what stands before the value of a header, and keep it: a server has few names."""
+        if name.lower() in _OURS or ":" in name or " " in name or not name.isprintable():
+            raise ValueError(f"a handler may not send the header {name!r}")
+        if len(self._names) >= _KNOWN_NAMES:
+            self._names.clear()
+        self._names[name] = f"\r\n{name}: "
+        return self._names[name]
 
 
 def render_chunk(piece: bytes) -> bytes:

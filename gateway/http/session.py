@@ -11,6 +11,8 @@ from gateway.http.head import Head, parse_head
 from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
 
+_KEPT_HEAD_BYTES = 1_024
+
 
 @dataclass(slots=True, eq=False)
 class Site:
@@ -36,7 +38,10 @@ class Session:
     is_surplus: the server is full, so the first request is answered 503.
     """
 
-    __slots__ = ("_connection", "_held_bytes", "_is_first", "_is_head", "_is_surplus", "_site", "_unread")
+    __slots__ = (
+        "_connection", "_held_bytes", "_is_first", "_is_head", "_is_surplus", "_last_head", "_last_raw", "_site",
+        "_unread",
+    )  # fmt: skip
 
     def __init__(self, connection: Connection, site: Site, *, is_surplus: bool) -> None:
         self._connection = connection
@@ -46,6 +51,8 @@ class Session:
         self._is_head = False
         self._held_bytes = 0
         self._is_first = True
+        self._last_raw = b""
+        self._last_head: Head | None = None
 
     async def run(self) -> None:
         """Serve until either side has had enough, then close. Only cancellation is raised."""
@@ -111,11 +118,9 @@ class Session:
         seen_bytes = 0
         while True:
             if data:
-                self._is_head = data.startswith(b"HEAD ")
-                head = parse_head(data, limits, allowed_hosts=self._site.allowed_hosts, seen_bytes=seen_bytes)
+                head = self._parse(data, seen_bytes)
                 if head is not None:
                     self._unread = data[head.size_bytes :]
-                    self._is_first = False
                     return head
                 if seen_bytes == 0:
                     connection.deadline_seconds = now_seconds() + limits.head_seconds
@@ -136,6 +141,23 @@ class Session:
                     return None
                 raise HttpError(400, "invalid_request", "The connection ended within the head.")
             data += more
+
+    def _parse(self, data: bytes, seen_bytes: int) -> Head | None:
+        """Return the head at the start of `data`, see `parse_head`.
+
+        What a head says depends on its own bytes alone, and a client that stays often sends the same ones again.
+        """
+        if self._last_head is not None and data.startswith(self._last_raw):
+            return self._last_head
+        self._is_head = data.startswith(b"HEAD ")
+        site = self._site
+        head = parse_head(data, site.limits, allowed_hosts=site.allowed_hosts, seen_bytes=seen_bytes)
+        if head is not None:
+            self._is_first = False
+            self._last_head = None
+            if head.size_bytes <= _KEPT_HEAD_BYTES:
+                self._last_raw, self._last_head = data[: head.size_bytes], head
+        return head
 
     def _idle_seconds(self) -> float:
         limits = self._site.limits
@@ -222,8 +244,7 @@ class Session:
             if stream is not None and not self._is_head:
                 await self._send_stream(stream, is_chunked=not is_http10)
         finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
+            if stream is not None and (close := getattr(stream, "aclose", None)) is not None:
                 await close()
 
     async def _send_stream(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:

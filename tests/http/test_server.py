@@ -48,6 +48,23 @@ async def test_a_request_is_answered_and_the_connection_stays_open(serve: Serve)
             assert answer.headers.keys() == {"date", "content-type", "content-length"}
 
 
+async def test_a_head_that_comes_again_is_read_as_before_however_it_is_cut(serve: Serve) -> None:
+    head = GET.replace(b"GET", b"HEAD", 1)
+    async with serve() as house, house.wire() as wire:
+        for raw in (GET, head, head, GET.replace(b"b=1", b"b=2"), post(b"xyz"), post(b"abc"), GET, head):
+            method, _, rest = raw.partition(b" ")
+            for cut in (0, 2, len(raw) - 1):
+                await wire.send(raw[:cut] or raw)
+                if cut:
+                    await anyio.wait_all_tasks_blocked()
+                    await wire.send(raw[cut:])
+                answer = await wire.answer(to_head=method == b"HEAD")
+                path, _, query = rest.partition(b" ")[0].partition(b"?")
+                size = 3 if method == b"POST" else 0
+                told = b"%b %b ?%b %d" % (method, path, query, size)
+                assert answer.body == (b"" if method == b"HEAD" else told)
+
+
 async def test_pipelined_requests_are_answered_one_after_the_other_in_order(serve: Serve) -> None:
     running = 0
 
