@@ -160,7 +160,7 @@ class Finisher:
                 # Level 1: an answer is compressed while others wait, and is sent once.
                 body = zlib.compress(body, 1, 31)
                 headers = (*headers, ("content-encoding", "gzip"))
-        return Response(response.status, headers, body, response.stream)
+        return Response(response.status, headers, body, response.stream, response.ends_with_peer)
 
 
 def accepts_gzip(accept_encoding: str) -> bool:

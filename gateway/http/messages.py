@@ -61,13 +61,15 @@ class Response:
     """An answer. Either `body` is sent whole, or `stream` piece by piece.
 
     headers: names and values of printable Latin-1. Content-Length, Transfer-Encoding, Connection and Date are the
-    server's business and may not be among them.
+    server's business and may not be among them. ends_with_peer: the stream is broken off when the peer ends its side,
+    because it may be silent for so long that nothing else would tell.
     """
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = field(default=b"", repr=False)
     stream: AsyncIterator[bytes] | None = None
+    ends_with_peer: bool = False
 
 
 class HttpError(Exception):

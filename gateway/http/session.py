@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
+import anyio
 import anyio.lowlevel
 
 from gateway.http.answer import CONTINUE, LAST_CHUNK, AnswerWriter, render_chunk
@@ -242,10 +243,26 @@ class Session:
                 return
             await self._send(raw)
             if stream is not None and not self._is_head:
-                await self._send_stream(stream, is_chunked=not is_http10)
+                if response.ends_with_peer:
+                    await self._send_while_heard(stream, is_chunked=not is_http10)
+                else:
+                    await self._send_stream(stream, is_chunked=not is_http10)
         finally:
             if stream is not None and (close := getattr(stream, "aclose", None)) is not None:
                 await close()
+
+    async def _send_while_heard(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:
+        """Send a stream until it ends, or the peer does: then the connection is closed."""
+        async with anyio.create_task_group() as tasks:
+
+            async def break_off() -> None:
+                await self._connection.wait_end()
+                self._connection.close(self._site.limits.write_seconds)
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(break_off)
+            await self._send_stream(stream, is_chunked=is_chunked)
+            tasks.cancel_scope.cancel()
 
     async def _send_stream(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:
         connection = self._connection

@@ -25,8 +25,8 @@ class _Feed(asyncio.Protocol):
     """What asyncio calls, and the state of one connection that its calls change."""
 
     __slots__ = (
-        "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_reader", "_received", "_sweep", "_tls",
-        "_transport", "deadline_seconds", "has_said_end", "is_full", "is_idle", "is_tls", "peer",
+        "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_reader", "_received",
+        "_sweep", "_tls", "_transport", "deadline_seconds", "has_said_end", "is_full", "is_idle", "is_tls", "peer",
     )  # fmt: skip
 
     def __init__(self, sweep: "Sweep") -> None:
@@ -47,6 +47,7 @@ class _Feed(asyncio.Protocol):
         self._is_late = False
         self._reader: asyncio.Future[None] | None = None
         self._flusher: asyncio.Future[None] | None = None
+        self._ending: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -72,6 +73,7 @@ class _Feed(asyncio.Protocol):
         self._has_ended = True
         self.has_said_end = self._tls is None or _has_said_end(self._tls)
         _wake(self._reader)
+        _wake(self._ending)
         return not self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -80,6 +82,7 @@ class _Feed(asyncio.Protocol):
         self._sweep.remove(cast(Connection, self))
         _wake(self._reader)
         _wake(self._flusher)
+        _wake(self._ending)
 
     def pause_writing(self) -> None:
         self.is_full = True
@@ -125,6 +128,15 @@ class Connection(_Feed):
             self._is_held = False
             self._transport.resume_reading()
         return data
+
+    async def wait_end(self) -> None:
+        """Wait until the peer has ended its side or is gone. What it sends before stays unread. For one task."""
+        if not self._has_ended:
+            self._ending = self._loop.create_future()
+            try:
+                await self._ending
+            finally:
+                self._ending = None
 
     def write(self, data: bytes) -> None:
         """Send `data`, or hold what the socket does not take. Does nothing when the peer is gone."""

@@ -856,3 +856,66 @@ def test_connections_leave_descriptors_for_the_upstream(
 def test_an_error_carries_what_the_answer_needs() -> None:
     error = HttpError(400, "invalid_request", "No.", param="a")
     assert (str(error), error.param, error.headers) == ("No.", "a", ())
+
+
+# Streams.
+
+
+class Silent:
+    """A stream that says one thing and is then silent for ever."""
+
+    def __init__(self) -> None:
+        self.closed = anyio.Event()
+        self._pieces = [b"first"]
+
+    def __aiter__(self) -> "Silent":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._pieces:
+            await anyio.sleep_forever()
+        return self._pieces.pop()
+
+    async def aclose(self) -> None:
+        self.closed.set()
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_silent_stream_ends_with_its_peer_if_it_says_so(serve: Serve, reset: bool) -> None:
+    stream = Silent()
+
+    async def handle(request: Request) -> Response:
+        return Response(200, stream=stream, ends_with_peer=True)
+
+    async with serve(handle) as house, house.wire() as wire:
+        await wire.send(GET + GET)  # what was sent besides neither keeps it nor is answered within it
+        await wire.until(b"5\r\nfirst\r\n")
+        if reset:
+            raw = wire.stream.extra(anyio.abc.SocketAttribute.raw_socket)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            await wire.stream.aclose()
+        else:
+            await wire.stream.send_eof()
+        with anyio.fail_after(5):
+            await stream.closed.wait()
+        if not reset:
+            assert await wire.end() == b""
+
+
+async def test_another_stream_goes_on_for_a_peer_that_ended_its_side(serve: Serve) -> None:
+    go = anyio.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"one"
+        await go.wait()
+        yield b"two"
+
+    async def handle(request: Request) -> Response:
+        return Response(200, stream=pieces())
+
+    async with serve(handle) as house, house.wire() as wire:
+        await wire.send(GET)
+        await wire.until(b"3\r\none\r\n")
+        await wire.stream.send_eof()
+        go.set()
+        assert await wire.end() == b"3\r\ntwo\r\n0\r\n\r\n"

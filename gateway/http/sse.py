@@ -1,0 +1,95 @@
+"""Server-sent events: their bytes, and the queue of them that one answer carries. Knows no message and no session.
+
+The format is the one of the HTML Standard, section 9.2.
+"""
+
+from collections.abc import Callable
+
+import anyio
+
+KEEP_ALIVE = b": keep-alive\n\n"
+KEEP_ALIVE_SECONDS = 15.0
+WAITING_BYTES = 16 * 1024 * 1024
+SSE_HEADERS = (
+    ("content-type", "text/event-stream"),
+    ("cache-control", "no-store, no-transform"),
+    ("x-accel-buffering", "no"),  # a proxy that collects events would hold them back
+)
+
+
+def render_event(data: bytes, name: str = "message") -> bytes:
+    """Return one event. data: UTF-8 of one line, as compact JSON is.
+
+    Raises:
+        ValueError: the data has a line break.
+    """
+    if b"\n" in data or b"\r" in data:
+        raise ValueError("the data of an event is one line")
+    return b"event: %b\ndata: %b\n\n" % (name.encode("ascii"), data)
+
+
+class EventStream:
+    """The stream of one answer: what `send` is given goes out in order, and a comment where nothing is said for long.
+
+    closed: called once, when the answer is over, whoever ended it. keep_alive_seconds: the longest silence.
+    limit_bytes: what may wait for a peer that does not read; beyond it the stream ends and drops the rest.
+    """
+
+    def __init__(
+        self,
+        closed: Callable[[], None],
+        *,
+        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+        limit_bytes: int = WAITING_BYTES,
+    ) -> None:
+        self._closed = closed
+        self._keep_alive_seconds = keep_alive_seconds
+        self._limit_bytes = limit_bytes
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._has_ended = False
+        self._is_closed = False
+        self._wake = anyio.Event()
+
+    def send(self, event: bytes) -> None:
+        """Queue an event. One for a stream that has ended is dropped."""
+        if self._has_ended:
+            return
+        self._waiting_bytes += len(event)
+        if self._waiting_bytes > self._limit_bytes:
+            self._waiting.clear()
+            self._has_ended = True
+        else:
+            self._waiting.append(event)
+        self._wake.set()
+
+    def end(self) -> None:
+        """End the stream after what was sent."""
+        self._has_ended = True
+        self._wake.set()
+
+    def __aiter__(self) -> "EventStream":
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return all that waits, or a comment when nothing did for a while."""
+        if not self._waiting and not self._has_ended:
+            self._wake = anyio.Event()
+            with anyio.move_on_after(self._keep_alive_seconds):
+                await self._wake.wait()
+        if self._waiting:
+            piece = b"".join(self._waiting)
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            return piece
+        if self._has_ended:
+            raise StopAsyncIteration
+        return KEEP_ALIVE
+
+    async def aclose(self) -> None:
+        """End it for good. The server calls this after the answer, whatever became of it."""
+        self._waiting.clear()
+        self._has_ended = True
+        if not self._is_closed:
+            self._is_closed = True
+            self._closed()
