@@ -46,6 +46,7 @@ from gateway.store.store import Store, open_store
 DATABASE = "gateway.db"
 _UNTIL_RESTART = (
     "host", "port", "workers", "data_dir", "tls_cert", "tls_key", "allowed_hosts", "drain_seconds", "log_level",
+    "mcp_enabled", "mcp_port", "mcp_api_key",
 )  # fmt: skip
 
 

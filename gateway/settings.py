@@ -59,6 +59,9 @@ class Settings:
     max_chat_body_bytes: int = _row(16 * _BYTES, "Longest body of a chat request.")
     max_scan_body_bytes: int = _row(4 * _BYTES, "Longest body of a scan request.")
     max_body_bytes: int = _row(1 * _BYTES, "Longest body of any other request.")
+    mcp_enabled: bool = _row(False, "Whether `serve` speaks MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED")
+    mcp_port: int = _row(5002, "Port of MCP over HTTP; 0 picks a free one.", env="MCP_PORT")
+    mcp_api_key: str | None = _row(None, "Key that MCP over HTTP asks for.", env="MCP_API_KEY", secret=True)
     drain_seconds: float = _row(30.0, "How long SIGTERM waits for what is in flight.")
     log_level: str = _row("info", "Least level that is logged.", choices=("debug", "info", "warning", "error"))
 
@@ -212,8 +215,9 @@ def _default_data_dir(environ: Mapping[str, str]) -> tuple[str, str]:
 
 def _check(settings: Settings) -> None:
     """Refuse values that are out of range or do not go together."""
-    if not 0 <= settings.port <= 65535:
-        raise SetupError("port must be 0 to 65535", param="port")
+    for name in ("port", "mcp_port"):
+        if not 0 <= getattr(settings, name) <= 65535:
+            raise SetupError(f"{name} must be 0 to 65535", param=name)
     if not 1 <= settings.workers <= MOST_WORKERS:
         raise SetupError(f"workers must be 1 to {MOST_WORKERS}", param="workers")
     if settings.workers > 1 and settings.data_dir == ":memory:":

@@ -19,6 +19,7 @@ from gateway import __version__, bundle, compose
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
+from gateway.cli.mcp_port import McpPort
 from gateway.errors import AuditUnavailable, GatewayError
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.server import Server
@@ -30,7 +31,10 @@ from gateway.supervisor import Child, heed_signals
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is there before anything is opened, forked or answered. ready: the line that says where we listen."""
+    """What is there before anything is opened, forked or answered.
+
+    ready: the line that says where we listen. mcp_listener: the port of MCP, None when it is not enabled.
+    """
 
     config: Settings
     options: argparse.Namespace
@@ -39,6 +43,13 @@ class Site:
     listener: socket.socket
     make_server: Callable[..., Server]
     ready: str
+    mcp_listener: socket.socket | None = None
+
+    def close(self) -> None:
+        """Stop listening in this process."""
+        self.listener.close()
+        if self.mcp_listener is not None:
+            self.mcp_listener.close()
 
 
 class Live:
@@ -90,13 +101,20 @@ async def answer(site: Site, shared: compose.Shared | None = None, child: Child 
         server = site.make_server(handle=live.handle, refuse=live.refuse, body_limit=live.body_limit)
         started: Callable[[], None] = partial(site.console.note, site.ready)
         async with anyio.create_task_group() as group:
-            await group.start(obey_signals, server, None if child else live, site.options)
-            group.start_soon(run_jobs, live.gateway)
-            if child is not None:
-                heed_signals()
-                group.start_soon(stop_when_alone, child, server, site.log)
-                started = child.report_ready
-            await server.serve([site.listener], started=started)
+            async with anyio.create_task_group() as beside:
+                mcp = None
+                # Its sessions live in one process: among several workers, in the first.
+                if site.mcp_listener is not None and (child is None or child.number == 0):
+                    mcp = McpPort(live.gateway, group, drain_seconds=site.config.drain_seconds)
+                    await beside.start(mcp.serve, site.mcp_listener)
+                stop = partial(stop_all, server, mcp)
+                await group.start(obey_signals, stop, None if child else live, site.options)
+                group.start_soon(run_jobs, live.gateway)
+                if child is not None:
+                    heed_signals()
+                    group.start_soon(stop_when_alone, child, stop, site.log)
+                    started = child.report_ready
+                await server.serve([site.listener], started=started)
             group.cancel_scope.cancel()
         composition.gateway.metrics.publish()
         if child is None:
@@ -157,21 +175,28 @@ def report_faults(log: Log) -> None:
     loop.set_exception_handler(report)
 
 
+def stop_all(server: Server, mcp: McpPort | None) -> None:
+    """Have both ports finish what is in flight."""
+    server.stop()
+    if mcp is not None:
+        mcp.stop()
+
+
 async def obey_signals(
-    server: Server, live: Live | None, options: argparse.Namespace, *, task_status: TaskStatus[None]
+    stop: Callable[[], None], live: Live | None, options: argparse.Namespace, *, task_status: TaskStatus[None]
 ) -> None:
     """Stop on SIGTERM and SIGINT; reload `live` on SIGHUP. None: the supervisor reloads."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         task_status.started()
         async for number in signals:
             if number != signal.SIGHUP:
-                server.stop()
+                stop()
             elif live is not None:
                 await live.reload(options)
 
 
-async def stop_when_alone(child: Child, server: Server, log: Log) -> None:
+async def stop_when_alone(child: Child, stop: Callable[[], None], log: Log) -> None:
     """Stop when the supervisor is gone: nobody would, and the port would stay taken."""
     await anyio.wait_readable(child.life)
     log.error("supervisor_gone", reason="this worker finishes what is in flight and ends")
-    server.stop()
+    stop()

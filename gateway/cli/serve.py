@@ -2,9 +2,11 @@
 
 import argparse
 import gc
+import re
 import resource
 import signal
 import socket
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -44,8 +46,12 @@ def serve(options: argparse.Namespace, console: Console) -> int:
     log = make_log(config)
     for warning in loaded.warnings:
         log.warning("setting_ignored", reason=warning)
-    with open_listener(config.host, config.port) as listener:
-        site = make_site(config, options, console, log=log, listener=listener)
+    with ExitStack() as sockets:
+        listener = sockets.enter_context(open_listener(config.host, config.port))
+        mcp_listener = open_mcp_listener(config)
+        if mcp_listener is not None:
+            sockets.enter_context(mcp_listener)
+        site = make_site(config, options, console, log=log, listener=listener, mcp_listener=mcp_listener)
         if config.workers > 1:
             return serve_group(site)
         hold_signals()  # until there is an event loop that an interrupt can end in order
@@ -64,7 +70,13 @@ def raise_descriptor_limit() -> None:
 
 
 def make_site(
-    config: Settings, options: argparse.Namespace, console: Console, *, log: Log, listener: socket.socket
+    config: Settings,
+    options: argparse.Namespace,
+    console: Console,
+    *,
+    log: Log,
+    listener: socket.socket,
+    mcp_listener: socket.socket | None = None,
 ) -> Site:
     """Put together what every worker has in common.
 
@@ -84,7 +96,7 @@ def make_site(
         allowed_hosts=frozenset(config.allowed_hosts) or None,
     )
     ready = f"listening on {_SCHEME[tls is not None]}://{address(listener)}"
-    return Site(config, options, console, log, listener, make_server, ready)
+    return Site(config, options, console, log, listener, make_server, ready, mcp_listener)
 
 
 def serve_group(site: Site) -> int:
@@ -103,7 +115,7 @@ def serve_group(site: Site) -> int:
         site.config.workers,
         ready=lambda: site.console.note(site.ready),
         reload=group.reload,
-        stopping=site.listener.close,
+        stopping=site.close,
     )
     if isinstance(ended, Child):
         anyio.run(answer, group.site, group.shared, ended)
@@ -163,6 +175,22 @@ def open_listener(host: str, port: int) -> socket.socket:
         return listen(host, port)
     except OSError as error:
         raise SetupError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+
+
+def open_mcp_listener(config: Settings) -> socket.socket | None:
+    """Bind the port of MCP, on this host alone. None: it is not enabled.
+
+    Raises:
+        SetupError: there is no key, or none that a header can carry; or the port is taken.
+    """
+    if not config.mcp_enabled:
+        return None
+    key = config.mcp_api_key or ""
+    if re.fullmatch("[!-~]+", key) is None:
+        raise SetupError(
+            "MCP_ENABLED needs MCP_API_KEY, of letters, digits and signs without blanks", param="mcp_api_key"
+        )
+    return open_listener("127.0.0.1", config.mcp_port)
 
 
 def address(listener: socket.socket) -> str:

@@ -34,7 +34,7 @@ OFFERED_VERSION = "2024-11-05"
 _BATCH_VERSIONS = ("2024-11-05", "2025-03-26")
 _STRUCTURED_SINCE = "2025-06-18"  # title, outputSchema, structuredContent
 
-_META = "io.modelcontextprotocol/"
+META = "io.modelcontextprotocol/"
 _LIST_TTL_MS = 300_000
 _CLIENT_CHARS = 100
 _AUDIT_SECONDS = 1.0
@@ -68,20 +68,24 @@ class McpServer:
         """The version that `initialize` agreed on, or None before."""
         return self._session.version if self._session else None
 
+    def use(self, gateway: Gateway) -> None:
+        """Answer what comes from now on with another gateway, such as one with rules that were read again."""
+        self._gateway = gateway
+
     async def answer(self, message: Message | Batch) -> bytes | None:
         """Handle a message or a batch and return the bytes to send, without a line break, or None for silence."""
         if not isinstance(message, Batch):
             reply = await self.handle(message)
-            return None if reply is None else self._rendered(reply)
+            return None if reply is None else self.render(reply)
         if self.version not in _BATCH_VERSIONS:
             fault = Fault(jsonrpc.INVALID_REQUEST, "Invalid request: this version of the protocol has no batches")
-            return self._rendered(Reply(None, fault))
+            return self.render(Reply(None, fault))
         answers = []
         for part in message.messages:
             if isinstance(part, Request) and part.method == "initialize":
                 part = Invalid(part.id, jsonrpc.INVALID_REQUEST, "Invalid request: initialize stands alone")
             if (reply := await self.handle(part)) is not None:
-                answers.append(self._rendered(reply))
+                answers.append(self.render(reply))
         return jsonrpc.join(answers) if answers else None
 
     async def handle(self, message: Message) -> Reply | None:
@@ -97,7 +101,8 @@ class McpServer:
             case _:  # an answer to nothing
                 return None
 
-    def _rendered(self, reply: Reply) -> bytes:
+    def render(self, reply: Reply) -> bytes:
+        """Return the bytes of a reply, without a line break; of one that is no JSON, those of an internal error."""
         try:
             return jsonrpc.render(reply)
         except (TypeError, ValueError) as error:  # a tool gave what is no JSON
@@ -114,7 +119,7 @@ class McpServer:
     async def _request(self, request: Request) -> Reply | None:
         meta = request.params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
-        is_stateless = _META + "protocolVersion" in meta or request.method == "server/discover"
+        is_stateless = META + "protocolVersion" in meta or request.method == "server/discover"
         if request.method == "server/discover" and self._session is not None:
             return Reply(request.id, _no_method())
         peer: _Peer | Fault
@@ -128,7 +133,7 @@ class McpServer:
         if outcome is None or isinstance(outcome, Fault) or not peer.is_stateless:
             return None if outcome is None else Reply(request.id, outcome)
         return Reply(
-            request.id, {"resultType": "complete", **outcome, "_meta": {_META + "serverInfo": _server_info(peer)}}
+            request.id, {"resultType": "complete", **outcome, "_meta": {META + "serverInfo": _server_info(peer)}}
         )
 
     def _told(self, request: Request, peer: _Peer) -> Mapping[str, object] | Fault:
@@ -262,15 +267,15 @@ class McpServer:
 
 def _stateless_peer(meta: Mapping[str, object]) -> _Peer | Fault:
     """Read who asks and how from the `_meta` of one request (MCP 2026-07-28, "Request metadata")."""
-    version = meta.get(_META + "protocolVersion")
+    version = meta.get(META + "protocolVersion")
     if not isinstance(version, str):
-        return Fault(jsonrpc.INVALID_PARAMS, f"Invalid params: _meta must hold {_META}protocolVersion")
+        return Fault(jsonrpc.INVALID_PARAMS, f"Invalid params: _meta must hold {META}protocolVersion")
     if version != STATELESS_VERSION:
         data = {"supported": [STATELESS_VERSION], "requested": version[:_CLIENT_CHARS]}
         return Fault(jsonrpc.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-    if not isinstance(meta.get(_META + "clientCapabilities"), dict):
-        return Fault(jsonrpc.INVALID_PARAMS, f"Invalid params: _meta must hold {_META}clientCapabilities")
-    return _Peer(version, _client(meta.get(_META + "clientInfo")), is_stateless=True)
+    if not isinstance(meta.get(META + "clientCapabilities"), dict):
+        return Fault(jsonrpc.INVALID_PARAMS, f"Invalid params: _meta must hold {META}clientCapabilities")
+    return _Peer(version, _client(meta.get(META + "clientInfo")), is_stateless=True)
 
 
 def _client(info: object) -> str:

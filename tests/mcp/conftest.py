@@ -16,6 +16,7 @@ from gateway.errors import AuditUnavailable, InvalidRequest, Overloaded
 from gateway.log import Log
 from gateway.mcp.server import McpServer
 from gateway.mcp.tool import NoArguments, Tool, ToolOutput
+from gateway.metrics import Metrics
 from gateway.shield.detections import Severity
 
 
@@ -97,11 +98,20 @@ class Peer:
     script: Script
     audit: FakeAudit
     log: io.StringIO
+    gateway: Any
+    tools: tuple[Tool, ...]
 
 
 def new_peer() -> Peer:
     clock, audit, log, script = SystemClock(), FakeAudit(), io.StringIO(), Script()
-    gateway = SimpleNamespace(clock=clock, ids=SystemIds(clock), audit=audit, log=Log(log, clock))
+    gateway = SimpleNamespace(
+        clock=clock,
+        ids=SystemIds(clock),
+        audit=audit,
+        log=Log(log, clock),
+        metrics=Metrics(),
+        settings=SimpleNamespace(mcp_api_key="k-made-up"),
+    )
     tools = (
         _tool("say", Say, script.say),
         _tool("wait", NoArguments, script.wait),
@@ -110,7 +120,7 @@ def new_peer() -> Peer:
         _tool("crash", NoArguments, script.crash),
         _tool("garble", NoArguments, script.garble),
     )
-    return Peer(McpServer(cast(Gateway, gateway), local("mcp"), tools=tools), script, audit, log)
+    return Peer(McpServer(cast(Gateway, gateway), local("mcp"), tools=tools), script, audit, log, gateway, tools)
 
 
 @pytest.fixture

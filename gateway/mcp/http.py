@@ -1,0 +1,287 @@
+"""MCP over HTTP: HTTP+SSE of 2024-11-05 (/sse, /message) and Streamable HTTP (/mcp) of the later versions.
+
+Theory of operation. A message that is answered at once is answered in its request. A tool's call runs beside it. Over
+HTTP+SSE its answer goes to the session's stream. Over Streamable HTTP the request waits a moment for it, to answer with
+JSON, and then answers with a stream that carries comments until the answer is there. When the peer leaves such a
+stream, a call without a session is cancelled, since nobody can get its answer any more; one in a session goes on, as
+the versions with sessions want it, until the session ends. Everything lives in one process and is bounded.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway.app import Gateway
+from gateway.domain.principals import local
+from gateway.http.messages import HttpError, Request, Response
+from gateway.http.sse import SSE_HEADERS, EventStream, render_event
+from gateway.mcp import jsonrpc, stateless
+from gateway.mcp.answers import JSON, answered, faulty, finished, refusal
+from gateway.mcp.door import check_key, check_origin, cors_headers, preflight_headers
+from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Reply
+from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
+from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
+from gateway.wire import write_json
+
+MESSAGE_BYTES = 8 * 1024 * 1024
+SESSIONS = 1_024
+QUICK_SECONDS = 1.0  # a call that takes longer is answered by a stream
+_OTHER_BYTES = 65_536
+_ID_BYTES = 20
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class HttpMcp:
+    """Answers every request of the MCP port: `handle`, `refuse` and `body_limit` are what the server asks for.
+
+    gateway: returns the one that answers now. tasks: where calls run. streams: how many /sse streams there may be.
+    make_server: makes the server of a new peer.
+    """
+
+    def __init__(
+        self,
+        gateway: Callable[[], Gateway],
+        tasks: TaskGroup,
+        *,
+        streams: int = SESSIONS,
+        make_server: Callable[[Gateway], McpServer] | None = None,
+    ) -> None:
+        self._gateway = gateway
+        self._make_server = make_server or (lambda gateway: McpServer(gateway, local("mcp")))
+        self._calls = Calls(tasks)
+        self._streams = Sessions(streams)
+        self._sessions = Sessions(SESSIONS)
+        self._is_stopping = False
+        self._routes: Mapping[str, Mapping[str, Handler]] = {
+            "/health": {"GET": self._health, "HEAD": self._health},
+            "/sse": {"GET": self._open_stream},
+            "/message": {"POST": self._message},
+            "/mcp": {"POST": self._post, "DELETE": self._delete},
+        }
+
+    def stop(self) -> None:
+        """End every session and its stream at once. Calls that a request waits for go on."""
+        self._is_stopping = True
+        self._streams.end_all()
+
+    def body_limit(self, method: str, path: str) -> int:
+        """Return how many bytes the body of a request may have."""
+        return MESSAGE_BYTES if method == "POST" and path in ("/mcp", "/message") else _OTHER_BYTES
+
+    def refuse(self, error: HttpError) -> Response:
+        """Render a request that the server refused by itself, in the one error shape."""
+        gateway = self._gateway()
+        gateway.metrics.count("gateway_refused_requests_total", code=error.code)
+        return finished(refusal(error, request_id := gateway.ids.new("req")), request_id, (("vary", "Origin"),))
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request."""
+        gateway = self._gateway()
+        request_id = gateway.ids.new("req")
+        try:
+            response = await self._answer(request)
+        except HttpError as error:
+            if error.status in (401, 403):
+                gateway.metrics.count("gateway_auth_failures_total", code=error.code)
+            response = refusal(error, request_id)
+        return finished(response, request_id, cors_headers(request.headers))
+
+    async def _answer(self, request: Request) -> Response:
+        check_origin(request.headers)
+        methods = self._routes.get(request.path)
+        if methods is None:
+            raise HttpError(404, "not_found", "There is no such path.")
+        allowed = ", ".join([*methods, "OPTIONS"])
+        if request.method == "OPTIONS":
+            return Response(204, preflight_headers(allowed))
+        if request.path != "/health":
+            check_key(request.headers, self._gateway().settings.mcp_api_key)
+        handler = methods.get(request.method)
+        if handler is None:
+            message = "This path does not take this method."
+            raise HttpError(405, "method_not_allowed", message, headers=(("allow", allowed),))
+        return await handler(request)
+
+    async def _health(self, request: Request) -> Response:
+        return Response(200, JSON, write_json({"status": "ok", "name": NAME}))
+
+    # HTTP+SSE.
+
+    async def _open_stream(self, request: Request) -> Response:
+        session_id = self._new_id()
+        stream = EventStream(lambda: self._streams.end(session_id))
+        self._streams.add(Session(session_id, self._make_server(self._gateway()), stream))
+        stream.send(render_event(f"/message?sessionId={session_id}".encode("ascii"), "endpoint"))
+        if self._is_stopping:
+            stream.end()
+        return Response(200, SSE_HEADERS, stream=stream, ends_with_peer=True)
+
+    async def _message(self, request: Request) -> Response:
+        message = _parsed(request)
+        if isinstance(message, Invalid):
+            return faulty(Reply(message.id, Fault(message.code, message.reason)))
+        session_id = _session_id(request.query)
+        if session_id is None:
+            reason = "Invalid request: sessionId is missing; GET /sse tells the address to send to"
+            return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+        session = self._streams.find(session_id)
+        if _is_long(message):
+            self._calls.start(self._in_session(session, message), session.deliver, session)
+        else:
+            session.deliver(await self._in_session(session, message)())
+        return Response(202)
+
+    # Streamable HTTP.
+
+    async def _post(self, request: Request) -> Response:
+        message = _parsed(request)
+        if isinstance(message, Invalid):
+            return faulty(Reply(message.id, Fault(message.code, message.reason)))
+        if stateless.is_stateless(message, request.headers):
+            return await self._post_stateless(request, message)
+        version = request.headers.get("mcp-protocol-version")
+        if version is not None and version not in SESSION_VERSIONS:
+            reason = f"Invalid request: MCP-Protocol-Version must be one of {', '.join(SESSION_VERSIONS)}"
+            return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+        if isinstance(message, jsonrpc.Request) and message.method == "initialize":
+            return await self._begin(message)
+        session_id = request.headers.get("mcp-session-id")
+        if session_id is None:
+            reason = "Invalid request: Mcp-Session-Id is missing; the answer to initialize has it"
+            return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+        session = self._sessions.find(session_id)
+        call = self._in_session(session, message)
+        if _is_long(message):
+            return await self._call(request, call, session)
+        return answered(await call())
+
+    async def _begin(self, message: jsonrpc.Request) -> Response:
+        """Answer `initialize` with a new session. Where there is no room, the one that rested longest ends."""
+        session = Session(self._new_id(), self._make_server(self._gateway()))
+        outcome = await self._in_session(session, message)()
+        if session.server.version is None:  # refused
+            return answered(outcome)
+        self._sessions.end_idle()
+        self._sessions.add(session)
+        response = answered(outcome)
+        return Response(response.status, (*response.headers, ("mcp-session-id", session.id)), response.body)
+
+    async def _post_stateless(self, request: Request, message: Message | Batch) -> Response:
+        server = self._make_server(self._gateway())
+        if not isinstance(message, jsonrpc.Request):
+            body = await server.answer(message)
+            return Response(202) if body is None else Response(400, JSON, body)
+        fault = stateless.mismatch(message, request.headers)
+        if fault is not None:
+            return faulty(Reply(message.id, fault))
+
+        async def call() -> Outcome:
+            reply = await server.handle(message)
+            return Outcome(202, None) if reply is None else Outcome(stateless.status_of(reply), server.render(reply))
+
+        return await self._call(request, call, None) if _is_long(message) else answered(await call())
+
+    async def _delete(self, request: Request) -> Response:
+        session_id = request.headers.get("mcp-session-id")
+        if session_id is None:
+            reason = "Invalid request: Mcp-Session-Id is missing"
+            return faulty(Reply(None, Fault(jsonrpc.INVALID_REQUEST, reason)))
+        self._sessions.find(session_id)
+        self._sessions.end(session_id)
+        return Response(204)
+
+    # Both.
+
+    async def _call(
+        self, request: Request, call: Callable[[], Awaitable[Outcome]], session: Session | None
+    ) -> Response:
+        """Run a call and answer with JSON if it is quick, else with a stream, as the peer takes them."""
+        waiting = _Waiting()
+        scope = self._calls.start(call, waiting.answered, session)
+        accept = (request.headers.get("accept") or "").lower()
+        takes_stream = "text/event-stream" in accept
+        seconds = QUICK_SECONDS if "json" in accept or "*/*" in accept else 0.0
+        try:
+            with anyio.move_on_after(seconds if takes_stream else None):
+                await waiting.done.wait()
+        except BaseException:  # this server ends
+            scope.cancel()
+            raise
+        if waiting.outcome is not None:
+            return answered(waiting.outcome)
+        left = scope.cancel if session is None else _nothing
+        return Response(200, SSE_HEADERS, stream=waiting.open_stream(left), ends_with_peer=True)
+
+    def _in_session(self, session: Session, message: Message | Batch) -> Callable[[], Awaitable[Outcome]]:
+        async def call() -> Outcome:
+            session.server.use(self._gateway())
+            body = await session.server.answer(message)
+            if body is None:
+                return Outcome(202, None)
+            # A batch is answered by an array, unless it is refused as a whole.
+            return Outcome(400 if isinstance(message, Batch) and body.startswith(b"{") else 200, body)
+
+        return call
+
+    def _new_id(self) -> str:
+        return self._gateway().ids.random_bytes(_ID_BYTES).hex()
+
+
+class _Waiting:
+    """A request that waits for a call: first for its outcome, then by a stream."""
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.outcome: Outcome | None = None
+        self._stream: EventStream | None = None
+
+    def open_stream(self, left: Callable[[], None]) -> EventStream:
+        """Answer by a stream from now on. left: called when it is over."""
+        self._stream = EventStream(left)
+        return self._stream
+
+    def answered(self, outcome: Outcome) -> None:
+        """Take what became of the call."""
+        self.outcome = outcome
+        self.done.set()
+        if self._stream is not None:
+            if outcome.body is not None:
+                self._stream.send(render_event(outcome.body))
+            self._stream.end()
+
+
+def _parsed(request: Request) -> Message | Batch:
+    """Read the message of a request.
+
+    Raises:
+        HttpError: 415, it is no JSON by its own word; so a page cannot send it without asking (a simple request).
+    """
+    media_type = (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise HttpError(415, "unsupported_media_type", "Content-Type must be application/json.")
+    if (request.headers.get("content-encoding") or "identity").lower() != "identity":
+        raise HttpError(415, "unsupported_media_type", "The body must have no Content-Encoding.")
+    return jsonrpc.parse(request.body)
+
+
+def _is_long(message: Message | Batch) -> bool:
+    return isinstance(message, Batch) or (isinstance(message, jsonrpc.Request) and message.method == "tools/call")
+
+
+def _id(message: Message | Batch) -> jsonrpc.RequestId | None:
+    return message.id if isinstance(message, jsonrpc.Request) else None
+
+
+def _session_id(query: str) -> str | None:
+    """Return the id in the address that the endpoint event told."""
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if name == "sessionId" and value:
+            return value
+    return None
+
+
+def _nothing() -> None:
+    """A call in a session goes on when the peer leaves."""

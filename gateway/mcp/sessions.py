@@ -1,0 +1,142 @@
+"""The conversations that last over several HTTP requests, and the calls that run in them. Knows no header, no path."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway.http.messages import HttpError
+from gateway.http.sse import EventStream, render_event
+from gateway.mcp.server import McpServer
+
+CALLS = 256
+SESSION_CALLS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a call. status: for an answer that carries it alone. body: None when nothing is answered."""
+
+    status: int
+    body: bytes | None
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One peer's conversation. stream: where answers go to, when they do not go to the requests themselves."""
+
+    id: str
+    server: McpServer
+    stream: EventStream | None = None
+    calls: set[anyio.CancelScope] = field(default_factory=set)
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Send an answer by the stream."""
+        if self.stream is not None and outcome.body is not None:
+            self.stream.send(render_event(outcome.body))
+
+    def close(self) -> None:
+        """End the stream and cancel what runs."""
+        if self.stream is not None:
+            self.stream.end()
+        for scope in self.calls:
+            scope.cancel()
+
+
+class Sessions:
+    """At most `limit` sessions by id, in the order of their last use."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._by_id: dict[str, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def add(self, session: Session) -> None:
+        """Keep a session.
+
+        Raises:
+            HttpError: 503, there are too many.
+        """
+        if len(self._by_id) >= self._limit:
+            raise overloaded()
+        self._by_id[session.id] = session
+
+    def find(self, session_id: str) -> Session:
+        """Return a session, which is the last used from now on.
+
+        Raises:
+            HttpError: 404, it has ended or never was.
+        """
+        session = self._by_id.pop(session_id, None)
+        if session is None:
+            raise HttpError(404, "not_found", "There is no such session; begin a new one.")
+        self._by_id[session_id] = session
+        return session
+
+    def end(self, session_id: str) -> None:
+        """End a session, if it is still there."""
+        session = self._by_id.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+    def end_idle(self) -> None:
+        """Where there is no room, end the session that was used least of late and in which nothing runs."""
+        if len(self._by_id) >= self._limit:
+            idle = next((session.id for session in self._by_id.values() if not session.calls), None)
+            if idle is not None:
+                self.end(idle)
+
+    def end_all(self) -> None:
+        """End every session."""
+        for session_id in tuple(self._by_id):
+            self.end(session_id)
+
+
+class Calls:
+    """Runs what takes a while beside the requests that asked for it, in `tasks` and within a limit."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        self._count = 0
+
+    def start(
+        self, call: Callable[[], Awaitable[Outcome]], answered: Callable[[Outcome], None], session: Session | None
+    ) -> anyio.CancelScope:
+        """Start a call and return what cancels it; the session's end does too. answered: gets what became of it.
+
+        Raises:
+            HttpError: 503, too many run already.
+        """
+        if self._count >= CALLS or (session is not None and len(session.calls) >= SESSION_CALLS):
+            raise overloaded()
+        self._count += 1
+        scope = anyio.CancelScope()
+        if session is not None:
+            session.calls.add(scope)
+        self._tasks.start_soon(self._run, call, answered, session, scope)
+        return scope
+
+    async def _run(
+        self,
+        call: Callable[[], Awaitable[Outcome]],
+        answered: Callable[[Outcome], None],
+        session: Session | None,
+        scope: anyio.CancelScope,
+    ) -> None:
+        outcome = Outcome(202, None)
+        try:
+            with scope:
+                outcome = await call()
+        finally:
+            self._count -= 1
+            if session is not None:
+                session.calls.discard(scope)
+            answered(outcome)
+
+
+def overloaded() -> HttpError:
+    """Return the refusal of what there is no room for."""
+    return HttpError(503, "overloaded", "Too much runs at once; try again.", headers=(("retry-after", "1"),))
