@@ -42,14 +42,14 @@ class Wire:
         return True
 
     async def until(self, mark: bytes) -> bytes:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while mark not in self.buffer:
                 assert await self._more(), f"ended with {self.buffer[:300]!r}"
         raw, _, self.buffer = self.buffer.partition(mark)
         return raw + mark
 
     async def exactly(self, count: int) -> bytes:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while len(self.buffer) < count:
                 assert await self._more(), f"ended with {self.buffer[:300]!r}"
         raw, self.buffer = self.buffer[:count], self.buffer[count:]
@@ -70,7 +70,7 @@ class Wire:
 
     async def end(self) -> bytes:
         """Return what is left until the server closes."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while await self._more():
                 pass
         return self.buffer

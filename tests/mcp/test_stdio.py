@@ -49,7 +49,7 @@ class Pipes:
     async def read(self) -> Any:
         """Return the next answer."""
         while b"\n" not in self._rest:
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await anyio.wait_readable(self.from_server)
             self._rest += os.read(self.from_server, 65_536)
         line, self._rest = self._rest.split(b"\n", 1)
@@ -71,7 +71,7 @@ async def conversation(peer: Any) -> AsyncGenerator[Pipes, None]:
     """Serve over pipes; leaving the block waits for the server to end by itself."""
     pipes = Pipes()
     try:
-        with anyio.fail_after(8):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
 
                 async def serve() -> None:
@@ -156,14 +156,14 @@ async def test_the_last_line_needs_no_line_break(peer: Any) -> None:
 async def test_a_file_can_be_the_input(peer: Any, tmp_path: Path) -> None:
     asked, answered = tmp_path / "in", tmp_path / "out"
     asked.write_bytes(PING + b"\n" + PING)
-    with asked.open("rb") as source, answered.open("wb") as target, anyio.fail_after(5):
+    with asked.open("rb") as source, answered.open("wb") as target, anyio.fail_after(60):
         await stdio.serve(peer.server, read_fd=source.fileno(), write_fd=target.fileno())
     assert answered.read_bytes().count(b"\n") == 2
 
 
 async def test_no_input_at_all_is_the_end(peer: Any) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         await stdio.serve(peer.server, read_fd=nothing, write_fd=nothing)
     os.close(nothing)
 
@@ -171,7 +171,7 @@ async def test_no_input_at_all_is_the_end(peer: Any) -> None:
 async def test_a_closed_input_is_the_end(peer: Any) -> None:
     closed, nothing = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
     os.close(closed)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         await stdio.serve(peer.server, read_fd=closed, write_fd=nothing)
     os.close(nothing)
 
@@ -213,7 +213,7 @@ async def test_standard_output_belongs_to_the_protocol_alone(peer: Any, tmp_path
     saved = os.dup(1)
     os.dup2(target, 1)
     try:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await stdio.serve(peer.server, read_fd=source)
         os.write(1, b"a stray line\n")
     finally:

@@ -103,7 +103,21 @@ _VALID = [
     ("bech32", "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0"),
 ]
 # Without a check digit at their end.
-_UNCHECKED = {"ssn", "itin", "ein", "bic", "mbi", "dated:16/dmy/6", "dk-cpr", "in-pan", "gb-nino", "mrz", "is-kt", "kr-rrn", "au-medicare"}
+_UNCHECKED = {
+    "ssn",
+    "itin",
+    "ein",
+    "bic",
+    "mbi",
+    "dated:16/dmy/6",
+    "dk-cpr",
+    "in-pan",
+    "gb-nino",
+    "mrz",
+    "is-kt",
+    "kr-rrn",
+    "au-medicare",
+}
 _CHECKED = [row for row in _VALID if row[0] not in _UNCHECKED]
 
 
@@ -129,7 +143,9 @@ def test_a_number_of_one_digit_repeated_holds_nowhere(rule: str) -> None:
     assert not any(_holds(rule, digit * count) for digit in "0123456789" for count in range(8, 20))
 
 
-@pytest.mark.parametrize("value", ["000-12-3456", "666-12-3456", "912-12-3456", "123-00-4567", "123-45-0000", "078-05-1120"])
+@pytest.mark.parametrize(
+    "value", ["000-12-3456", "666-12-3456", "912-12-3456", "123-00-4567", "123-45-0000", "078-05-1120"]
+)
 def test_a_social_security_number_never_issued_does_not_hold(value: str) -> None:
     assert not _holds("ssn", value)
 

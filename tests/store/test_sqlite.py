@@ -317,7 +317,7 @@ async def test_writes_behind_survive_a_full_disk_and_no_more_are_taken_meanwhile
             await store.db.write(setter("refused", "x" * 200_000))
         with pytest.raises(StoreUnavailable):
             store.db.write_behind(setter("not taken"))
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while "kept" not in await store.db.read(names):
             await anyio.lowlevel.checkpoint()
     await store.db.write(setter("later"))
