@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateWindow
+from gateway.auth.ratelimit import EXACT_CALLS, Admission, LocalRateLimiter, RateWindow
 
 
 def test_the_first_call_is_admitted_and_counted() -> None:
@@ -69,6 +69,18 @@ def test_a_window_keeps_only_the_calls_of_the_last_minute() -> None:
     for call in range(100_000):
         window.admit(call * 0.1, 10_000_000)
     assert len(window._times) < 3 * 600 + 600
+
+
+def test_a_high_limit_takes_no_more_memory_for_more_calls_and_is_never_passed() -> None:
+    window, limit, admitted = RateWindow(), EXACT_CALLS + 2_000, []
+    for call in range(60_000):
+        now = call * 0.002
+        answer = window.admit(now, limit)
+        if answer.admitted:
+            admitted.append(now)
+    assert len(window._times) < 600
+    assert all(later - earlier >= 60 for earlier, later in zip(admitted, admitted[limit:], strict=False))
+    assert len(admitted) >= 2 * limit - 200  # a quarter of a second late at most
 
 
 def test_keys_do_not_share_a_window() -> None:
