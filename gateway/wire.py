@@ -4,6 +4,7 @@ import json
 import math
 import re
 from datetime import UTC, date, datetime
+from functools import lru_cache
 
 from gateway.errors import InvalidJson, InvalidRequest, TooManyValues
 
@@ -127,7 +128,12 @@ def read_time(text: str, *, param: str, now_at: int) -> int:
 def write_time(at: int) -> str:
     """Return Unix milliseconds as RFC 3339 in UTC with milliseconds and ``Z``."""
     seconds, milliseconds = divmod(at, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{milliseconds:03d}Z"
+    return f"{_second(seconds)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 def _day_at(text: str) -> int:
