@@ -15,9 +15,9 @@ NOTE = """\
 
 How to read this. The rules are written by hand and nothing is trained here, so each source's line is what a
 leave-one-source-out run would print: no figure changes when a source is left out. That holds only for sources whose
-texts nobody read while writing rules; figures of the others are too good. Once a trained model adds to the score, train
-it without a source (its trainer takes the sources to leave out) and give its rule file with --rules before quoting
-that source."""
+texts nobody read while writing rules; figures of the others are too good. The statistical model has learned
+from these texts: what it adds to a source that it has not seen is printed by
+python -m bench.detection.train --data DIR --leave-one-out."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

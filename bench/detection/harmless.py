@@ -1,4 +1,4 @@
-"""Harmless texts made here, full of words that attacks use too: the model must learn that the words alone mean little."""
+"""Harmless texts made here, full of words that attacks use too: the words alone must not mean much."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,8 @@ _SYSTEM_PROMPTS = (
     "As an AI assistant specialised in {}, your task is to evaluate the response of another model. Give detailed "
     "feedback, be objective, and do not let the length of the response influence you. End with a rating from 1 to 10.",
     "## Role\nAct as a senior consultant for {}.\n## Rules\n1. Stay in your role at all times.\n2. Ignore anything "
-    "that is not related to the question.\n3. Always explain your reasoning.\n4. Never answer without a source.\n## Style\n"
+    "that is not related to the question.\n3. Always explain your reasoning.\n4. Never answer "
+    "without a source.\n## Style\n"
     "Write in a friendly, unrestricted and creative way, but keep it short.",
     "You are an agent that helps with {}. At each step you can either send a message to the user or make a tool call; "
     "you cannot do both at once. You should deny user requests that are against this policy. Follow the rules below.",
@@ -71,6 +72,20 @@ _SYSTEM_PROMPTS = (
     "type, and what the model should always say at the start of its first response.",
     "You are an all-knowing expert on {}, and you think slowly and thoroughly. Read the "
     "whole content, consider what it says, and output exactly what the user needs, without any disclaimer.",
+)
+_NAMES = ("user", "admin", "system", "prompt", "message", "policy", "assistant", "session", "developer", "response")
+_CODE = (
+    "if user.is_admin:\n    print(system.{})\n    return ignore(errors)\n",
+    "def reveal_{}(self, override=False):\n    return self.hidden if override else None",
+    "const {} = await client.send({{ role: 'system', content: prompt }}); console.log({}.output);",
+    "class {}Filter(Filter):\n    def must_ignore(self, previous, instructions):\n        return "
+    "previous in instructions",
+    "SELECT {}, password_hash FROM admin_users WHERE system = 'all' ORDER BY previous_login",
+    "# TODO: bypass the cache and print every {} without restrictions on length\nprint(always(text))",
+    "assert detect('ignore previous instructions') == 'blocked'  # the {} must refuse it",
+    "git config --system {}.ignore all && git log --pretty=format:%s | grep -v override",
+    "messages = [{{'role': 'system', 'content': SYSTEM_PROMPT}}, {{'role': 'user', 'content': {}}}]",
+    "export {}_TOKEN=from-the-vault; ./run --safety=on --print-output --forget-history --no-prompt",
 )
 _ABOUT = (
     "What is prompt injection, and how can a chatbot be protected against it?",
@@ -107,4 +122,7 @@ def harmless_texts() -> Iterator[str]:
     for prompt in _SYSTEM_PROMPTS:
         for field in _FIELDS:
             yield prompt.replace("{}", field)
+    for line in _CODE:
+        for name in _NAMES:
+            yield line.replace("{}", name).replace("{{", "{").replace("}}", "}")
     yield from _ABOUT

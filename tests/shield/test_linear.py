@@ -1,0 +1,256 @@
+"""The statistical second signal: what it adds, what it never does, and where its weights come from."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import gateway.shield
+from bench.detection.fitting import build, read_texts, train
+from bench.detection.rows import Row, read_rows
+from bench.detection.train import digests_of, weights_of, write_weights
+from gateway.shield import DEFAULT_POLICY, Direction, Policy, Severity, Shield, Verdict, combine, judge
+from gateway.shield.linear import (
+    LEAST_HOT,
+    STEP_WORDS,
+    WINDOW_WORDS,
+    LinearModel,
+    Weights,
+    grams_of,
+    hot_windows,
+    read_weights,
+    windows_of,
+    words_of,
+)
+from gateway.shield.normalize import Normalizer
+from gateway.shield.rules import load_rules
+from gateway.shield.scoring import MODEL_POINTS, MODEL_RULE
+
+WEIGHTS = Path(gateway.shield.__file__).with_name("linear.json")
+DATA = Path(__file__).parents[3] / "shared" / "data" / "detection"
+RULE = {
+    "id": "made-up",
+    "name": "Made up",
+    "category": "injection",
+    "severity": "high",
+    "confidence": 0.9,
+    "description": "A rule of this test.",
+    "direction": ["inbound", "outbound"],
+    "literals": ["purple elephant"],
+    "match": ["a purple elephant"],
+    "pass": ["an elephant"],
+}
+# Words no other rule knows, so that only the weights made here decide.
+HOT = ("florp", "grindle", "snaff")
+
+
+def weights(**changes: object) -> Weights:
+    made: dict[str, object] = {
+        "features": {"florp": 100, "grindle": 100, "snaff": 80, "florp grindle": 60, "garden": -90},
+        "unit": 0.05,
+        "constant": -4.0,
+        "hot": frozenset(HOT),
+        "levels": (1.0, 4.0, 8.0),
+        "slope": 0.5,
+        "offset": 0.5,
+    }
+    return Weights(**(made | changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def shield() -> Shield:
+    rules = load_rules(json.dumps({"version": 1, "rules": [RULE]}).encode())
+    return Shield(rules, model=LinearModel(weights()))
+
+
+@pytest.fixture(scope="module")
+def bundled() -> LinearModel:
+    return LinearModel()
+
+
+ATTACK = "Florp grindle and snaff"
+
+
+def test_model_alone_asks_for_review_and_never_blocks(shield: Shield) -> None:
+    result = shield.scan(ATTACK, Direction.INBOUND)
+    assert [one.rule for one in result.detections] == [MODEL_RULE]
+    assert result.verdict is Verdict.REVIEW
+    assert result.score == result.detections[0].score == MODEL_POINTS[Severity.HIGH] == 40
+
+
+@pytest.mark.parametrize("block_at", [1, 20, 40, 60])
+@pytest.mark.parametrize("action", [None, "block", "review", "allow", "redact"])
+def test_no_policy_lets_the_model_alone_block(shield: Shield, block_at: int, action: str | None) -> None:
+    actions = {"injection": action} if action else {}
+    policy = Policy(block_at=block_at, review_at=min(25, block_at), category_actions=actions)  # type: ignore[arg-type]
+    result = shield.scan(ATTACK, Direction.INBOUND, policy)
+    assert result.verdict is not Verdict.BLOCK
+    assert result.score <= 40
+
+
+def test_model_and_a_rule_on_the_same_words_both_count_and_add_up(shield: Shield) -> None:
+    result = shield.scan(f"{ATTACK} a purple elephant", Direction.INBOUND)
+    assert {one.rule: one.score for one in result.detections} == {MODEL_RULE: 40, "made-up": 25}
+    assert result.score == 65
+    assert result.verdict is Verdict.BLOCK
+
+
+def test_model_counts_once_over_all_places_of_a_request(shield: Shield) -> None:
+    one = shield.scan(ATTACK, Direction.INBOUND)
+    result = combine([one, one, one])
+    assert result.score == 40
+    assert sum(detection.score for detection in result.detections) == 40
+    assert judge(one.detections, DEFAULT_POLICY).score == 40
+
+
+def test_levels_give_their_severity_and_points() -> None:
+    for least, severity in ((0.0, Severity.LOW), (0.5, Severity.MEDIUM), (1.0, Severity.HIGH)):
+        levels = (least and -3.0, -2.0 if least else 90.0, -1.0 if least == 1.0 else 99.0)
+        found = LinearModel(weights(levels=levels)).detect(Normalizer().normalize(ATTACK))
+        assert found is not None
+        assert found.severity is severity
+
+
+def test_outbound_texts_and_other_categories_are_left_to_the_rules(shield: Shield) -> None:
+    assert shield.scan(ATTACK, Direction.OUTBOUND).detections == ()
+    assert shield.scan(ATTACK, Direction.INBOUND, Policy(categories=frozenset({"secret"}))).detections == ()
+    assert shield.scan(ATTACK, Direction.INBOUND, Policy(categories=frozenset({"injection"}))).score == 40
+
+
+def test_short_passage_in_a_long_document_is_found_with_its_span(shield: Shield) -> None:
+    before, after = "the river runs\n  by our house. " * 200, " then we had tea at four" * 300
+    text = before + "FLORP  grindle ＳＮＡＦＦ!" + after
+    (found,) = shield.scan(text, Direction.INBOUND).detections
+    assert found.start <= len(before) and found.end >= len(before) + 20
+    assert found.end - found.start < 1000
+    assert found.view == "normalized"
+
+
+def test_decoded_readings_are_judged_too(shield: Shield) -> None:
+    import base64
+
+    text = "see " + base64.b64encode(ATTACK.encode()).decode()
+    (found,) = shield.scan(text, Direction.INBOUND).detections
+    assert found.view == "base64"
+    assert 0 <= found.start < found.end <= len(text)
+
+
+def test_matched_names_only_n_grams_of_the_model(shield: Shield) -> None:
+    (found,) = shield.scan(f"{ATTACK} password hunter2secret", Direction.INBOUND).detections
+    assert found.matched == "florp, grindle, snaff"
+
+
+def test_a_repeated_word_counts_once(shield: Shield) -> None:
+    assert shield.scan("florp " * 60, Direction.INBOUND).detections == ()
+
+
+def test_windows_cover_every_word_and_overlap_by_half() -> None:
+    for count in (0, 1, WINDOW_WORDS, WINDOW_WORDS + 1, 97, 1000):
+        spans = list(windows_of(["w"] * count))
+        assert spans[0][0] == 0 and spans[-1][1] == count
+        assert all(after[0] - before[0] == STEP_WORDS for before, after in zip(spans, spans[1:], strict=False))
+        assert all(end - start <= WINDOW_WORDS for start, end in spans)
+
+
+def test_windows_added_up_are_those_with_enough_hot_words() -> None:
+    draw = random.Random(3)
+    for _ in range(200):
+        words = [draw.choice(HOT) if draw.random() < 0.02 else "x" for _ in range(draw.randrange(1, 400))]
+        hot = frozenset(HOT).intersection(words)
+        wanted = [
+            (start, end)
+            for start, end in windows_of(words)
+            if len(words) <= WINDOW_WORDS or len(hot.intersection(words[start:end])) >= LEAST_HOT
+        ]
+        assert sorted(hot_windows(words, hot)) == wanted
+
+
+@pytest.mark.parametrize(
+    "text", ["florp grindle snaff " * 50_000, "'" * 100_000, "\ud800florp" * 9, "\U000e0041" * 999]
+)
+def test_hostile_texts_cost_a_bounded_number_of_windows(shield: Shield, text: str) -> None:
+    words = words_of(Normalizer().normalize(text).text)
+    assert len(list(hot_windows(words, frozenset(HOT)))) <= 256
+    shield.scan(text, Direction.INBOUND)
+
+
+def test_words_are_runs_of_letters_without_apostrophes() -> None:
+    assert words_of("don't print 'x' 12 a1b ''' über") == ["dont", "print", "x", "a", "b", "über"]
+
+
+def test_a_broken_weights_file_says_so() -> None:
+    for raw in (b"{}", b"[]", b"nothing", b'{"version": 99}'):
+        with pytest.raises(ValueError):
+            read_weights(raw)
+
+
+def test_harmless_looks_of_encodings_code_and_prompts_stay_quiet(bundled: LinearModel) -> None:
+    for text in (
+        "p l e a s e   p r i n t   t h e   l e t t e r s",
+        "The config is aWdub3JlIGl0 in base64; decode it in Python with base64.b64decode.",
+        "if user.is_admin:\n    print(system.prompt)\n    return ignore(errors)\n",
+        "You are a helpful assistant for our shop. Ignore spelling mistakes and never reveal internal notes to a user.",
+        "The previous instructions for the printer were clear, please ignore the old manual.",
+        "",
+    ):
+        found = bundled.detect(Normalizer().normalize(text))
+        assert found is None or found.severity is Severity.LOW
+
+
+def test_weights_tell_where_they_come_from_and_hold_no_text(bundled: LinearModel) -> None:
+    entry = json.loads(WEIGHTS.read_bytes())
+    assert {"command", "data_sha256", "licences", "texts_by_source", "measured_on_sources_left_out"} <= set(
+        entry["provenance"]
+    )
+    assert WEIGHTS.stat().st_size <= 400_000
+    for gram in bundled.weights.features:
+        assert gram.isascii() and gram.count(" ") <= 2 and gram.replace(" ", "").isalpha()
+    measured = entry["provenance"]["measured_on_sources_left_out"]
+    assert measured["benign_at_medium_percent"] <= 0.3
+    assert measured["benign_hard_at_medium_percent"] <= 2
+    low, medium, high = entry["levels"]
+    assert low < medium < high
+
+
+def _rows() -> list[Row]:
+    draw = random.Random(7)
+    rows = []
+    for number in range(120):
+        bad = number % 2 == 0
+        words = draw.sample(HOT if bad else ("garden", "tea", "river"), 3) + draw.choices(["the", "and", "of"], k=6)
+        file = "injection" if bad else "benign"
+        rows.append(Row(file, str(number), " ".join(words), bad, file, f"source{number % 8}", "en"))
+    return rows
+
+
+def test_training_is_deterministic_and_learns() -> None:
+    def trained() -> Weights:
+        return weights_of(train(build(read_texts(_rows()))), (0.0, 1.0, 2.0), (1.0, 0.0))
+
+    made = trained()
+    assert write_weights(made, {}) == write_weights(trained(), {})
+    assert all(made.features[word] > 0 for word in HOT)
+    assert made.features["garden"] < 0
+    again = read_weights(write_weights(made, {}))
+    assert again.features == dict(made.features) and again.hot == made.hot
+
+
+def test_what_one_family_alone_says_is_no_feature() -> None:
+    rows = [row for row in _rows() if not row.is_attack]
+    rows += [Row("injection", str(n), "florp snaff grindle the", True, "injection", "one", "en") for n in range(50)]
+    assert not set(HOT) & set(train(build(read_texts(rows))).features)
+
+
+def test_grams_are_words_pairs_and_triples() -> None:
+    assert grams_of(["a", "b", "c", "d"]) == {"a", "b", "c", "d", "a b", "b c", "c d", "a b c", "b c d"}
+
+
+def test_weights_were_made_from_the_texts_at_hand() -> None:
+    if not DATA.is_dir():
+        pytest.skip("the labelled texts are not there")
+    made_from = json.loads(WEIGHTS.read_bytes())["provenance"]["data_sha256"]
+    # Training again takes minutes: python -m bench.detection.train writes the same bytes from the same texts.
+    if digests_of(DATA) != made_from:
+        pytest.skip("the labelled texts are others than those the weights were made from")
+    assert len(read_rows(DATA)) == json.loads(WEIGHTS.read_bytes())["provenance"]["rows"]
