@@ -7,6 +7,7 @@ CPU per request is the steadiest figure on a busy machine; requests a second and
 
 import argparse
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -263,6 +264,7 @@ def main() -> None:
     if unknown := set(wanted) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     find_wrk()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench/http: told to stop"))  # and stop what was started
     peers = Peers.find(Path(options.peers).resolve())
     print(peers.report(), flush=True)
     plan = Plan(options.rounds, options.seconds, min(WARM_REQUESTS, options.growth // 4), options.growth)
