@@ -71,7 +71,11 @@ HIDDEN = {
 @pytest.mark.parametrize("name", HIDDEN)
 def test_hidden_attack_is_found_where_it_stands(name: str, either: Shield) -> None:
     before, after = "The weather is fine today. ", " And so on, as one says."
-    found = [one for one in either.scan(before + HIDDEN[name] + after, Direction.INBOUND).detections if one.rule == "override"]
+    found = [
+        one
+        for one in either.scan(before + HIDDEN[name] + after, Direction.INBOUND).detections
+        if one.rule == "override"
+    ]
     assert found
     assert len(before) <= found[0].start < found[0].end <= len(before + HIDDEN[name])
     assert found[0].category == "injection"
@@ -171,7 +175,9 @@ def test_any_text_gives_a_result(seed: int, shield: Shield) -> None:
     assert all(0 <= one.start < one.end <= len(text) for one in result.detections)
 
 
-def test_literal_repeated_ten_thousand_times_is_scanned(rule_name: str, positives: dict[str, str], shield: Shield) -> None:
+def test_literal_repeated_ten_thousand_times_is_scanned(
+    rule_name: str, positives: dict[str, str], shield: Shield
+) -> None:
     result = shield.scan((positives[rule_name] + " ") * 10_000, Direction.OUTBOUND)
     assert rule_name in {one.rule for one in result.detections}
 

@@ -89,7 +89,9 @@ def test_order_of_rules_changes_nothing(document: dict[str, Any], positives: dic
     for seed in range(6):
         rules = list(document["rules"])
         random.Random(seed).shuffle(rules)
-        results.append(Shield(load_rules(json.dumps(document | {"rules": rules}).encode())).scan(text, Direction.OUTBOUND))
+        results.append(
+            Shield(load_rules(json.dumps(document | {"rules": rules}).encode())).scan(text, Direction.OUTBOUND)
+        )
     assert all(result == results[0] for result in results)
     assert {one.rule for one in results[0].detections} == set(positives)
 

@@ -72,7 +72,13 @@ def _naive(text: str) -> tuple[str, list[int]]:
 def test_view_and_positions_are_those_of_folding_one_character_at_a_time(seed: int) -> None:
     dice = random.Random(seed)
     alphabet = dice.choice(
-        ["aB \n", "aB \n\x00\t.", "aé \u200b\u0301ß…", "xі　\u3000 ﬁ\U0001d41a\U000e0041\ud800", "字 e\u0301\u00a0\u200d\ufb03"]
+        [
+            "aB \n",
+            "aB \n\x00\t.",
+            "aé \u200b\u0301ß…",
+            "xі　\u3000 ﬁ\U0001d41a\U000e0041\ud800",
+            "字 e\u0301\u00a0\u200d\ufb03",
+        ]
     )
     text = "".join(dice.choice(alphabet) for _ in range(dice.randrange(40)))
     view = NORMALIZER.normalize(text)
