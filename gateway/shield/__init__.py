@@ -1,7 +1,7 @@
 """The shield: texts in, verdicts out. An island: it imports nothing of the rest of the gateway, and waits for nothing.
 
-    shield = gateway.shield.load()
-    result = shield.scan("some text", Direction.INBOUND)
+shield = gateway.shield.load()
+result = shield.scan("some text", Direction.INBOUND)
 """
 
 from pathlib import Path
