@@ -46,6 +46,8 @@ _POINTS = re.compile(r"[Uu]\+[0-9A-Fa-f]{4,6}(?:[ ,;]{0,2}[Uu]\+[0-9A-Fa-f]{4,6}
 _POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{4,6})")
 _BITS = re.compile(rb"[01]{8}(?:[ ,\n]{0,2}[01]{8}){3,}")
 _DECIMALS = re.compile(rb"\b[0-9]{2,3}(?:[ ,;\n]{1,2}[0-9]{2,3}){7,}\b")
+# How selectors begin in UTF-8.
+_SELECTOR_BYTES = (b"\xef\xb8", b"\xf3\xa0")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 
 
@@ -204,7 +206,8 @@ def _points(text: str, raw: bytes) -> list[Decoded]:
 def _selectors(text: str, raw: bytes) -> list[Decoded]:
     """Bytes written as invisible variation selectors."""
     builder = Builder("variation-selectors")
-    if not text.isascii():
+    coded = b"" if text.isascii() else text.encode("utf-8", "surrogatepass")
+    if coded and any(coded.find(begin) >= 0 for begin in _SELECTOR_BYTES):
         for run in _SELECTORS.finditer(text):
             codes = (ord(char) for char in run[0])
             said = _readable(bytes(code - 0xFE00 if code < 0x10000 else code - 0xE0100 + 16 for code in codes))

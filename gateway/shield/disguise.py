@@ -43,7 +43,6 @@ _SPACED = _classes((_LETTERS + b"0123456789@$!", b"a"), (_SEPARATORS, b" "))
 _LEET_SHAPES = _classes((_LETTERS, b"a"), (b"0134578@$!|+", b"0"))
 _WIDEST_GAP_CHARS = 4
 _SPACED_RUN = re.compile(rb"(?<!a)a(?: {1,4}a(?!a)){3,}")
-_MIXED = re.compile(rb"a0|0a")
 _LEET_WORD_CHARS = range(3, 21)
 _LETTER_RUN = re.compile(rb"a{20,400}")
 _TURNED = re.compile(r"([^\w\s]*)(\w*)([^\w\s]*\s*)")
@@ -250,16 +249,17 @@ def _letters_apart(shapes: bytes) -> list[tuple[int, int]]:
 def _mixed_words(shapes: bytes) -> list[tuple[int, int]]:
     """Return the spans of words that hold both letters and what may stand for letters."""
     found = []
-    end = 0
-    for mixed in _MIXED.finditer(shapes):
-        if mixed.start() < end:
-            continue
-        start = shapes.rfind(b".", end, mixed.start()) + 1 or end
-        end = shapes.find(b".", mixed.end())
-        if end < 0:
-            end = len(shapes)
-        if end - start in _LEET_WORD_CHARS:
-            found.append((start, end))
+    place = shapes.find(b"0")
+    while place >= 0:
+        end = place + 1
+        if shapes.startswith(b"a", end) or shapes.startswith(b"a", place - 1) and place:
+            start = shapes.rfind(b".", 0, place) + 1
+            end = shapes.find(b".", place)
+            if end < 0:
+                end = len(shapes)
+            if end - start in _LEET_WORD_CHARS:
+                found.append((start, end))
+        place = shapes.find(b"0", end)
     return found
 
 

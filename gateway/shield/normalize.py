@@ -224,11 +224,9 @@ def _squeeze(text: str) -> str:
         parts.append(text[done : place + 1])
         done = _after_blanks(text, place + 2)
         if len(parts) == _MANY_RUNS:
-            # Each round halves the runs that are left.
+            # No other white space is left in a normalized text, so that it can be split at any.
             rest = text[done:]
-            while "  " in rest:
-                rest = rest.replace("  ", " ")
-            return "".join(parts) + rest
+            return "".join(parts) + " ".join(rest.split()) + " " * rest.endswith(" ")
         place = text.find("  ", done)
     return "".join(parts) + text[done:]
 
