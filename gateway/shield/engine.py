@@ -111,7 +111,8 @@ class Shield:
                     is_cut_short = True
                     break
                 readings.append(_Reading(decoded.text, decoded, reading))
-        detections = [self._detection(number, found, text) for number, found in places.items()]
+        hidden = self._hidden(places)
+        detections = [self._detection(number, found, text, hidden) for number, found in places.items()]
         if is_cut_short:
             detections.append(_over_budget(text))
         if hint is not None:
@@ -142,16 +143,33 @@ class Shield:
                 view = ">".join(reading.chain) or rule.view
                 places.setdefault(match.rule, []).append(_Place(*reading.span(match.start, match.end), view))
 
-    def _detection(self, number: int, places: list[_Place], text: str) -> Detection:
+    def _hidden(self, places: dict[int, list[_Place]]) -> list[_Place]:
+        """Return where secrets stand, which no rule's match may repeat."""
+        return [
+            place
+            for number, found in places.items()
+            if self._brief(number).category in MASKED_CATEGORIES
+            for place in found
+        ]
+
+    def _detection(self, number: int, places: list[_Place], text: str, hidden: list[_Place]) -> Detection:
         rule = self._brief(number)
         first = places[0]
+        shown = text[first.start : first.end]
+        if rule.category not in MASKED_CATEGORIES and hidden:
+            inside = [
+                (max(place.start - first.start, 0), min(place.end, first.end) - first.start)
+                for place in hidden
+                if place.start < first.end and first.start < place.end
+            ]
+            shown = redact_spans(shown, inside) or shown
         return Detection(
             rule=rule.id,
             name=rule.name,
             category=rule.category,
             severity=rule.severity,
             description=rule.description,
-            matched=matched_of(text[first.start : first.end], rule.category),
+            matched=matched_of(shown, rule.category),
             confidence=rule.confidence,
             score=0,
             count=len({(place.start, place.end) for place in places}),
