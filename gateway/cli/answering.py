@@ -15,7 +15,7 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 
-from gateway import __version__, bundle, compose
+from gateway import __version__, bundle, compose, parts
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
@@ -87,7 +87,7 @@ class Live:
             old.log.error("reload_refused", reason=error.message)
 
 
-async def answer(site: Site, shared: compose.Shared | None = None, child: Child | None = None) -> None:
+async def answer(site: Site, shared: parts.Shared | None = None, child: Child | None = None) -> None:
     """Open the gateway and answer until told to stop. child: this process is one of several workers."""
     report_faults(site.log)
     if child is None:

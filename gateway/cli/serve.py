@@ -13,7 +13,7 @@ from functools import partial
 import anyio
 from anyio.lowlevel import checkpoint
 
-from gateway import compose, settings
+from gateway import compose, parts, settings
 from gateway.cli.answering import Site, answer, begin, end
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log, nothing
 from gateway.clock import SystemClock
@@ -132,7 +132,7 @@ class Group:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.shared = compose.Shared(
+        self.shared = parts.Shared(
             scanner=compose.load_shield(site.config.rules),
             limiter=RateWindows(),
             board=MetricBoard(2 * site.config.workers + 1),  # while a reload replaces them, there are twice as many
@@ -152,14 +152,14 @@ class Group:
         return True
 
 
-async def begin_group(site: Site, shared: compose.Shared) -> None:
+async def begin_group(site: Site, shared: parts.Shared) -> None:
     """Make the database and the first credentials, and note the start."""
     heed_signals()
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await begin(composition.gateway, site.console)
 
 
-async def end_group(site: Site, shared: compose.Shared) -> None:
+async def end_group(site: Site, shared: parts.Shared) -> None:
     """Note the end."""
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await end(composition.gateway)

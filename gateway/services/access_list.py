@@ -1,6 +1,6 @@
 """The access list kept: made, changed, removed, listed, audited. Nobody locks themselves out unless they insist."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gateway.clock import Clock, Ids
@@ -23,7 +23,8 @@ from gateway.domain.keys import KEEP_AT, LAST_AT, KeyRecord
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.services.audit import Audit, source_of
+from gateway.services.audit import Audit
+from gateway.services.trail import Trail, check_version
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -62,6 +63,7 @@ class AccessList:
         self._clock = clock
         self._ids = ids
         self._audit = audit
+        self._trail = Trail(audit, "access_entry")
 
     async def page(self, wanted: EntryFilter) -> Page[AccessEntry]:
         """Return a part of the entries, newest first, expired ones included.
@@ -109,7 +111,7 @@ class AccessList:
             _check_unique(entry, others, now_at)
             _check_lock_out(principal, context, others, [*others, entry], now_at, force=wanted.force)
             self._store.access_list.insert(tx, entry)
-            self._append(tx, "access_entry_created", principal, context, entry, after=_shown(entry))
+            self._trail.note(tx, "access_entry_created", principal, context, id=entry.id, after=_shown(entry))
             return entry
 
         return await self._audit.commit(work)
@@ -131,8 +133,7 @@ class AccessList:
 
         def work(tx: Transaction) -> AccessEntry:
             before = self._find(tx, entry_id)
-            if wanted.version is not None and wanted.version != before.version:
-                raise Conflict(f"The entry was changed meanwhile: it has version {before.version}.", param="version")
+            check_version(wanted.version, before.version, "entry")
             kind = before.entry_type
             after = replace(
                 before,
@@ -150,7 +151,7 @@ class AccessList:
             _check_lock_out(principal, context, entries, [*others, after], now_at, force=wanted.force)
             self._store.access_list.change(tx, after)
             shown = {"before": _shown(before), "after": _shown(after)}
-            self._append(tx, "access_entry_changed", principal, context, before, **shown)
+            self._trail.note(tx, "access_entry_changed", principal, context, id=before.id, **shown)
             return self._find(tx, before.id)
 
         return await self._audit.commit(work)
@@ -171,7 +172,7 @@ class AccessList:
             entries = self._store.access_list.all(tx)
             _check_lock_out(principal, context, entries, without(entries, entry.id), now_at, force=force)
             self._store.access_list.remove(tx, entry.id)
-            self._append(tx, "access_entry_removed", principal, context, entry, before=_shown(entry))
+            self._trail.note(tx, "access_entry_removed", principal, context, id=entry.id, before=_shown(entry))
             return entry
 
         return await self._audit.commit(work)
@@ -225,29 +226,6 @@ class AccessList:
             reason = "names several keys; use the id" if found else "must be the id or the prefix of an API key"
             raise InvalidRequest(f"{param} {reason}.", param=param)
         return found[0]
-
-    def _append(
-        self,
-        tx: Transaction,
-        action: str,
-        principal: Principal,
-        context: RequestContext,
-        entry: AccessEntry,
-        *,
-        before: Mapping[str, object] | None = None,
-        after: Mapping[str, object] | None = None,
-    ) -> None:
-        event = self._audit.event(
-            action,
-            source=source_of(principal),
-            principal=principal,
-            request=context,
-            resource_type="access_entry",
-            resource_id=entry.id,
-            before=before,
-            after=after,
-        )
-        self._audit.append(tx, event)
 
 
 def _shown(entry: AccessEntry) -> dict[str, object]:

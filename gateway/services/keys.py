@@ -24,6 +24,7 @@ from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from gateway.services.audit import Audit, source_of
+from gateway.services.trail import check_version
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -106,8 +107,7 @@ class Keys:
 
         def work(tx: Transaction) -> KeyRecord:
             before = self._find(tx, id_or_prefix)
-            if wanted.version is not None and wanted.version != before.version:
-                raise Conflict(f"The key was changed meanwhile: it has version {before.version}.", param="version")
+            check_version(wanted.version, before.version, "key")
             if before.status(now_at) == "revoked":
                 raise Conflict(f"The key {before.id} is revoked.")
             after = replace(

@@ -15,7 +15,8 @@ from gateway.domain.policies import (
 )
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.services.audit import Audit, source_of
+from gateway.services.audit import Audit
+from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import CATEGORIES
 from gateway.shield.scoring import HIGHEST_SCORE, Action
 from gateway.store.database import Transaction
@@ -51,6 +52,7 @@ class Policies:
         self._clock = clock
         self._ids = ids
         self._audit = audit
+        self._trail = Trail(audit, "policy")
         self._known: dict[str, ShieldPolicy] = {}
 
     def refresh(self) -> None:
@@ -97,7 +99,7 @@ class Policies:
                 raise Conflict(f"There are {MAX_POLICIES} policies; remove some first.")
             self._check_name(tx, record)
             self._store.policies.insert(tx, record)
-            self._append(tx, "policy_created", principal, context, record, after=_shown(record))
+            self._trail.note(tx, "policy_created", principal, context, id=record.id, after=_shown(record))
             return record
 
         return await self._audit.commit(work)
@@ -114,15 +116,14 @@ class Policies:
 
         def work(tx: Transaction) -> PolicyRecord:
             before = self._find(tx, id_or_name)
-            if wanted.version is not None and wanted.version != before.version:
-                raise Conflict(f"The policy was changed meanwhile: it has version {before.version}.", param="version")
+            check_version(wanted.version, before.version, "policy")
             after = _changed(before, wanted)
             if after == before:
                 return before
             self._check_name(tx, after)
             self._store.policies.change(tx, after)
             shown = {"before": _shown(before), "after": _shown(after)}
-            self._append(tx, "policy_changed", principal, context, before, **shown)
+            self._trail.note(tx, "policy_changed", principal, context, id=before.id, **shown)
             return self._find(tx, before.id)
 
         return await self._audit.commit(work)
@@ -140,7 +141,7 @@ class Policies:
             if self._store.keys.count_of_policy(tx, record.id, now_at=now_at):
                 raise Conflict("API keys have this policy; give them another one first.")
             self._store.policies.remove(tx, record.id)
-            self._append(tx, "policy_removed", principal, context, record, before=_shown(record))
+            self._trail.note(tx, "policy_removed", principal, context, id=record.id, before=_shown(record))
             return record
 
         return await self._audit.commit(work)
@@ -155,29 +156,6 @@ class Policies:
         other = self._store.policies.find(tx, record.name)
         if other is not None and other.id != record.id:
             raise Conflict("There is a policy of this name already.", param="name")
-
-    def _append(
-        self,
-        tx: Transaction,
-        action: str,
-        principal: Principal,
-        context: RequestContext,
-        record: PolicyRecord,
-        *,
-        before: Mapping[str, object] | None = None,
-        after: Mapping[str, object] | None = None,
-    ) -> None:
-        event = self._audit.event(
-            action,
-            source=source_of(principal),
-            principal=principal,
-            request=context,
-            resource_type="policy",
-            resource_id=record.id,
-            before=before,
-            after=after,
-        )
-        self._audit.append(tx, event)
 
 
 def _changed(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:

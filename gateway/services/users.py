@@ -1,14 +1,14 @@
 """The people who may sign in: made, listed, changed. Nobody grants more than they hold; one admin always remains."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from gateway.clock import Clock, Ids
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContext, Role
 from gateway.domain.users import ChangedUser, NewUser, User, check_new_password, check_username
 from gateway.errors import Conflict, NotFound, PermissionDenied
-from gateway.services.audit import Audit, source_of
+from gateway.services.audit import Audit
 from gateway.services.passwords import Passwords
+from gateway.services.trail import Trail, check_version
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -21,6 +21,7 @@ class Users:
         self._clock = clock
         self._ids = ids
         self._audit = audit
+        self._trail = Trail(audit, "user")
         self._passwords = passwords
 
     async def create(self, principal: Principal, new: NewUser, context: RequestContext) -> User:
@@ -46,7 +47,7 @@ class Users:
             if self._store.users.by_name(tx, username) is not None:
                 raise Conflict("There is a user of this name already.", param="username")
             self._store.users.insert(tx, user)
-            self._append(tx, "user_created", principal, context, user, after=_shown(user))
+            self._trail.note(tx, "user_created", principal, context, id=user.id, after=_shown(user))
 
         await self._audit.commit(work)
         return user
@@ -83,8 +84,7 @@ class Users:
 
         def work(tx: Transaction) -> User:
             before = self._find(tx, user.id)
-            if wanted.version is not None and wanted.version != before.version:
-                raise Conflict(f"The user was changed meanwhile: it has version {before.version}.", param="version")
+            check_version(wanted.version, before.version, "user")
             after = _changed(before, wanted, password_hash, now_at)
             if after == before:
                 return before
@@ -95,12 +95,12 @@ class Users:
             ended = 0
             if after.disabled_at is not None or password_hash is not None:
                 ended = self._store.sessions.end_of_user(tx, user.id)
-            self._append(
+            self._trail.note(
                 tx,
                 "user_changed",
                 principal,
                 context,
-                before,
+                id=before.id,
                 before=_shown(before),
                 after=_shown(after),
                 details={"password_changed": password_hash is not None, "sessions_ended": ended},
@@ -121,31 +121,6 @@ class Users:
         is_admin = after.role is Role.ADMIN and after.disabled_at is None
         if was_admin and not is_admin and self._store.users.count_active(tx, Role.ADMIN) <= 1:
             raise Conflict("This is the last admin who can sign in; make another one first.")
-
-    def _append(
-        self,
-        tx: Transaction,
-        action: str,
-        principal: Principal,
-        context: RequestContext,
-        user: User,
-        *,
-        before: Mapping[str, object] | None = None,
-        after: Mapping[str, object] | None = None,
-        details: Mapping[str, object] | None = None,
-    ) -> None:
-        event = self._audit.event(
-            action,
-            source=source_of(principal),
-            principal=principal,
-            request=context,
-            resource_type="user",
-            resource_id=user.id,
-            before=before,
-            after=after,
-            details=details,
-        )
-        self._audit.append(tx, event)
 
 
 def _changed(user: User, wanted: ChangedUser, password_hash: str | None, now_at: int) -> User:

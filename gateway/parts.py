@@ -1,0 +1,191 @@
+"""Every part of the gateway, made and handed to the next: those that outlive a reload, and those made anew by it."""
+
+from dataclasses import dataclass, fields
+
+from gateway import __version__
+from gateway.app import Gateway
+from gateway.auth.ratelimit import RateLimiter
+from gateway.clock import Clock, Ids
+from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
+from gateway.http.client import Client
+from gateway.llm.echo import EchoModel
+from gateway.llm.openai import OpenAiDialect
+from gateway.llm.upstream import HttpUpstream, UpstreamLimits
+from gateway.log import Log
+from gateway.metrics import Board, Metrics
+from gateway.services.access_guard import AccessGuard
+from gateway.services.access_list import AccessList
+from gateway.services.alerts import Alerts
+from gateway.services.audit import Audit
+from gateway.services.authentication import Authentication
+from gateway.services.chat import Chat
+from gateway.services.first_start import FirstStart
+from gateway.services.health import Health, WatchedUpstream
+from gateway.services.keys import Keys
+from gateway.services.passwords import Passwords
+from gateway.services.policies import Policies
+from gateway.services.posture import Posture
+from gateway.services.refusals import Refusals
+from gateway.services.scans import Scans
+from gateway.services.shield_tests import ShieldTests
+from gateway.services.sign_in_throttle import SignInThrottle
+from gateway.services.signin import SignIn
+from gateway.services.users import Users
+from gateway.settings import Settings
+from gateway.shield import Shield
+from gateway.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the workers of one host have in common, made before they are forked.
+
+    scanner: rules read once. limiter: one rate window a key, over all. board: for the sum of all metrics.
+    started_at: when the group began to serve.
+    """
+
+    scanner: Shield
+    limiter: RateLimiter
+    board: Board
+    started_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """The parts that live as long as the process, whatever settings and rules are read again."""
+
+    clock: Clock
+    ids: Ids
+    log: Log
+    metrics: Metrics
+    store: Store
+    audit: Audit
+    keys: Keys
+    authentication: Authentication
+    alerts: Alerts
+    first_start: FirstStart
+    users: Users
+    signin: SignIn
+    access: AccessGuard
+    access_list: AccessList
+    policies: Policies
+
+
+def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared | None) -> Lasting:
+    """Make the parts that a reload leaves alone. shared: given when this process is one of several workers."""
+    metrics = Metrics(board=shared.board if shared else None)
+    metrics.gauge("gateway_start_time_seconds", (shared.started_at if shared else clock.now_at()) / 1000)
+    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+    keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
+    refusals = Refusals(audit=audit, clock=clock)
+    passwords = Passwords(ids=ids)
+    access = AccessGuard(store=store, clock=clock)
+    policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
+    return Lasting(
+        clock=clock,
+        ids=ids,
+        log=log,
+        metrics=metrics,
+        store=store,
+        audit=audit,
+        keys=keys,
+        authentication=Authentication(
+            store=store,
+            clock=clock,
+            audit=audit,
+            limiter=shared.limiter if shared else None,
+            refusals=refusals,
+            access=access,
+            policies=policies,
+        ),
+        policies=policies,
+        access=access,
+        access_list=AccessList(store=store, clock=clock, ids=ids, audit=audit),
+        alerts=Alerts(store=store, ids=ids),
+        first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
+        users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
+        signin=SignIn(
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            passwords=passwords,
+            throttle=SignInThrottle(store=store, clock=clock, refusals=refusals),
+        ),
+    )
+
+
+def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Client) -> Gateway:
+    """Make the parts that depend on settings and rules, and put them together with the lasting ones."""
+    store, clock, ids, audit, alerts = lasting.store, lasting.clock, lasting.ids, lasting.audit, lasting.alerts
+    policy = ShieldPolicy(
+        mode=ShieldMode(settings.shield_mode),
+        unscannable=Unscannable(settings.unscannable),
+        outbound=OutboundAction(settings.outbound_action),
+        tool_injection=settings.tool_injection,
+    )
+    scans = Scans(
+        shield=scanner,
+        store=store,
+        clock=clock,
+        ids=ids,
+        audit=audit,
+        alerts=alerts,
+        policy=policy,
+        policies=lasting.policies,
+        max_text_chars=settings.max_text_chars,
+    )
+    dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_text_chars)
+    upstream = _upstream(settings, lasting, dialect, client)
+    health = Health(shield=scanner, store=store, upstream=upstream)
+    return Gateway(
+        settings=settings,
+        shield=scanner,
+        scans=scans,
+        shield_tests=ShieldTests(shield=scanner, store=store, clock=clock, audit=audit),
+        chat=Chat(
+            store=store,
+            clock=clock,
+            ids=ids,
+            metrics=lasting.metrics,
+            audit=audit,
+            alerts=alerts,
+            judge=scans,
+            dialect=dialect,
+            policy=policy,
+            echo=EchoModel(clock=clock, ids=ids),
+            upstream=upstream,
+            access=lasting.access,
+            policies=lasting.policies,
+        ),
+        posture=Posture(
+            settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy
+        ),
+        health=health,
+        **{field.name: getattr(lasting, field.name) for field in fields(Lasting)},
+    )
+
+
+def _upstream(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, client: Client) -> WatchedUpstream | None:
+    """Return the configured upstream, or None when the built-in model answers everything."""
+    if settings.upstream_url is None:
+        return None
+    limits = UpstreamLimits(
+        connect_seconds=settings.upstream_connect_seconds,
+        first_byte_seconds=settings.upstream_first_byte_seconds,
+        total_seconds=settings.upstream_total_seconds,
+        reply_bytes=settings.upstream_reply_bytes,
+    )
+    return WatchedUpstream(
+        HttpUpstream(
+            client,
+            dialect,
+            base_url=settings.upstream_url,
+            clock=lasting.clock,
+            ids=lasting.ids,
+            api_key=settings.upstream_api_key,
+            models=settings.upstream_models,
+            limits=limits,
+            user_agent=f"gateway/{__version__}",
+        )
+    )
