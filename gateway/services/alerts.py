@@ -1,16 +1,20 @@
 """Raise, fold and list alerts: one for the same thing within ten minutes, with a rising count. Never holds a text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gateway.clock import Ids
-from gateway.domain.alerts import Alert, AlertFilter, AlertSource, fingerprint, fold
+from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus, fingerprint, fold, move
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
-from gateway.shield.detections import Detection, ScanResult
+from gateway.shield.detections import Detection, ScanResult, Severity
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 EVIDENCE_DETECTIONS = 20
+TITLE_CHARS = 200
+DESCRIPTION_CHARS = 1000
+ITSELF = "gateway"
+"""Who resolved an alert that ended by itself."""
 _AGENT_CHARS = 100
 
 
@@ -69,6 +73,55 @@ class Alerts:
             ),
         )
         return self.record(tx, seen)
+
+    def raise_event(
+        self,
+        tx: Transaction,
+        *,
+        source: AlertSource,
+        rule: str,
+        severity: Severity,
+        title: str,
+        description: str,
+        subject: str,
+        occurred_at: int,
+        context: RequestContext | None = None,
+        principal: Principal | None = None,
+        evidence: Sequence[Mapping[str, object]] = (),
+    ) -> Alert:
+        """Record in `tx` something that went wrong outside a scan, and return the alert that now stands.
+
+        rule: kebab-case, such as ``provider-down``. subject: what it happened to, such as a provider's id; with source
+        and rule it says what two sightings of the same thing are. evidence: JSON objects without secrets.
+        """
+        agent = context.agent[:_AGENT_CHARS] if context and context.agent else None
+        seen = Alert(
+            id=self._ids.new("alr"),
+            title=title[:TITLE_CHARS],
+            description=description[:DESCRIPTION_CHARS],
+            severity=severity,
+            source=source,
+            rule=rule,
+            fingerprint=fingerprint(source, rule, subject),
+            first_seen_at=occurred_at,
+            last_seen_at=occurred_at,
+            agent=agent,
+            key_prefix=principal.key_prefix if principal else None,
+            request_id=context.request_id if context else None,
+            origin=source.value,
+            evidence=tuple(evidence),
+        )
+        return self.record(tx, seen)
+
+    def end_event(
+        self, tx: Transaction, *, source: AlertSource, rule: str, subject: str, occurred_at: int, resolution: str
+    ) -> int:
+        """Resolve in `tx` what is active of a thing that is over by itself; return how many alerts that were."""
+        over = self._store.alerts.active_of(tx, fingerprint(source, rule, subject))
+        for alert in over:
+            resolved = move(alert, AlertStatus.RESOLVED, who=ITSELF, at=occurred_at, note=resolution)
+            self._store.alerts.update(tx, resolved)
+        return len(over)
 
     def record(self, tx: Transaction, seen: Alert) -> Alert:
         """Fold one sighting of any source into the alerts that are there, and return the alert that now stands."""

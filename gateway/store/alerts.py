@@ -29,6 +29,11 @@ UPDATE = f"""
      WHERE id = :id
 """  # noqa: S608
 LATEST = f"SELECT {_NAMES} FROM alerts WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1"  # noqa: S608
+ACTIVE_OF = f"""
+    SELECT {_NAMES} FROM alerts
+     WHERE fingerprint = :fingerprint AND status IN ({", ".join(f"'{status.value}'" for status in ACTIVE)})
+     ORDER BY position
+"""  # noqa: S608
 BY_ID = f"SELECT {_NAMES} FROM alerts WHERE id = :id"  # noqa: S608
 LIST = f"SELECT position, {_NAMES} FROM alerts"  # noqa: S608
 NEWEST_FIRST = " ORDER BY position DESC LIMIT :limit"
@@ -53,6 +58,10 @@ class AlertRepository:
         """Return the newest alert of a fingerprint."""
         rows = tx.query(LATEST, {"fingerprint": fingerprint})
         return _alert(rows[0]) if rows else None
+
+    def active_of(self, tx: Transaction, fingerprint: str) -> tuple[Alert, ...]:
+        """Return the alerts of a fingerprint that somebody has to act on, oldest first."""
+        return tuple(_alert(row) for row in tx.query(ACTIVE_OF, {"fingerprint": fingerprint}))
 
     def by_id(self, tx: Transaction, alert_id: str) -> Alert | None:
         """Return the alert of this id."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.clock import SystemIds
-from gateway.domain.alerts import Alert, AlertFilter, AlertStatus
+from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.log import Log
 from gateway.services.alerts import EVIDENCE_DETECTIONS, Alerts, described
@@ -73,6 +73,32 @@ class Room:
                 occurred_at=self.clock.at,
                 text_sha256="0" * 64,
                 text_chars=20,
+            )
+        )
+
+    async def event(self, subject: str) -> Alert:
+        return await self.store.db.write(
+            lambda tx: self.alerts.raise_event(
+                tx,
+                source=AlertSource.PROVIDER,
+                rule="provider-down",
+                severity=Severity.HIGH,
+                title="A provider is down",
+                description="It refuses connections.",
+                subject=subject,
+                occurred_at=self.clock.at,
+            )
+        )
+
+    async def end(self, subject: str) -> int:
+        return await self.store.db.write(
+            lambda tx: self.alerts.end_event(
+                tx,
+                source=AlertSource.PROVIDER,
+                rule="provider-down",
+                subject=subject,
+                occurred_at=self.clock.at,
+                resolution="It answers again.",
             )
         )
 
@@ -183,3 +209,28 @@ def test_what_may_be_kept_of_a_detection_is_bounded_and_without_its_text() -> No
         "place": "messages[0].content",
     }
     assert "place" not in described((replace(FOUND, place=""),))[0]
+
+
+async def test_an_event_is_one_alert_until_it_ends_by_itself_and_returns_to_it() -> None:
+    async with room() as here:
+        first = await here.event("prv_1")
+        again = await here.event("prv_1")
+        other = await here.event("prv_2")
+        assert (first.id, again.count) == (again.id, 2)
+        assert other.id != first.id
+        assert await here.end("prv_1") == 1
+        assert await here.end("prv_1") == 0
+        (ended,) = await here.all(status=AlertStatus.RESOLVED)
+        assert (ended.id, ended.resolution, ended.resolved_by) == (first.id, "It answers again.", "gateway")
+        assert (await here.event("prv_1")).id == first.id
+        assert len(await here.all(scope="active")) == 2
+
+
+async def test_an_event_ends_every_alert_it_has_raised() -> None:
+    async with room() as here:
+        await here.event("prv_1")
+        here.clock.at += 11 * MINUTE_MS
+        await here.event("prv_1")
+        assert len(await here.all(scope="active")) == 2
+        assert await here.end("prv_1") == 2
+        assert await here.all(scope="active") == ()
