@@ -32,6 +32,17 @@ MIGRATIONS = (
     Migration(3, "0003_sessions"),
     Migration(4, "0004_access_list"),
     Migration(5, "0005_policies"),
+    Migration(6, "0006_providers"),
+    Migration(7, "0007_budgets"),
+    Migration(8, "0008_risk_acceptances"),
+    Migration(9, "0009_key_limits"),
+    Migration(10, "0010_agents"),
+    Migration(11, "0011_fleet"),
+    Migration(12, "0012_traffic"),
+    Migration(13, "0013_trust_audits"),
+    Migration(14, "0014_security_scans"),
+    Migration(15, "0015_reports"),
+    Migration(16, "0016_event_outputs"),
 )
 
 
