@@ -299,7 +299,7 @@ def test_the_whole_group_killed_under_load_loses_nothing_that_was_acknowledged(
     data_dir = tmp_path / "data"
     key = make_key(archive, data_dir, rules)
     acknowledged: list[str] = []
-    for count in (20, 150, 300, 80, 220):
+    for count in (20, 150, 300, 80, 220, *range(5, 80, 5)):
         group = start_group(archive, data_dir, rules)
         group.key = key
         load = Load(group, clients=8)
