@@ -30,6 +30,7 @@ from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.services.signin import SignIn
+from gateway.services.trust_audits import TrustAudits
 from gateway.services.users import Users
 from gateway.settings import Settings
 from gateway.shield import Shield
@@ -77,7 +78,8 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
     metrics.gauge("gateway_start_time_seconds", (shared.started_at if shared else clock.now_at()) / 1000)
     audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
     keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
-    refusals = Refusals(audit=audit, clock=clock)
+    alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
+    refusals = Refusals(audit=audit, clock=clock, alerts=alerts)
     passwords = Passwords(ids=ids)
     access = AccessGuard(store=store, clock=clock)
     policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
@@ -101,7 +103,7 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
         policies=policies,
         access=access,
         access_list=AccessList(store=store, clock=clock, ids=ids, audit=audit),
-        alerts=Alerts(store=store, ids=ids),
+        alerts=alerts,
         first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
         users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
         signin=SignIn(
@@ -138,6 +140,9 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
     dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_text_chars)
     upstream = _upstream(settings, lasting, dialect, client)
     health = Health(shield=scanner, store=store, upstream=upstream)
+    posture = Posture(
+        settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy
+    )
     return Gateway(
         settings=settings,
         shield=scanner,
@@ -158,9 +163,8 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
             access=lasting.access,
             policies=lasting.policies,
         ),
-        posture=Posture(
-            settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy
-        ),
+        posture=posture,
+        trust_audits=TrustAudits(posture=posture, store=store, clock=clock, ids=ids, audit=audit),
         health=health,
         **{field.name: getattr(lasting, field.name) for field in fields(Lasting)},
     )

@@ -66,7 +66,8 @@ class Alert:
     """Something a person should look at. Times in Unix milliseconds; `_at` is left off some names in JSON.
 
     fingerprint: what makes two sightings the same, from `fingerprint`. evidence: JSON objects, newest last, no secrets.
-    origin: where it was seen, such as ``shield.scan`` or ``chat.inbound``.
+    origin: where it was seen, such as ``shield.scan`` or ``chat.inbound``. acceptance: id of the risk acceptance that
+    suppresses it. version: rises with its state, not with its count.
     """
 
     id: str
@@ -86,11 +87,13 @@ class Alert:
     resolved_at: int | None = None
     resolution: str | None = None
     suppressed_until_at: int | None = field(default=None, metadata={"json_name": "suppressed_until"})
+    acceptance: str | None = None
     agent: str | None = None
     key_prefix: str | None = None
     request_id: str | None = None
     origin: str | None = None
     evidence: tuple[Mapping[str, object], ...] = ()
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,9 @@ class AlertFilter:
     status: AlertStatus | None = None
     severity: Severity | None = None
     source: AlertSource | None = None
+    rule: str | None = None
+    agent: str | None = None
+    assigned_to: str | None = None
     scope: AlertScope = "all"
     since: int | None = None
     until: int | None = None
@@ -137,15 +143,23 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
 
 
 def move(
-    alert: Alert, status: AlertStatus, *, who: str, at: int, note: str | None = None, until_at: int | None = None
+    alert: Alert,
+    status: AlertStatus,
+    *,
+    who: str,
+    at: int,
+    note: str | None = None,
+    until_at: int | None = None,
+    acceptance: str | None = None,
 ) -> Alert:
-    """Return `alert` in its next state. until_at: the end of a suppression, None for no end.
+    """Return `alert` in its next state. until_at, acceptance: the end of a suppression, None for no end.
 
     Raises:
         Conflict: the state of `alert` does not lead to `status`.
     """
     if status not in TRANSITIONS[alert.status]:
         raise Conflict(f"An alert that is {alert.status} cannot become {status}.", param="status")
+    alert = replace(alert, version=alert.version + 1)
     match status:
         case AlertStatus.ACKNOWLEDGED:
             return replace(alert, status=status, acknowledged_by=who)
@@ -154,9 +168,9 @@ def move(
                 alert, status=status, assigned_to=alert.assigned_to or who, acknowledged_by=alert.acknowledged_by or who
             )
         case AlertStatus.OPEN:
-            return _reopened(alert)
+            return _opened(alert)
         case AlertStatus.SUPPRESSED:
-            return replace(alert, status=status, suppressed_until_at=until_at, resolution=note)
+            return replace(alert, status=status, suppressed_until_at=until_at, acceptance=acceptance, resolution=note)
         case _:
             return replace(alert, status=status, resolved_by=who, resolved_at=at, resolution=note)
 
@@ -173,6 +187,10 @@ def _counted(latest: Alert, seen: Alert) -> Alert:
 
 
 def _reopened(alert: Alert) -> Alert:
+    return _opened(replace(alert, version=alert.version + 1))
+
+
+def _opened(alert: Alert) -> Alert:
     return replace(
         alert,
         status=AlertStatus.OPEN,
@@ -180,4 +198,5 @@ def _reopened(alert: Alert) -> Alert:
         resolved_at=None,
         resolution=None,
         suppressed_until_at=None,
+        acceptance=None,
     )

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from gateway.app import Gateway
-from gateway.domain.alerts import DEFAULT_ALERT_LIMIT, MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
+from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import DEFAULT_AUDIT_LIMIT, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
-from gateway.operations.operation import Answer, Door, Operation, choice, cursor, limit, text, texts, time
+from gateway.operations.alerts import ALERT_FILTERS, list_alerts
+from gateway.operations.operation import Answer, Door, Operation, cursor, limit, text, texts, time
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import LastShieldTests
 from gateway.shield.detections import Direction, Severity
@@ -61,11 +62,6 @@ async def last_shield_tests(
 ) -> LastShieldTests:
     """Return what the last run of the validation suite brought."""
     return await gateway.shield_tests.last()
-
-
-async def list_alerts(gateway: Gateway, who: Principal, wanted: AlertFilter, context: RequestContext) -> Page[Alert]:
-    """Return a page of alerts."""
-    return await gateway.alerts.page(wanted)
 
 
 async def list_audit(
@@ -127,16 +123,7 @@ OPERATIONS = (
         takes=AlertFilter,
         gives=Alert,
         call=list_alerts,
-        query=(
-            choice("status", AlertStatus, "Where the alert stands."),
-            choice("severity", Severity, "How grave it is."),
-            choice("source", AlertSource, "Which part of the gateway raised it."),
-            choice("scope", ("active", "terminal", "all"), "Alerts to act on, the others, or all (default)."),
-            time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 24h."),
-            time("until", "First seen at or before: an RFC 3339 time, a date, or an age such as 24h."),
-            limit(MAX_ALERT_LIMIT, DEFAULT_ALERT_LIMIT),
-            cursor(),
-        ),
+        query=ALERT_FILTERS,
         summary="List alerts, newest first.",
     ),
     Operation(

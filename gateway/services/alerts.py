@@ -1,13 +1,22 @@
-"""Raise, fold and list alerts: one for the same thing within ten minutes, with a rising count. Never holds a text."""
+"""Raise, fold, list and move alerts: one for the same thing within ten minutes, with a rising count. Holds no text.
 
-from collections.abc import Mapping, Sequence
+What a person or the gateway itself does to an alert is in the audit log, and from there in the alert's timeline; a
+sighting that is counted on an alert is not.
+"""
 
-from gateway.clock import Ids
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gateway.clock import Clock, Ids
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus, fingerprint, fold, move
+from gateway.domain.audit import AuditEvent
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import InvalidRequest, NotFound
+from gateway.services.audit import Audit
+from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import Detection, ScanResult, Severity
-from gateway.store.database import Transaction
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 EVIDENCE_DETECTIONS = 20
@@ -15,15 +24,71 @@ TITLE_CHARS = 200
 DESCRIPTION_CHARS = 1000
 ITSELF = "gateway"
 """Who resolved an alert that ended by itself."""
+MAX_NOTE_CHARS = 1000
+LONGEST_SUPPRESSION_MS = 366 * 86_400_000
+TIMELINE_EVENTS = 200
 _AGENT_CHARS = 100
+
+AcceptedUntil = Callable[[Transaction, str], int | None]
+"""From the id of a risk acceptance to its end in Unix milliseconds, or None when there is none or it was revoked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedAlert:
+    """What is to become of an alert. None leaves it as it is.
+
+    note: why; the resolution of what is closed by it. suppressed_until_at, acceptance: the end of a suppression.
+    """
+
+    status: AlertStatus | None = None
+    note: str | None = None
+    assigned_to: str | None = None
+    suppressed_until_at: int | None = None
+    acceptance: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertStep:
+    """One line of an alert's timeline. note: what its doer said."""
+
+    occurred_at: int
+    action: str
+    actor: str
+    note: str | None
+    before: Mapping[str, object] | None = None
+    after: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCase:
+    """One alert with everything that was done about it, oldest first."""
+
+    alert: Alert
+    timeline: tuple[AlertStep, ...]
 
 
 class Alerts:
-    """The alerts of this gateway."""
+    """The alerts of this gateway.
 
-    def __init__(self, *, store: Store, ids: Ids) -> None:
+    accepted_until: None where there are no risk acceptances.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        audit: Audit,
+        accepted_until: AcceptedUntil | None = None,
+    ) -> None:
         self._store = store
         self._ids = ids
+        self._clock = clock
+        self._audit = audit
+        self._trail = Trail(audit, "alert")
+        self._accepted_until = accepted_until
 
     def raise_from_scan(
         self,
@@ -121,20 +186,117 @@ class Alerts:
         for alert in over:
             resolved = move(alert, AlertStatus.RESOLVED, who=ITSELF, at=occurred_at, note=resolution)
             self._store.alerts.update(tx, resolved)
+            self._note_itself(tx, "alert_resolved", alert, resolved, note=resolution)
         return len(over)
 
     def record(self, tx: Transaction, seen: Alert) -> Alert:
         """Fold one sighting of any source into the alerts that are there, and return the alert that now stands."""
-        alert = fold(self._store.alerts.latest(tx, seen.fingerprint), seen)
-        if alert.id == seen.id:
+        latest = self._store.alerts.latest(tx, seen.fingerprint)
+        if latest is not None and latest.acceptance is not None:
+            latest = replace(latest, suppressed_until_at=self._end_of(tx, latest))
+        alert = fold(latest, seen)
+        if latest is None or alert.id == seen.id:
             self._store.alerts.insert(tx, alert)
-        else:
-            self._store.alerts.update(tx, alert)
+            return alert
+        self._store.alerts.update(tx, alert)
+        if alert.status is not latest.status:
+            self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")
         return alert
+
+    def raise_behind(self, work: Callable[[Transaction], object]) -> None:
+        """Have `work`, which raises an alert, done soon: for what is refused anyway, whether it is told or not."""
+        try:
+            self._store.db.write_behind(work)
+        except StoreUnavailable:
+            return  # the store logs its own trouble
 
     async def page(self, wanted: AlertFilter) -> Page[Alert]:
         """List alerts, newest first."""
         return await self._store.db.read(lambda tx: self._store.alerts.page(tx, wanted))
+
+    async def show(self, alert_id: str) -> AlertCase:
+        """Return one alert and its timeline.
+
+        Raises:
+            NotFound: there is none.
+        """
+
+        def work(tx: Transaction) -> AlertCase:
+            alert = self._find(tx, alert_id)
+            events = self._store.audit.of_alert(tx, alert_id, limit=TIMELINE_EVENTS)
+            return AlertCase(alert, _timeline(alert, events))
+
+        return await self._store.db.read(work)
+
+    async def change(self, principal: Principal, alert_id: str, wanted: WantedAlert, context: RequestContext) -> Alert:
+        """Move an alert to another state, give it to somebody, or note something about it.
+
+        Raises:
+            InvalidRequest: a field; `param` says which. NotFound: there is no such alert.
+            Conflict: its state does not lead there, or it was changed meanwhile. AuditUnavailable: nothing was changed.
+        """
+        now_at = self._clock.now_at()
+        _check(wanted, now_at)
+
+        def work(tx: Transaction) -> Alert:
+            before = self._find(tx, alert_id)
+            check_version(wanted.version, before.version, "alert")
+            after = self._moved(tx, before, wanted, who=principal.name, now_at=now_at)
+            if after != before:
+                self._store.alerts.update(tx, after)
+            action = f"alert_{after.status.value}" if after.status is not before.status else "alert_changed"
+            shown = {"before": _shown(before), "after": _shown(after)}
+            details = {"note": wanted.note} if wanted.note else None
+            self._trail.note(tx, action, principal, context, id=before.id, details=details, **shown)
+            return after
+
+        return await self._audit.commit(work)
+
+    def _moved(self, tx: Transaction, alert: Alert, wanted: WantedAlert, *, who: str, now_at: int) -> Alert:
+        after = alert
+        if wanted.status is not None and (wanted.status is not alert.status or wanted.status is AlertStatus.SUPPRESSED):
+            until_at = wanted.suppressed_until_at
+            if wanted.acceptance is not None:
+                ends_at = self._accepted_until(tx, wanted.acceptance) if self._accepted_until else None
+                if ends_at is None or ends_at <= now_at:
+                    raise InvalidRequest("There is no such risk acceptance that holds.", param="acceptance")
+                until_at = min(until_at or ends_at, ends_at)
+            after = move(
+                alert,
+                wanted.status,
+                who=who,
+                at=now_at,
+                note=wanted.note,
+                until_at=until_at,
+                acceptance=wanted.acceptance,
+            )
+        if wanted.assigned_to is not None and wanted.assigned_to != alert.assigned_to:
+            version = after.version if after is not alert else alert.version + 1
+            after = replace(after, assigned_to=wanted.assigned_to.strip() or None, version=version)
+        return after
+
+    def _find(self, tx: Transaction, alert_id: str) -> Alert:
+        alert = self._store.alerts.by_id(tx, alert_id)
+        if alert is None:
+            raise NotFound("There is no such alert.")
+        return alert
+
+    def _end_of(self, tx: Transaction, alert: Alert) -> int | None:
+        """Return when the suppression by a risk acceptance ends or has ended: a revoked one holds no longer."""
+        ends_at = self._accepted_until(tx, alert.acceptance or "") if self._accepted_until else None
+        return min(ends_at or 0, alert.suppressed_until_at or ends_at or 0)
+
+    def _note_itself(self, tx: Transaction, action: str, before: Alert, after: Alert, *, note: str) -> None:
+        event = self._audit.event(
+            action,
+            source=ITSELF,
+            resource_type="alert",
+            resource_id=after.id,
+            before=_shown(before),
+            after=_shown(after),
+            details={"note": note},
+        )
+        self._audit.append(tx, event)
 
 
 def described(detections: tuple[Detection, ...]) -> list[Mapping[str, object]]:
@@ -153,3 +315,48 @@ def described(detections: tuple[Detection, ...]) -> list[Mapping[str, object]]:
         | ({"place": detection.place} if detection.place else {})
         for detection in detections[:EVIDENCE_DETECTIONS]
     ]
+
+
+def _check(wanted: WantedAlert, now_at: int) -> None:
+    """Check what a caller wants of an alert, as far as the alert itself does not matter."""
+    for name, most in (("note", MAX_NOTE_CHARS), ("assigned_to", 100), ("acceptance", 100)):
+        text: str | None = getattr(wanted, name)
+        if text is not None and (len(text) > most or not text.replace("\n", " ").replace("\t", " ").isprintable()):
+            raise InvalidRequest(f"{name} must be at most {most} characters that can be printed.", param=name)
+    is_suppressing = wanted.status is AlertStatus.SUPPRESSED
+    for name in ("suppressed_until", "acceptance"):
+        given = wanted.suppressed_until_at if name == "suppressed_until" else wanted.acceptance
+        if given is not None and not is_suppressing:
+            raise InvalidRequest(f"{name} goes with the status suppressed.", param=name)
+    until_at = wanted.suppressed_until_at
+    if is_suppressing and until_at is None and wanted.acceptance is None:
+        raise InvalidRequest("A suppression needs suppressed_until or an acceptance.", param="suppressed_until")
+    if until_at is not None and not now_at < until_at <= now_at + LONGEST_SUPPRESSION_MS:
+        raise InvalidRequest("suppressed_until must be a time within the next 366 days.", param="suppressed_until")
+
+
+def _shown(alert: Alert) -> dict[str, object]:
+    """Return what the audit log keeps of an alert's state."""
+    shown = {
+        "status": alert.status,
+        "assigned_to": alert.assigned_to,
+        "suppressed_until": alert.suppressed_until_at,
+        "acceptance": alert.acceptance,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _timeline(alert: Alert, events: Sequence[AuditEvent]) -> tuple[AlertStep, ...]:
+    begin = AlertStep(alert.first_seen_at, "alert_raised", ITSELF, alert.description)
+    steps = [
+        AlertStep(
+            event.occurred_at,
+            event.action,
+            event.actor,
+            note if isinstance(note := event.details.get("note"), str) else None,
+            event.before,
+            event.after,
+        )
+        for event in events
+    ]
+    return (begin, *steps)

@@ -80,6 +80,9 @@ class AlertRepository:
         where.add("status = :status", status=wanted.status)
         where.add("severity = :severity", severity=wanted.severity)
         where.add("source = :source", source=wanted.source)
+        where.add("rule = :rule", rule=wanted.rule)
+        where.add("agent = :agent", agent=wanted.agent)
+        where.add("assigned_to = :assigned_to", assigned_to=wanted.assigned_to)
         if wanted.scope in _STATES:
             others = [status for status in AlertStatus if status not in _STATES[wanted.scope]]
             where.exclude("status", others)
@@ -100,6 +103,9 @@ def _query(wanted: AlertFilter) -> tuple[object, ...]:
         str(wanted.status),
         str(wanted.severity),
         str(wanted.source),
+        wanted.rule,
+        wanted.agent,
+        wanted.assigned_to,
         wanted.scope,
         wanted.since is None,
         wanted.until is None,

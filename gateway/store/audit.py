@@ -42,8 +42,14 @@ CHAIN = f"""
      ORDER BY seq LIMIT :limit
 """  # noqa: S608
 HEAD = "SELECT seq, hash FROM audit_heads WHERE instance_id = :instance_id"
+OF_ALERT = f"""
+    SELECT {_NAMES} FROM audit_events
+     WHERE resource_type = 'alert' AND resource_id = :alert_id
+     ORDER BY seq LIMIT :limit
+"""  # noqa: S608
 BEGINNING = "SELECT first_seq - 1 AS seq, first_prev_hash AS hash FROM audit_heads WHERE instance_id = :instance_id"
 INSTANCES = "SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1"
+FIRST_AT = "SELECT occurred_at FROM audit_events ORDER BY position LIMIT 1"
 HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
 SAVE_HEAD = """
     INSERT INTO audit_heads (instance_id, seq, hash, first_seq, first_prev_hash)
@@ -94,6 +100,11 @@ class AuditRepository:
         """Return the ids of all chains."""
         return tuple(str(row["instance_id"]) for row in tx.query(INSTANCES))
 
+    def first_at(self, tx: Transaction) -> int | None:
+        """Return the time of the oldest event that is kept."""
+        rows = tx.query(FIRST_AT)
+        return int(rows[0]["occurred_at"]) if rows else None
+
     def hash_at(self, tx: Transaction, instance_id: str, seq: int) -> str | None:
         """Return the hash of one event, or None when there is no such event."""
         if seq == 0:
@@ -105,6 +116,10 @@ class AuditRepository:
         """Return a piece of a chain in its order."""
         rows = tx.query(CHAIN, {"instance_id": instance_id, "seq": after_seq, "limit": limit})
         return tuple(_event(row) for row in rows)
+
+    def of_alert(self, tx: Transaction, alert_id: str, *, limit: int) -> tuple[AuditEvent, ...]:
+        """Return what was done about one alert, oldest first."""
+        return tuple(_event(row) for row in tx.query(OF_ALERT, {"alert_id": alert_id, "limit": limit}))
 
     def page(self, tx: Transaction, wanted: AuditFilter) -> Page[AuditEvent]:
         """List events, newest first.

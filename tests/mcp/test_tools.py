@@ -55,7 +55,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
     store = await open_store(":memory:", clock=clock, ids=ids, log=log)
     shield = Shield(load_rules(json.dumps({"version": 1, "tables": {}, "rules": [RULE]}).encode()))
     audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
-    alerts, policy = Alerts(store=store, ids=ids), ShieldPolicy()
+    alerts, policy = Alerts(store=store, clock=clock, ids=ids, audit=audit), ShieldPolicy()
     health = Health(shield=shield, store=store, upstream=None)
     parts = {"clock": clock, "ids": ids, "log": log, "store": store, "shield": shield, "audit": audit, "alerts": alerts}
     scans = Scans(shield=shield, store=store, clock=clock, ids=ids, audit=audit, alerts=alerts, policy=policy)

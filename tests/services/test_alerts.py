@@ -13,6 +13,7 @@ from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.log import Log
 from gateway.services.alerts import EVIDENCE_DETECTIONS, Alerts, described
+from gateway.services.audit import Audit
 from gateway.shield import Detection, ScanResult, Severity, Verdict
 from gateway.store.store import Store, open_store
 
@@ -112,7 +113,8 @@ async def room() -> AsyncGenerator[Room, None]:
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     try:
-        yield Room(Alerts(store=store, ids=ids), store, clock)
+        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        yield Room(Alerts(store=store, clock=clock, ids=ids, audit=audit), store, clock)
     finally:
         await store.aclose()
 

@@ -92,7 +92,7 @@ async def room(policy: ShieldPolicy | None = None, **more: Any) -> AsyncGenerato
         clock=clock,
         ids=ids,
         audit=audit,
-        alerts=Alerts(store=store, ids=ids),
+        alerts=Alerts(store=store, clock=clock, ids=ids, audit=audit),
         policy=policy or ShieldPolicy(),
         **more,
     )

@@ -1,0 +1,109 @@
+"""The rows of alerts on the internal API, and the filters that the public one shares. Rules: `services.alerts`."""
+
+from dataclasses import dataclass, field
+
+from gateway.app import Gateway
+from gateway.domain.alerts import DEFAULT_ALERT_LIMIT, MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, limit, text, time
+from gateway.schema import encode
+from gateway.services.alerts import AlertCase, WantedAlert
+from gateway.shield.detections import Severity
+
+ALERT_FILTERS = (
+    choice("status", AlertStatus, "Where the alert stands."),
+    choice("severity", Severity, "How grave it is."),
+    choice("source", AlertSource, "Which part of the gateway raised it."),
+    choice("scope", ("active", "terminal", "all"), "Alerts to act on, the others, or all (default)."),
+    time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 24h."),
+    time("until", "First seen at or before: an RFC 3339 time, a date, or an age such as 24h."),
+    limit(MAX_ALERT_LIMIT, DEFAULT_ALERT_LIMIT),
+    cursor(),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchAlert:
+    """What is to become of the alert `id`."""
+
+    id: str
+    status: AlertStatus | None = None
+    note: str | None = None
+    assigned_to: str | None = None
+    suppressed_until_at: int | None = field(default=None, metadata={"json_name": "suppressed_until"})
+    acceptance: str | None = None
+    version: int | None = None
+
+
+async def list_alerts(gateway: Gateway, who: Principal, wanted: AlertFilter, context: RequestContext) -> Page[Alert]:
+    """Return a page of alerts."""
+    return await gateway.alerts.page(wanted)
+
+
+async def show_alert(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> AlertCase:
+    """Return one alert and its timeline."""
+    return await gateway.alerts.show(command.id)
+
+
+async def change_alert(gateway: Gateway, who: Principal, command: PatchAlert, context: RequestContext) -> Alert:
+    """Move an alert."""
+    wanted = WantedAlert(
+        status=command.status,
+        note=command.note,
+        assigned_to=command.assigned_to,
+        suppressed_until_at=command.suppressed_until_at,
+        acceptance=command.acceptance,
+        version=command.version,
+    )
+    return await gateway.alerts.change(who, command.id, wanted, context)
+
+
+def write_case(case: AlertCase) -> dict[str, object]:
+    """Return the JSON object of an alert with its timeline beside its own fields."""
+    return encode(case.alert) | {"timeline": [encode(step) for step in case.timeline]}
+
+
+ALERT_OPERATIONS = (
+    Operation(
+        name="alerts.find",
+        route=("GET", "/api/alerts"),
+        door=Door.SESSION,
+        needs=Permission.ALERTS_READ,
+        answer=Answer.PAGE,
+        takes=AlertFilter,
+        gives=Alert,
+        call=list_alerts,
+        query=(
+            *ALERT_FILTERS,
+            text("rule", "The rule it was raised under."),
+            text("agent", "The agent it is about."),
+            text("assigned_to", "Who looks after it."),
+        ),
+        summary="List alerts, newest first.",
+    ),
+    Operation(
+        name="alerts.show",
+        route=("GET", "/api/alerts/{id}"),
+        door=Door.SESSION,
+        needs=Permission.ALERTS_READ,
+        takes=ById,
+        gives=AlertCase,
+        write=write_case,
+        call=show_alert,
+        summary="Show one alert with its evidence and its timeline.",
+    ),
+    Operation(
+        name="alerts.change",
+        route=("PATCH", "/api/alerts/{id}"),
+        door=Door.SESSION,
+        needs=Permission.ALERTS_MANAGE,
+        takes=PatchAlert,
+        gives=Alert,
+        call=change_alert,
+        summary=(
+            "Move an alert: `status`?, `note`?, `assigned_to`?; `suppressed` with `suppressed_until` or `acceptance`. "
+            "`version` or `If-Match` guards."
+        ),
+    ),
+)
