@@ -6,11 +6,13 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 
 from gateway.errors import SetupError
 
+_MOST_SOCKETS = 2
+_FIRST_SOCKET = 3  # SD_LISTEN_FDS_START
 MOST_WORKERS = 64
 _BYTES = 1024 * 1024
 _TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -95,6 +97,20 @@ def native_choice() -> str | None:
     return os.environ.get("GATEWAY_NATIVE") or None
 
 
+def variable_text(name: str) -> str | None:
+    """Return what an environment variable holds for a provider's key; None for the secrets of the gateway itself.
+
+    Whoever may name a variable here may send what it holds to an address of their choice.
+    """
+    of_ours = {variable(row) for row in rows() if row.metadata["secret"]} - {"GATEWAY_UPSTREAM_API_KEY"}
+    return None if name in of_ours else os.environ.get(name) or None
+
+
+def credentials_folder() -> str | None:
+    """Return the folder in which systemd puts the credentials of this service, or None."""
+    return os.environ.get("CREDENTIALS_DIRECTORY") or None
+
+
 def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Loaded:
     """Read the settings. flags: text by setting name, plus `config` for the TOML file.
 
@@ -137,6 +153,41 @@ def show(loaded: Loaded) -> str:
         shown = "****" if row.metadata["secret"] and value else value
         lines.append(f"{row.name} = {shown!r}  ({loaded.sources[row.name]})")
     return "\n".join(lines)
+
+
+def bound_to(settings: Settings, host: str, port: int) -> Settings:
+    """Return the settings of a server that was given its socket, whatever address they named.
+
+    Raises:
+        SetupError: what they say does not go together with that address.
+    """
+    bound = replace(settings, host=host, port=port)
+    _check(bound)
+    return bound
+
+
+def given_sockets(environ: Mapping[str, str] | None = None) -> Mapping[str, int]:
+    """Return file descriptors of listening sockets by name, as systemd hands them over (sd_listen_fds(3)).
+
+    A name is what the socket unit calls it (FileDescriptorName=); the first without one is "". Empty: none was given.
+
+    Raises:
+        SetupError: the variables are there and make no sense.
+    """
+    environ = os.environ if environ is None else environ
+    if environ.get("LISTEN_PID") != str(os.getpid()):
+        return {}
+    count = environ.get("LISTEN_FDS", "")
+    if not (count.isascii() and count.isdigit() and 1 <= int(count) <= _MOST_SOCKETS):
+        raise SetupError(f"LISTEN_FDS must be 1 to {_MOST_SOCKETS}: one socket for the API, one named mcp for MCP")
+    names = environ.get("LISTEN_FDNAMES", "").split(":")
+    found: dict[str, int] = {}
+    for place in range(int(count)):
+        name = names[place] if place < len(names) else ""
+        found.setdefault("mcp" if name == "mcp" else "", _FIRST_SOCKET + place)
+    if len(found) < int(count):
+        raise SetupError("two sockets were given for the same purpose: name the one for MCP mcp (FileDescriptorName=)")
+    return found
 
 
 def is_loopback(host: str) -> bool:

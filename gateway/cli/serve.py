@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import re
 import resource
 import signal
 import socket
@@ -16,12 +15,13 @@ from anyio.lowlevel import checkpoint
 from gateway import compose, parts, settings
 from gateway.cli.answering import Site, answer, begin, end
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log, nothing
+from gateway.cli.listeners import address, open_listener, open_mcp_listener
 from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.errors import GatewayError, SetupError
 from gateway.http.messages import Limits
 from gateway.http.server import Server
-from gateway.http.transport import listen, server_tls
+from gateway.http.transport import server_tls
 from gateway.log import Log
 from gateway.mcp import stdio
 from gateway.mcp.server import McpServer
@@ -47,8 +47,11 @@ def serve(options: argparse.Namespace, console: Console) -> int:
     for warning in loaded.warnings:
         log.warning("setting_ignored", reason=warning)
     with ExitStack() as sockets:
-        listener = sockets.enter_context(open_listener(config.host, config.port))
-        mcp_listener = open_mcp_listener(config)
+        given = settings.given_sockets()
+        listener = sockets.enter_context(open_listener(config, given.get("")))
+        if "" in given:
+            config = settings.bound_to(config, *listener.getsockname()[:2])
+        mcp_listener = open_mcp_listener(config, given.get("mcp"))
         if mcp_listener is not None:
             sockets.enter_context(mcp_listener)
         site = make_site(config, options, console, log=log, listener=listener, mcp_listener=mcp_listener)
@@ -163,40 +166,6 @@ async def end_group(site: Site, shared: parts.Shared) -> None:
     """Note the end."""
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await end(composition.gateway)
-
-
-def open_listener(host: str, port: int) -> socket.socket:
-    """Bind the address.
-
-    Raises:
-        SetupError: the address is taken, foreign or forbidden.
-    """
-    try:
-        return listen(host, port)
-    except OSError as error:
-        raise SetupError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
-
-
-def open_mcp_listener(config: Settings) -> socket.socket | None:
-    """Bind the port of MCP, on this host alone. None: it is not enabled.
-
-    Raises:
-        SetupError: there is no key, or none that a header can carry; or the port is taken.
-    """
-    if not config.mcp_enabled:
-        return None
-    key = config.mcp_api_key or ""
-    if re.fullmatch("[!-~]+", key) is None:
-        raise SetupError(
-            "MCP_ENABLED needs MCP_API_KEY, of letters, digits and signs without blanks", param="mcp_api_key"
-        )
-    return open_listener("127.0.0.1", config.mcp_port)
-
-
-def address(listener: socket.socket) -> str:
-    """Return HOST:PORT of a listening socket, an IPv6 address in brackets."""
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def mcp(options: argparse.Namespace, console: Console) -> int:

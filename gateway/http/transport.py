@@ -278,6 +278,24 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def adopt(descriptor: int) -> socket.socket:
+    """Return the listening TCP socket that another process opened and handed over as a file descriptor.
+
+    Raises:
+        OSError: it is none.
+    """
+    given = socket.socket(fileno=descriptor)
+    if given.family not in (socket.AF_INET, socket.AF_INET6) or given.type != socket.SOCK_STREAM:
+        given.detach()
+        raise OSError("it is no TCP socket")
+    if not given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        given.detach()
+        raise OSError("it does not listen")
+    given.set_inheritable(False)
+    given.setblocking(False)
+    return given
+
+
 def server_tls(cert: str, key: str) -> ssl.SSLContext:
     """Return a context for a server with the PEM files `cert` (with its chain) and `key`; TLS 1.2 and later.
 

@@ -11,7 +11,13 @@ FILES = sorted((ROOT / "gateway").rglob("*.py"))
 
 DOORS = {
     "h11": ("gateway/http/",),
-    "socket": ("gateway/http/", "gateway/cli/serve.py", "gateway/cli/answering.py", "gateway/cli/mcp_port.py"),
+    "socket": (
+        "gateway/http/",
+        "gateway/cli/listeners.py",
+        "gateway/cli/serve.py",
+        "gateway/cli/answering.py",
+        "gateway/cli/mcp_port.py",
+    ),
     "ssl": ("gateway/http/",),
     "asyncio": ("gateway/http/transport.py",),
     "ahocorasick": ("gateway/shield/automaton.py",),
