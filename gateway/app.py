@@ -19,6 +19,7 @@ from gateway.services.posture import Posture
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.signin import SignIn
+from gateway.services.trust_audits import TrustAudits
 from gateway.services.users import Users
 from gateway.settings import Settings
 from gateway.shield import Shield
@@ -44,6 +45,7 @@ class Gateway:
     alerts: Alerts
     chat: Chat
     posture: Posture
+    trust_audits: TrustAudits
     health: Health
     first_start: FirstStart
     users: Users

@@ -20,6 +20,7 @@ class Job:
 JOBS = (
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals()),
+    Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note()),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )
 

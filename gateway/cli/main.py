@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from gateway import __version__
 from gateway.bundle import NativeReport
-from gateway.cli import access_list, manage, rules, scan, serve, upkeep, users
+from gateway.cli import access_list, manage, rules, scan, serve, trust_audit, upkeep, users
 from gateway.cli.command import FAILED, Command, Console
 from gateway.errors import GatewayError
 
@@ -18,6 +18,7 @@ COMMANDS: tuple[Command, ...] = (
     *users.COMMANDS,
     *access_list.COMMANDS,
     *rules.COMMANDS,
+    *trust_audit.COMMANDS,
     *upkeep.COMMANDS,
 )
 

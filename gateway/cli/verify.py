@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import json
 import sys
 import zlib
 from dataclasses import dataclass
@@ -12,12 +11,10 @@ from gateway import bundle
 from gateway.cli.bytecode import differences
 from gateway.cli.command import FOUND, OK, Command, Console, shown
 from gateway.errors import SetupError
+from gateway.services.archive_check import check_members
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
-
-MANIFEST = "META/manifest.json"
-_MOST_BYTES = 256 * 1024 * 1024  # of all members together; a file that says it holds more is no archive of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +67,6 @@ def check(path: str, *, bytecode: bool) -> Verified:
     except zlib.error as error:
         raise SetupError(f"{path} is damaged ({error}): get a fresh copy") from error
     return Verified(digest, len(hashes), tuple(problems))
-
-
-def check_members(archive: "ZipFile") -> tuple[dict[str, str], list[str]]:
-    """Return the manifest's hashes, and what does not fit them."""
-    names = archive.namelist()
-    if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:
-        raise ValueError("too much")
-    hashes: dict[str, str] = json.loads(archive.read(MANIFEST))["sha256"]
-    problems = ["a name stands twice"] if len(names) != len(set(names)) else []
-    for name in sorted(set(names) - {MANIFEST} | set(hashes)):
-        if name not in hashes:
-            problems.append(f"added: {name}")
-        elif name not in names:
-            problems.append(f"missing: {name}")
-        elif hashlib.sha256(archive.read(name)).hexdigest() != hashes[name]:
-            problems.append(f"changed: {name}")
-    return hashes, problems
 
 
 def check_bytecode(archive: "ZipFile") -> list[str]:

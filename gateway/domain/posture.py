@@ -34,6 +34,7 @@ class Check:
     """One posture check and what it found.
 
     evidence: what was seen, without secrets. why: what can go wrong. fix: what to do about it.
+    refs: where more stands, such as a standard or a page of the documentation.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Check:
     evidence: str
     why: str
     fix: str
+    refs: tuple[str, ...] = ()
 
 
 WEIGHTS: Mapping[Severity, float] = {
@@ -144,3 +146,45 @@ def _fresh_sum(times_at: Iterable[int], now_at: int) -> float:
 
 def _saturated(amount: float, *, half: float) -> float:
     return float(1.0 - 2.0 ** -(amount / half))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustAudit:
+    """One run of all checks. score: the posture score, None when no check applied."""
+
+    id: str
+    occurred_at: int
+    started_by: str
+    score: int | None
+    passed: int
+    warned: int
+    failed: int
+    skipped: int
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PosturePoint:
+    """Both scores at a time. posture_score: None before the first trust audit."""
+
+    occurred_at: int
+    threat_score: int
+    posture_score: int | None
+
+
+def trust_audit(run_id: str, checks: Sequence[Check], *, occurred_at: int, started_by: str) -> TrustAudit:
+    """Return the run that brought `checks`."""
+    counts = dict.fromkeys(CheckStatus, 0)
+    for check in checks:
+        counts[check.status] += 1
+    return TrustAudit(
+        id=run_id,
+        occurred_at=occurred_at,
+        started_by=started_by,
+        score=posture_score(checks),
+        passed=counts[CheckStatus.PASS],
+        warned=counts[CheckStatus.WARN],
+        failed=counts[CheckStatus.FAIL],
+        skipped=counts[CheckStatus.NOT_APPLICABLE],
+        checks=tuple(checks),
+    )

@@ -1,73 +1,16 @@
-"""The posture checks: one row each, decided from facts that somebody else has gathered. Pure and read-only.
+"""The checks of the trust audit: one row each, decided from facts that somebody else has gathered. Pure and read-only.
 
-A row says what is looked at, why it matters and how to mend it; its `look` turns `Facts` into a finding. Evidence names
-keys by their prefix and settings by their name, and never holds a secret.
+A row says what is looked at, why it matters and how to mend it; its `look` turns `Facts` into a finding.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
-from gateway.domain.keys import KeyRecord
-from gateway.domain.posture import DAY_MS, Check, CheckStatus
+from gateway.domain import trust_audit_looks as looks
+from gateway.domain.posture import Check, CheckStatus
 from gateway.domain.principals import Scope
+from gateway.domain.trust_audit_facts import Facts
 from gateway.shield.detections import Severity
-
-KEY_AGE_MS = 90 * DAY_MS
-UNUSED_MS = 30 * DAY_MS
-RATE_LIMIT_HIGH = 10_000
-FREE_LOW_BYTES = 1 << 30
-FREE_NONE_BYTES = 200 << 20
-EARLIEST_AT = 1_767_225_600_000  # 2026-01-01: a clock before this version was written is wrong
-CLOCK_SLACK_MS = 5 * 60_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What is so on this host at `now_at`. None means that it could not be seen or does not exist.
-
-    keys: every key that is not revoked. weak_rules: ids of rules whose own examples fail. *_mode: permission bits.
-    free_bytes: on the file system of the data folder. newest_at: time of the newest audit event.
-    chain_problem: what is wrong with the audit chain, empty when it verifies.
-    """
-
-    now_at: int
-    host: str
-    is_loopback: bool
-    has_tls: bool
-    rbac_enabled: bool
-    allowed_hosts: Sequence[str]
-    trusted_proxies: Sequence[str]
-    upstream_url: str | None
-    is_upstream_local: bool
-    shield_mode: str
-    unscannable: str
-    tool_injection: bool
-    block_at: int
-    review_at: int
-    log_level: str
-    is_root: bool
-    rules_count: int
-    weak_rules: Sequence[str]
-    matcher: str
-    keys: Sequence[KeyRecord]
-    in_memory: bool
-    data_dir_mode: int | None
-    files_mode: int | None
-    tls_key_mode: int | None
-    has_first_credentials: bool
-    free_bytes: int | None
-    audit_events: int | None
-    chain_problem: str | None
-    newest_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What one look found."""
-
-    status: CheckStatus
-    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +21,10 @@ class Row:
     title: str
     category: str
     severity: Severity
-    look: Callable[[Facts], Finding]
+    look: Callable[[Facts], looks.Finding]
     why: str
     fix: str
+    refs: tuple[str, ...]
 
 
 def run(facts: Facts) -> tuple[Check, ...]:
@@ -88,7 +32,7 @@ def run(facts: Facts) -> tuple[Check, ...]:
     return tuple(_checked(row, row.look(facts)) for row in CHECKS)
 
 
-def _checked(row: Row, finding: Finding) -> Check:
+def _checked(row: Row, finding: looks.Finding) -> Check:
     return Check(
         id=row.id,
         title=row.title,
@@ -98,296 +42,340 @@ def _checked(row: Row, finding: Finding) -> Check:
         evidence=finding.evidence,
         why=row.why,
         fix=row.fix,
+        refs=row.refs,
     )
-
-
-def _pass(evidence: str) -> Finding:
-    return Finding(CheckStatus.PASS, evidence)
-
-
-def _warn(evidence: str) -> Finding:
-    return Finding(CheckStatus.WARN, evidence)
-
-
-def _fail(evidence: str) -> Finding:
-    return Finding(CheckStatus.FAIL, evidence)
-
-
-def _skip(evidence: str) -> Finding:
-    return Finding(CheckStatus.NOT_APPLICABLE, evidence)
-
-
-def _warns(is_so: Callable[[Facts], bool], trouble: str, peace: str) -> Callable[[Facts], Finding]:
-    """Return a look that warns of `trouble` where `is_so`."""
-    return lambda facts: _warn(trouble) if is_so(facts) else _pass(peace)
-
-
-def _tls(facts: Facts) -> Finding:
-    if facts.has_tls:
-        return _pass(f"HTTPS is served on {facts.host}")
-    return _pass(f"only loopback is served ({facts.host})") if facts.is_loopback else _fail(f"HTTP on {facts.host}")
-
-
-def _rbac(facts: Facts) -> Finding:
-    if facts.rbac_enabled:
-        return _pass("users sign in")
-    return _warn("off; only loopback is served") if facts.is_loopback else _fail(f"off, on {facts.host}")
-
-
-def _allowed_hosts(facts: Facts) -> Finding:
-    if facts.allowed_hosts:
-        return _pass(", ".join(facts.allowed_hosts))
-    return _skip("only loopback is served") if facts.is_loopback else _fail("any Host header is served")
-
-
-def _trusted_proxies(facts: Facts) -> Finding:
-    if not facts.trusted_proxies:
-        return _skip("no proxy is trusted")
-    wide = [network for network in facts.trusted_proxies if network.endswith("/0")]
-    return _fail(f"{', '.join(wide)} is everybody") if wide else _pass(", ".join(facts.trusted_proxies))
-
-
-def _keys(
-    judge: Callable[[KeyRecord, int], bool], trouble: str, peace: str, status: CheckStatus = CheckStatus.WARN
-) -> Callable[[Facts], Finding]:
-    """Return a look that names by prefix the active keys for which `judge` says yes."""
-
-    def look(facts: Facts) -> Finding:
-        active = [key for key in facts.keys if key.status(facts.now_at) == "active"]
-        if not active:
-            return _skip("there is no active key")
-        found = [key.prefix for key in active if judge(key, facts.now_at)]
-        if not found:
-            return _pass(f"{len(active)} active keys, {peace}")
-        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
-        return Finding(status, f"{len(found)} of {len(active)} active keys {trouble}: {', '.join(found[:10])}{more}")
-
-    return look
-
-
-def _is_unused(key: KeyRecord, now_at: int) -> bool:
-    return now_at - (key.last_used_at or key.created_at) > UNUSED_MS
-
-
-def _mode(facts: Facts) -> Finding:
-    return _pass("block") if facts.shield_mode == "block" else _fail(f"{facts.shield_mode}: attacks are let through")
-
-
-def _rules(facts: Facts) -> Finding:
-    return _pass(f"{facts.rules_count} rules") if facts.rules_count else _fail("no rule is loaded")
-
-
-def _self_test(facts: Facts) -> Finding:
-    if not facts.rules_count:
-        return _fail("no rule is loaded")
-    if not facts.weak_rules:
-        return _pass(f"{facts.rules_count} rules find their own examples")
-    return _fail(f"{len(facts.weak_rules)} rules miss their own example: {', '.join(facts.weak_rules[:10])}")
-
-
-def _thresholds(facts: Facts) -> Finding:
-    seen = f"BLOCK from {facts.block_at}, REVIEW from {facts.review_at}"
-    return _pass(seen) if facts.block_at <= 60 and facts.review_at <= 25 else _warn(seen)
-
-
-def _upstream_tls(facts: Facts) -> Finding:
-    if facts.upstream_url is None:
-        return _skip("no upstream is configured")
-    origin = urlsplit(facts.upstream_url)
-    seen = f"{origin.scheme}://{origin.hostname}"
-    return _pass(seen) if origin.scheme == "https" or facts.is_upstream_local else _fail(seen)
-
-
-def _upstream_set(facts: Facts) -> Finding:
-    return _warn("the built-in model echo answers") if facts.upstream_url is None else _pass("an upstream is set")
-
-
-def _permissions(mode: int | None, most: int) -> Finding:
-    if mode is None:
-        return _skip("there is no such file")
-    return _fail(f"mode {mode:04o}") if mode & 0o777 & ~most else _pass(f"mode {mode:04o}")
-
-
-def _audit_chain(facts: Facts) -> Finding:
-    if facts.chain_problem is None:
-        return _fail("the audit log could not be read")
-    return _fail(facts.chain_problem) if facts.chain_problem else _pass(f"{facts.audit_events} events verify")
-
-
-def _clock(facts: Facts) -> Finding:
-    if facts.now_at < EARLIEST_AT:
-        return _fail("the clock is before 2026")
-    if facts.newest_at is not None and facts.newest_at > facts.now_at + CLOCK_SLACK_MS:
-        ahead_seconds = (facts.newest_at - facts.now_at) // 1000
-        return _fail(f"the newest audit event is {ahead_seconds} seconds in the future")
-    return _pass("after every recorded event")
-
-
-def _disk(facts: Facts) -> Finding:
-    if facts.free_bytes is None:
-        return _skip("the data is not on a disk")
-    seen = f"{facts.free_bytes >> 20} MiB free"
-    if facts.free_bytes < FREE_NONE_BYTES:
-        return _fail(seen)
-    return _warn(seen) if facts.free_bytes < FREE_LOW_BYTES else _pass(seen)
 
 
 CHECKS: tuple[Row, ...] = (
     Row(
-        "exposure-tls", "HTTPS on addresses that others reach", "exposure", Severity.CRITICAL, _tls,
+        "exposure-tls", "HTTPS on addresses that others reach", "exposure", Severity.CRITICAL, looks.tls,
         why="API keys and prompts travel readable to everyone on the way.",
         fix="Set GATEWAY_TLS_CERT and GATEWAY_TLS_KEY, or listen on loopback behind a proxy that ends TLS.",
+        refs=("OWASP API8:2023", "CWE-319"),
     ),
     Row(
-        "exposure-rbac", "Users sign in to the internal API", "exposure", Severity.CRITICAL, _rbac,
+        "exposure-rbac", "Users sign in to the internal API", "exposure", Severity.CRITICAL, looks.rbac,
         why="Whoever reaches the internal API can create keys.",
         fix="Set RBAC_ENABLED=true.",
+        refs=("OWASP API5:2023", "CWE-306"),
     ),
     Row(
-        "exposure-hosts", "The Host header is checked", "exposure", Severity.MEDIUM, _allowed_hosts,
+        "exposure-hosts", "The Host header is checked", "exposure", Severity.MEDIUM, looks.allowed_hosts,
         why="A page on the web can point its own name at this server (DNS rebinding).",
         fix="Set GATEWAY_ALLOWED_HOSTS to the names of this server.",
+        refs=("CWE-350",),
     ),
     Row(
-        "exposure-proxies", "Only known proxies may name the client", "exposure", Severity.HIGH, _trusted_proxies,
+        "exposure-proxies", "Only known proxies may name the client", "exposure", Severity.HIGH, looks.trusted_proxies,
         why="Anyone can write any address into X-Forwarded-For, past throttles and access lists.",
         fix="List the networks of your proxies in GATEWAY_TRUSTED_PROXIES.",
+        refs=("CWE-348",),
     ),
     Row(
         "process-root", "The process is no root process", "exposure", Severity.MEDIUM,
-        _warns(lambda facts: facts.is_root, "the process runs as root", "it runs as an ordinary user"),
+        looks.warns(lambda facts: facts.is_root, "the process runs as root", "it runs as an ordinary user"),
         why="A fault in the gateway would be a fault of the whole host.",
         fix="Run it as a user of its own.",
+        refs=("CWE-250",),
     ),
     Row(
         "keys-age", "No key is older than 90 days", "keys", Severity.HIGH,
-        _keys(lambda key, now_at: now_at - key.created_at > KEY_AGE_MS, "are older than 90 days",
+        looks.active_keys(lambda key, now_at: now_at - key.created_at > looks.KEY_AGE_MS, "are older than 90 days",
               "none older than 90 days", CheckStatus.FAIL),
         why="The longer a key lives, the more places it has been copied to.",
         fix="Rotate it: create a new key, move its users, revoke the old one.",
+        refs=("NIST SP 800-57", "CWE-324"),
     ),
     Row(
         "keys-expiry", "Every key expires", "keys", Severity.MEDIUM,
-        _keys(lambda key, now_at: key.expires_at is None, "never expire", "each with an end"),
+        looks.active_keys(lambda key, now_at: key.expires_at is None, "never expire", "each with an end"),
         why="A forgotten key works for ever.",
         fix="Create keys with --expires 90d.",
+        refs=("CWE-324",),
     ),
     Row(
         "keys-unused", "Every key is in use", "keys", Severity.LOW,
-        _keys(_is_unused, "were not used for 30 days", "each used within 30 days"),
+        looks.active_keys(looks.is_unused, "were not used for 30 days", "each used within 30 days"),
         why="Nobody would notice the theft of a key that nobody uses.",
         fix="Revoke it.",
+        refs=("NIST AC-2(3)",),
     ),
     Row(
         "keys-broad", "No key may do everything", "keys", Severity.MEDIUM,
-        _keys(lambda key, now_at: len(set(key.scopes)) == len(Scope), "have every scope", "none with every scope"),
+        looks.active_keys(lambda key, now_at: len(set(key.scopes)) == len(Scope), "have every scope",
+            "none with every scope"),
         why="Whoever takes such a key can read the audit log and spend the model budget.",
         fix="Give each integration a key with only the scopes it needs.",
+        refs=("NIST AC-6", "CWE-250"),
     ),
     Row(
         "keys-limit", "Rate limits are moderate", "keys", Severity.LOW,
-        _keys(lambda key, now_at: (key.rate_limit or 0) > RATE_LIMIT_HIGH, "may call more than 10,000 times a minute",
+        looks.active_keys(lambda key, now_at: (key.rate_limit or 0) > looks.RATE_LIMIT_HIGH,
+            "may call more than 10,000 times a minute",
               "none above 10,000 a minute"),
         why="A rate limit that is never reached stops no abuse.",
         fix="Create the key again with a limit near its real use.",
+        refs=("OWASP LLM10:2025", "CWE-770"),
     ),
     Row(
-        "shield-mode", "The shield blocks", "shield", Severity.CRITICAL, _mode,
+        "shield-mode", "The shield blocks", "shield", Severity.CRITICAL, looks.shield_mode,
         why="In observe mode every attack is recorded and then let through.",
         fix="Set GATEWAY_SHIELD_MODE=block.",
+        refs=("OWASP LLM01:2025",),
     ),
     Row(
-        "shield-rules", "Rules are loaded", "shield", Severity.CRITICAL, _rules,
+        "shield-rules", "Rules are loaded", "shield", Severity.CRITICAL, looks.rules_loaded,
         why="Without rules every text is allowed.",
         fix="Check the rules file with `rules check`, or remove GATEWAY_RULES.",
+        refs=("OWASP LLM01:2025",),
     ),
     Row(
-        "shield-self-test", "Every rule finds its own example", "shield", Severity.CRITICAL, _self_test,
+        "shield-self-test", "Every rule finds its own example", "shield", Severity.CRITICAL, looks.self_test,
         why="A rule that misses its own example protects nobody.",
         fix="Run `rules test` and mend the rules it names.",
+        refs=("NIST SI-6",),
     ),
     Row(
         "shield-matcher", "The native matcher runs", "shield", Severity.LOW,
-        _warns(lambda facts: facts.matcher != "native", "the fallback in Python runs", "native"),
+        looks.warns(lambda facts: facts.matcher != "native", "the fallback in Python runs", "native"),
         why="The fallback in Python finds the same and takes longer.",
         fix="Run `doctor` to see why the native matcher was not loaded.",
+        refs=("docs/performance.md",),
     ),
     Row(
-        "shield-thresholds", "The thresholds are no weaker than the default", "shield", Severity.MEDIUM, _thresholds,
+        "shield-thresholds", "The thresholds are no weaker than the default", "shield", Severity.MEDIUM,
+        looks.thresholds,
         why="Above 60 a single critical match no longer blocks.",
         fix="Set the thresholds of the policy to 60 and 25 or lower.",
+        refs=("OWASP LLM01:2025",),
     ),
     Row(
         "shield-unscannable", "Parts that cannot be read are not waved through", "shield", Severity.MEDIUM,
-        _warns(lambda facts: facts.unscannable == "allow", "they are forwarded unread", "they are not allowed through"),
+        looks.warns(lambda facts: facts.unscannable == "allow", "they are forwarded unread",
+            "they are not allowed through"),
         why="An image or a file can carry the instruction that the text does not.",
         fix="Set GATEWAY_UNSCANNABLE to review or block.",
+        refs=("OWASP LLM01:2025",),
     ),
     Row(
         "shield-tools", "Tool descriptions are scanned", "shield", Severity.MEDIUM,
-        _warns(lambda facts: not facts.tool_injection, "off: a poisoned description is not seen", "on"),
+        looks.warns(lambda facts: not facts.tool_injection, "off: a poisoned description is not seen", "on"),
         why="A poisoned tool description steers the model from inside.",
         fix="Set GATEWAY_TOOL_INJECTION=true.",
+        refs=("MITRE ATLAS AML.T0053",),
     ),
     Row(
-        "upstream-tls", "The upstream is reached over HTTPS", "providers", Severity.HIGH, _upstream_tls,
+        "upstream-tls", "The upstream is reached over HTTPS", "providers", Severity.HIGH, looks.upstream_tls,
         why="Prompts and the upstream's key travel readable.",
         fix="Use an https:// address in GATEWAY_UPSTREAM_URL.",
+        refs=("CWE-319",),
     ),
     Row(
-        "upstream-set", "An upstream is configured", "providers", Severity.LOW, _upstream_set,
+        "upstream-set", "An upstream is configured", "providers", Severity.LOW, looks.upstream_set,
         why="The built-in model only repeats the prompt.",
         fix="Set GATEWAY_UPSTREAM_URL.",
+        refs=("docs/control.md",),
     ),
     Row(
         "files-data-dir", "Only the owner enters the data folder", "files", Severity.HIGH,
-        lambda facts: _permissions(facts.data_dir_mode, 0o700),
+        lambda facts: looks.permissions(facts.data_dir_mode, 0o700),
         why="Other users of this host could read the audit log.",
         fix="chmod 700 the data folder.",
+        refs=("CWE-732",),
     ),
     Row(
         "files-database", "Only the owner reads the files in the data folder", "files", Severity.HIGH,
-        lambda facts: _permissions(facts.files_mode, 0o600),
+        lambda facts: looks.permissions(facts.files_mode, 0o600),
         why="Other users of this host could read or change the records.",
         fix="chmod 600 the files in the data folder.",
+        refs=("CWE-732",),
     ),
     Row(
         "files-tls-key", "Only the owner reads the TLS key", "files", Severity.HIGH,
-        lambda facts: _permissions(facts.tls_key_mode, 0o640),
+        lambda facts: looks.permissions(facts.tls_key_mode, 0o640),
         why="Whoever reads the key can pretend to be this server.",
         fix="chmod 600 the file of GATEWAY_TLS_KEY.",
+        refs=("CWE-732",),
     ),
     Row(
         "files-first-credentials", "The first credentials are put away", "files", Severity.MEDIUM,
-        _warns(lambda facts: facts.has_first_credentials, "first-credentials.txt is there", "no such file"),
+        looks.warns(lambda facts: facts.has_first_credentials, "first-credentials.txt is there", "no such file"),
         why="The file holds the first password and a key with every scope.",
         fix="Store them in a password manager, then delete first-credentials.txt.",
+        refs=("CWE-522",),
     ),
     Row(
         "retention-memory", "Records outlive the process", "retention", Severity.MEDIUM,
-        _warns(lambda facts: facts.in_memory, "the database is in memory", "the database is a file"),
+        looks.warns(lambda facts: facts.in_memory, "the database is in memory", "the database is a file"),
         why="With the process the keys, the alerts and the audit log are gone.",
         fix="Set GATEWAY_DATA_DIR to a folder that may be written.",
+        refs=("NIST AU-11",),
     ),
     Row(
         "retention-logs", "The log does not say more than it must", "retention", Severity.LOW,
-        _warns(lambda facts: facts.log_level == "debug", "debug", "no debug lines"),
+        looks.warns(lambda facts: facts.log_level == "debug", "debug", "no debug lines"),
         why="Debug lines fill the disk and name more than an operator needs.",
         fix="Set GATEWAY_LOG_LEVEL=info.",
+        refs=("CWE-532",),
     ),
     Row(
-        "audit-chain", "The audit chain verifies", "audit", Severity.CRITICAL, _audit_chain,
+        "audit-chain", "The audit chain verifies", "audit", Severity.CRITICAL, looks.audit_chain,
         why="A broken chain means that records were changed or lost.",
         fix="Run `audit verify`, keep the database as evidence and restore a backup.",
+        refs=("NIST AU-9", "NIST AU-10"),
     ),
     Row(
-        "clock-sane", "The clock is right", "clock", Severity.MEDIUM, _clock,
+        "clock-sane", "The clock is right", "clock", Severity.MEDIUM, looks.clock,
         why="Expiry, rate limits and the order of events rest on the clock.",
         fix="Run a time service such as chrony.",
+        refs=("NIST AU-8",),
     ),
     Row(
-        "disk-space", "There is room on the disk", "disk", Severity.HIGH, _disk,
+        "disk-space", "There is room on the disk", "disk", Severity.HIGH, looks.disk,
         why="When the audit log cannot be written, requests are refused.",
         fix="Free some space, or move GATEWAY_DATA_DIR.",
+        refs=("NIST AU-5",),
+    ),
+    Row(
+        "keys-observed", "Every key's attacks are blocked", "keys", Severity.HIGH,
+        lambda facts: looks.named(list(facts.keys_observed), "keys have a policy that only observes", "none observes"),
+        why="What such a key sends is recorded and then let through.",
+        fix="Set the mode of the policy to block, or give the key another policy.",
+        refs=("OWASP LLM01:2025",),
+    ),
+    Row(
+        "keys-refused", "Few calls come with a bad key", "keys", Severity.MEDIUM,
+        lambda facts: looks.refusals(facts.key_refusals, "kinds of refused calls", many=50, flood=500),
+        why="Many refusals mean that somebody tries keys, or that a revoked key is still in use somewhere.",
+        fix="Look at the audit log for api_key_refused, and deny the addresses it names.",
+        refs=("OWASP API2:2023", "CWE-307"),
+    ),
+    Row(
+        "access-list", "An access list narrows who may do what", "access", Severity.LOW,
+        lambda facts: looks.skipped("not counted") if facts.access_entries is None
+        else looks.passed(f"{facts.access_entries} entries") if facts.access_entries else looks.warned("it is empty"),
+        why="Without entries every key works from every address and for every model.",
+        fix="Allow the networks, models and tools that are needed with `access add`.",
+        refs=("NIST AC-3",),
+    ),
+    Row(
+        "users-admins", "One to five people are administrators", "access", Severity.LOW, looks.admins,
+        why="Each administrator can undo every protection, and none cannot be replaced.",
+        fix="Give the others the role they need: PATCH /api/users/{id}.",
+        refs=("NIST AC-6(5)",),
+    ),
+    Row(
+        "users-sign-in", "Few sign-ins fail", "access", Severity.MEDIUM,
+        lambda facts: looks.refusals(facts.sign_in_failures, "failed sign-ins", many=20, flood=200),
+        why="Many failures mean that somebody guesses passwords.",
+        fix="Look at the audit log for sign_in_failed, and deny the addresses it names.",
+        refs=("CWE-307", "MITRE ATT&CK T1110"),
+    ),
+    Row(
+        "mcp-key", "The key of MCP over HTTP is long", "access", Severity.HIGH, looks.mcp_key,
+        why="Whoever guesses it can use every tool, the access list included.",
+        fix="Set MCP_API_KEY to 24 random characters or more.",
+        refs=("CWE-521",),
+    ),
+    Row(
+        "shield-suite", "The validation suite holds", "shield", Severity.HIGH, looks.suite,
+        why="A rule file that was changed and never tested may have lost what it found before.",
+        fix="Run it: POST /api/shield/tests, or the MCP tool run_shield_tests.",
+        refs=("NIST CA-2",),
+    ),
+    Row(
+        "shield-untested", "The suite exercises most rules", "shield", Severity.LOW, looks.untested,
+        why="Of a rule that only its own examples exercise nobody knows how it does on other texts.",
+        fix="Add cases for the rules that the suite names as not exercised.",
+        refs=("NIST CA-2",),
+    ),
+    Row(
+        "shield-acceptances", "No accepted risk covers a whole rule", "shield", Severity.MEDIUM,
+        lambda facts: looks.named(facts.broad_acceptances, "acceptances cover a whole rule", "none does"),
+        why="Such an acceptance switches the rule off for everybody until it ends.",
+        fix="Accept the finding, or the rule for one agent.",
+        refs=("NIST CA-5",),
+    ),
+    Row(
+        "providers-tls", "Providers are reached over HTTPS", "providers", Severity.HIGH, looks.providers_tls,
+        why="Prompts and the provider's key travel readable.",
+        fix="Use an https:// address for the provider.",
+        refs=("CWE-319",),
+    ),
+    Row(
+        "providers-up", "Every provider answers", "providers", Severity.MEDIUM, looks.providers_up,
+        why="Requests fall back to fewer providers, or fail.",
+        fix="Test the provider: POST /api/providers/{id}/test.",
+        refs=("docs/control.md",),
+    ),
+    Row(
+        "budgets-set", "A budget limits spending", "providers", Severity.MEDIUM, looks.budgets,
+        why="One agent in a loop can spend a month's money in a night.",
+        fix="Set a budget: `budgets create`.",
+        refs=("OWASP LLM10:2025",),
+    ),
+    Row(
+        "agents-tools", "No agent both reads foreign text and acts", "agents", Severity.HIGH, looks.agents_tools,
+        why="An instruction hidden in what it reads can make it send, pay or delete.",
+        fix="Split the agent, or deny one of the two tools in the access list.",
+        refs=("OWASP LLM06:2025", "MITRE ATLAS AML.T0051.001"),
+    ),
+    Row(
+        "agents-known", "Every agent is registered", "agents", Severity.LOW, looks.agents_known,
+        why="Nobody answers for an agent that only traffic has shown.",
+        fix="Register it with its owner, or block it.",
+        refs=("NIST CM-8",),
+    ),
+    Row(
+        "alerts-waiting", "No critical alert waits longer than a day", "alerts", Severity.HIGH,
+        lambda facts: looks.refusals(facts.old_critical_alerts, "critical alerts older than a day", many=1, flood=10),
+        why="An alert that nobody looks at protects nobody.",
+        fix="Acknowledge, resolve or suppress it: PATCH /api/alerts/{id}.",
+        refs=("NIST IR-4",),
+    ),
+    Row(
+        "retention-audit", "Audit events are kept for a year", "retention", Severity.MEDIUM,
+        lambda facts: looks.days_kept(facts.audit_days, least=365),
+        why="Most break-ins are found months later.",
+        fix="Set the audit retention to 365 days or more.",
+        refs=("NIST AU-11", "PCI DSS 10.5.1"),
+    ),
+    Row(
+        "retention-traffic", "Traffic is not kept longer than needed", "retention", Severity.LOW,
+        lambda facts: looks.days_kept(facts.traffic_days, most=180),
+        why="Who asked which model when is personal data in many places.",
+        fix="Set the traffic retention to 180 days or less.",
+        refs=("GDPR Art. 5(1)(e)",),
+    ),
+    Row(
+        "retention-capture", "Texts are not kept", "retention", Severity.MEDIUM,
+        looks.warns(lambda facts: facts.captures_text, "the texts of scans are kept", "only hashes are kept"),
+        why="Whoever reads the database would read what people asked.",
+        fix="Set scan capture to off, or to redacted.",
+        refs=("GDPR Art. 5(1)(c)",),
+    ),
+    Row(
+        "backup-age", "There is a recent backup", "backup", Severity.HIGH, looks.backup,
+        why="Keys, policies and the audit log are in this one database.",
+        fix="Run `backup FILE` every day and keep the file on another host.",
+        refs=("NIST CP-9",),
+    ),
+    Row(
+        "archive-integrity", "The program is as it was released", "integrity", Severity.CRITICAL, looks.archive,
+        why="A changed program can let anything through and say that it did not.",
+        fix="Run `verify`, and put a fresh copy in its place.",
+        refs=("NIST SI-7",),
+    ),
+    Row(
+        "outputs-set", "Events leave this host", "audit", Severity.LOW, looks.outputs_set,
+        why="Whoever takes this host can delete its records, but not those that have left.",
+        fix="Send events to a SIEM: POST /api/event-outputs.",
+        refs=("NIST AU-9(2)",),
+    ),
+    Row(
+        "outputs-working", "Events that leave arrive", "audit", Severity.MEDIUM, looks.outputs_working,
+        why="A security team that sees nothing believes that nothing happens.",
+        fix="Test the output: POST /api/event-outputs/{id}/test.",
+        refs=("NIST AU-5",),
     ),
 )  # fmt: skip

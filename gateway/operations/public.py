@@ -9,6 +9,7 @@ from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.operations.alerts import ALERT_FILTERS, list_alerts
 from gateway.operations.operation import Answer, Door, Operation, cursor, limit, text, texts, time
+from gateway.operations.trust_audits import PUBLIC_TRUST_AUDITS
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import LastShieldTests
 from gateway.shield.detections import Direction, Severity
@@ -149,6 +150,7 @@ OPERATIONS = (
         ),
         summary="List audit events, newest first.",
     ),
+    *PUBLIC_TRUST_AUDITS,
     Operation(
         name="chat.completions",
         route=("POST", "/api/v1/chat/completions"),

@@ -25,10 +25,12 @@ from gateway.domain.posture import (
     threat_parts,
     threat_score,
 )
-from gateway.domain.trust_audits import Facts
+from gateway.domain.trust_audit_facts import Facts
 from gateway.errors import GatewayError
+from gateway.services.archive_check import archive_problem
 from gateway.services.audit import Audit
 from gateway.services.health import Health
+from gateway.services.trust_facts import keys_observed, stored_facts
 from gateway.settings import Settings, is_loopback
 from gateway.shield import Shield
 from gateway.shield.examples import run_examples
@@ -36,6 +38,7 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 CHAIN_CACHE_SECONDS = 300.0
+AUTH_FAILURES = ("api_key_refused", "sign_in_failed", "sign_in_throttled", "session_refused")
 FIRST_CREDENTIALS = "first-credentials.txt"
 _FILES_LOOKED_AT = 1000
 
@@ -107,6 +110,15 @@ class Posture:
             checks=checks,
         )
 
+    async def threat(self) -> tuple[int, tuple[ThreatPart, ...]]:
+        """Return the threat score and its parts, without looking at anything else."""
+        activity = await self._store.db.read(self._activity)
+        return threat_score(activity), threat_parts(activity)
+
+    def services(self) -> Mapping[str, str]:
+        """Return the state of each service."""
+        return self._health.checks()
+
     async def _verified(self) -> ChainReport | None:
         now_seconds = self._clock.monotonic_seconds()
         if self._chain is None or now_seconds - self._chain_seconds >= CHAIN_CACHE_SECONDS:
@@ -121,6 +133,8 @@ class Posture:
         settings, policy, now_at = self._settings, self._policy, self._clock.now_at()
         files = await anyio.to_thread.run_sync(_file_facts, settings)
         keys = await self._store.db.read(self._store.keys.all)
+        stored = await self._store.db.read(lambda tx: stored_facts(self._store, tx, self._shield, now_at))
+        problem = await anyio.to_thread.run_sync(archive_problem)
         newest = await self._audit.page(AuditFilter(limit=1))
         upstream_host = urlsplit(settings.upstream_url).hostname if settings.upstream_url else None
         return Facts(
@@ -153,6 +167,10 @@ class Posture:
             audit_events=chain.events if chain else None,
             chain_problem=None if chain is None else "" if chain.ok else chain.reason or "the chain is broken",
             newest_at=newest.items[0].occurred_at if newest.items else None,
+            archive_problem=problem,
+            mcp_enabled=settings.mcp_enabled,
+            mcp_key_chars=len(settings.mcp_api_key or ""),
+            **stored,
         )
 
     def _activity(self, tx: Transaction) -> Activity:
@@ -168,9 +186,14 @@ class Posture:
             now_at=now_at,
             blocks_at=times_at("shield_scan_block") + times_at("chat_blocked"),
             alerts=[ActiveAlert(alert.severity, alert.last_seen_at) for alert in alerts],
-            auth_failures_at=times_at("api_key_refused"),
-            is_bypassed=self._policy.mode is not ShieldMode.BLOCK,
+            auth_failures_at=[at for action in AUTH_FAILURES for at in times_at(action)],
+            is_bypassed=self._policy.mode is not ShieldMode.BLOCK or self._has_observed(tx),
+            budget_breaches_at=times_at("budget_exceeded"),
         )
+
+    def _has_observed(self, tx: Transaction) -> bool:
+        """Tell whether a policy that only observes is in use by a key."""
+        return bool(keys_observed(self._store, tx, self._clock.now_at()))
 
 
 def _weak_rules(shield: Shield) -> tuple[str, ...]:

@@ -15,14 +15,17 @@ from gateway.store.backup import copy_before_migration
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
+from gateway.store.keyfile import KeyFile
 from gateway.store.keys import KeyRepository
 from gateway.store.meta import MetaRepository
 from gateway.store.migrations import migrate
 from gateway.store.policies import PolicyRepository
+from gateway.store.providers import ProviderRepository
 from gateway.store.sessions import SessionRepository
 from gateway.store.sign_in_failures import SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
 from gateway.store.traffic import TrafficRepository
+from gateway.store.trust_audits import TrustAuditRepository
 from gateway.store.users import UserRepository
 
 
@@ -33,10 +36,18 @@ class Store:
     instance_id: under which the audit chain of this database's gateway is written; set by `open_store`.
     """
 
-    def __init__(self, db: Database, *, generation: Generation | None = None, headfile: HeadFile | None = None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        generation: Generation | None = None,
+        headfile: HeadFile | None = None,
+        keyfile: KeyFile | None = None,
+    ) -> None:
         self.db = db
         self.generation = generation or Generation(None)
         self.headfile = headfile or HeadFile(None)
+        self.keyfile = keyfile or KeyFile(None)
         self.instance_id = ""
         self.meta = MetaRepository()
         self.keys = KeyRepository(self.generation)
@@ -48,6 +59,8 @@ class Store:
         self.sign_in_failures = SignInFailureRepository()
         self.policies = PolicyRepository(self.generation)
         self.access_list = AccessRepository(self.generation)
+        self.providers = ProviderRepository(self.generation)
+        self.trust_audits = TrustAuditRepository()
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything."""
@@ -60,8 +73,9 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
     """Make or open the database at `path`, or in memory when it is ``:memory:``, and bring its schema up to date.
 
     Beside the file lie, with its name before them: ``-wal`` and ``-shm`` (SQLite's), ``.lock`` and ``.lock.turn`` (one
-    writer at a time), ``.generation`` (changes of authority), ``.head`` (the end of the audit chain), and a copy of the
-    database from before each change of its schema, ``.schema-NUMBER-TIME``.
+    writer at a time), ``.generation`` (changes of authority), ``.head`` (the end of the audit chain),
+    ``.provider-keys`` (keys of providers that were typed in), and a copy of the database from before each change of its
+    schema, ``.schema-NUMBER-TIME``.
 
     Raises:
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
@@ -90,7 +104,12 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
 def _beside(db: Database, path: str | None) -> Store:
     if path is None:
         return Store(db)
-    return Store(db, generation=Generation(path + ".generation"), headfile=HeadFile(path + ".head"))
+    return Store(
+        db,
+        generation=Generation(path + ".generation"),
+        headfile=HeadFile(path + ".head"),
+        keyfile=KeyFile(path + ".provider-keys"),
+    )
 
 
 def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:

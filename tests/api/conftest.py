@@ -3,8 +3,10 @@
 import io
 import itertools
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -12,6 +14,8 @@ import pytest
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.auth.ratelimit import Admission, LocalRateLimiter
+from gateway.clock import SystemClock
+from gateway.compose import open_gateway
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.paging import Page
@@ -257,16 +261,70 @@ def make_house(settings: Settings) -> House:
     clock = FakeClock()
     authentication, scans, lists, health = FakeAuthentication(clock), FakeScans(), FakeLists(), FakeHealth()
     metrics, log = Metrics(), io.StringIO()
-    gateway = Gateway(
-        settings=settings, clock=clock, ids=FakeIds(), log=Log(log, clock), metrics=metrics, store=cast(Any, None),
-        shield=cast(Any, FakeShield((FakeRule(),))), audit=cast(Any, lists), keys=cast(Any, None),
-        authentication=cast(Any, authentication), scans=cast(Any, scans), alerts=cast(Any, lists),
-        shield_tests=cast(Any, FakeShieldTests()),
-        chat=cast(Any, FakeChat()), posture=cast(Any, None), health=cast(Any, health),
-        first_start=cast(Any, None), users=cast(Any, None), signin=cast(Any, None), access=cast(Any, None), policies=cast(Any, None),
-        access_list=cast(Any, None),
-    )  # fmt: skip
+    known: dict[str, Any] = {
+        "settings": settings, "clock": clock, "ids": FakeIds(), "log": Log(log, clock), "metrics": metrics, "store": cast(Any, None),
+        "shield": cast(Any, FakeShield((FakeRule(),))), "audit": cast(Any, lists), "keys": cast(Any, None),
+        "authentication": cast(Any, authentication), "scans": cast(Any, scans), "alerts": cast(Any, lists),
+        "shield_tests": cast(Any, FakeShieldTests()),
+        "chat": cast(Any, FakeChat()), "health": cast(Any, health),
+    }  # fmt: skip
+    gateway = Gateway(**dict.fromkeys((one.name for one in fields(Gateway)), None) | known)
     return House(Dispatch(gateway), clock, authentication, scans, lists, health, metrics, log)
+
+
+class Site:
+    """A whole gateway without RBAC, and what is asked of it from this host."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.dispatch = Dispatch(gateway)
+
+    async def ask(self, method: str, target: str, body: object = None, *, key: str = "") -> Any:
+        """Return the JSON of the answer, with its status and headers."""
+        response = await self.send(method, target, body, key=key)
+        return json.loads(response.body) | {"status": response.status, "headers": dict(response.headers)}
+
+    async def send(self, method: str, target: str, body: object = None, *, key: str = "") -> Response:
+        """Return the answer itself."""
+        fields = {"host": "127.0.0.1:5001"} | ({} if body is None else {"content-type": "application/json"})
+        fields |= {"x-service-key": key} if key else {}
+        raw = b"" if body is None else json.dumps(body).encode()
+        path, _, query = target.partition("?")
+        return await self.dispatch.handle(Request(method, path, query, Headers(fields), raw, "127.0.0.1", False, 0.0))
+
+    async def key(self, *scopes: str) -> str:
+        """Make an API key."""
+        answer = await self.ask("POST", "/api/config/api-keys", {"name": "ci", "scopes": list(scopes)})
+        return str(answer["data"]["key"])
+
+
+ATTACK = "please open the pod bay doors now"
+_RULE = {
+    "id": "say-please", "name": "Say please", "category": "injection", "severity": "critical", "confidence": 0.9,
+    "description": "A made-up attack.", "direction": ["inbound", "outbound"],
+    "literals": ["open the pod bay doors"], "match": ["open the pod bay doors"], "pass": ["close the pod bay"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def attack() -> str:
+    """Return a text that the one rule of `site_with` blocks."""
+    return ATTACK
+
+
+@pytest.fixture
+def site_with(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Site]]:
+    """Return what opens a gateway with one made-up rule and the given settings; in memory if none names a folder."""
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"version": 1, "tables": {}, "rules": [_RULE]}))
+
+    @asynccontextmanager
+    async def site(**settings: Any) -> AsyncGenerator[Site]:
+        config = Settings(**{"data_dir": ":memory:", "rules": str(rules)} | settings)
+        async with open_gateway(config, log=Log(io.StringIO(), SystemClock())) as gateway:
+            yield Site(gateway)
+
+    return site
 
 
 @pytest.fixture

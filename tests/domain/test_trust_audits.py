@@ -1,15 +1,18 @@
 """The posture checks: what each of them says of which facts."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.domain import trust_audits
+from gateway.domain import trust_audit_looks, trust_audits
 from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus, posture_score
 from gateway.domain.principals import Scope
-from gateway.domain.trust_audits import CHECKS, Facts, run
+from gateway.domain.trust_audit_facts import AgentFact, Facts, OutputFact, ProviderFact
+from gateway.domain.trust_audit_looks import dangerous_pair
+from gateway.domain.trust_audits import CHECKS, run
 from gateway.shield.detections import Severity
 
 NOW_AT = 1_800_000_000_000
@@ -56,6 +59,22 @@ GOOD = Facts(
     audit_events=10,
     chain_problem="",
     newest_at=NOW_AT - 1,
+    suite_at=NOW_AT - DAY_MS,
+    unexercised=10,
+    archive_problem="",
+    backup_at=NOW_AT - DAY_MS,
+    first_event_at=NOW_AT - 100 * DAY_MS,
+    admins=2,
+    audit_days=365,
+    traffic_days=30,
+    outputs=(OutputFact("siem", is_failing=False),),
+    mcp_enabled=True,
+    mcp_key_chars=32,
+    access_entries=3,
+    providers=(ProviderFact("main", "https://models.example/v1", enabled=True),),
+    budgets=1,
+    agents=(AgentFact("clerk", ("read_file", "summarize")),),
+    broad_acceptances=(),
 )
 
 
@@ -69,9 +88,9 @@ def test_a_gateway_set_up_well_passes_every_check() -> None:
 
 
 def test_every_check_has_a_name_of_its_own_and_says_why_and_how() -> None:
-    assert len({row.id for row in CHECKS}) == len(CHECKS)
+    assert len({row.id for row in CHECKS}) == len(CHECKS) >= 30
     for row in CHECKS:
-        assert row.title and row.why.endswith(".") and row.fix.endswith("."), row.id
+        assert row.title and row.why.endswith(".") and row.fix.endswith(".") and row.refs, row.id
 
 
 @pytest.mark.parametrize(
@@ -117,6 +136,44 @@ def test_every_check_has_a_name_of_its_own_and_says_why_and_how() -> None:
         ("disk-space", {"free_bytes": 500 << 20}, WARN),
         ("disk-space", {"free_bytes": 1 << 20}, FAIL),
         ("disk-space", {"free_bytes": None}, SKIP),
+        ("keys-observed", {"keys_observed": ("svc_abcdef",)}, WARN),
+        ("keys-refused", {"key_refusals": 50}, WARN),
+        ("keys-refused", {"key_refusals": 500}, FAIL),
+        ("access-list", {"access_entries": 0}, WARN),
+        ("users-admins", {"admins": 0}, WARN),
+        ("users-admins", {"admins": 9}, WARN),
+        ("users-admins", {"rbac_enabled": False, "is_loopback": True}, SKIP),
+        ("users-sign-in", {"sign_in_failures": 20}, WARN),
+        ("mcp-key", {"mcp_key_chars": 8}, FAIL),
+        ("mcp-key", {"mcp_enabled": False}, SKIP),
+        ("shield-suite", {"suite_at": None}, WARN),
+        ("shield-suite", {"suite_failures": 1}, FAIL),
+        ("shield-suite", {"suite_is_stale": True}, WARN),
+        ("shield-suite", {"suite_at": NOW_AT - 31 * DAY_MS}, WARN),
+        ("shield-untested", {"unexercised": 200}, WARN),
+        ("shield-acceptances", {"broad_acceptances": ("ra_1",)}, WARN),
+        ("shield-acceptances", {"broad_acceptances": None}, SKIP),
+        ("providers-tls", {"providers": (ProviderFact("a", "http://models.example", enabled=True),)}, FAIL),
+        ("providers-tls", {"providers": (ProviderFact("a", "http://models.example", enabled=False),)}, SKIP),
+        ("providers-up", {"providers": (ProviderFact("a", "https://a.example", enabled=True, is_down=True),)}, WARN),
+        ("budgets-set", {"budgets": 0}, WARN),
+        ("budgets-set", {"budgets": 0, "providers": (), "upstream_url": None}, SKIP),
+        ("agents-tools", {"agents": (AgentFact("clerk", ("read_mail", "send_mail")),)}, WARN),
+        ("agents-tools", {"agents": ()}, SKIP),
+        ("agents-known", {"agents": (AgentFact("clerk", (), is_registered=False),)}, WARN),
+        ("alerts-waiting", {"old_critical_alerts": 1}, WARN),
+        ("retention-audit", {"audit_days": 30}, WARN),
+        ("retention-audit", {"audit_days": 0}, PASS),
+        ("retention-traffic", {"traffic_days": 0}, WARN),
+        ("retention-capture", {"captures_text": True}, WARN),
+        ("backup-age", {"backup_at": None}, FAIL),
+        ("backup-age", {"backup_at": None, "first_event_at": NOW_AT}, WARN),
+        ("backup-age", {"backup_at": NOW_AT - 8 * DAY_MS}, WARN),
+        ("backup-age", {"backup_at": NOW_AT - 40 * DAY_MS}, FAIL),
+        ("archive-integrity", {"archive_problem": None}, SKIP),
+        ("archive-integrity", {"archive_problem": "changed: gateway/app.py"}, FAIL),
+        ("outputs-set", {"outputs": ()}, WARN),
+        ("outputs-working", {"outputs": (OutputFact("siem", is_failing=True),)}, WARN),
     ],
 )
 def test_a_check_judges_the_facts_it_is_about(name: str, changes: dict[str, Any], status: CheckStatus) -> None:
@@ -168,8 +225,19 @@ def test_every_severity_is_in_use_so_that_the_weights_mean_something() -> None:
 
 
 def test_every_fact_is_looked_at_by_some_check() -> None:
-    source = trust_audits.__file__
-    assert source is not None
-    with open(source, encoding="utf-8") as file:
-        text = file.read()
+    text = "".join(Path(str(module.__file__)).read_text("utf-8") for module in (trust_audits, trust_audit_looks))
     assert [field.name for field in fields(Facts) if f"facts.{field.name}" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("tools", "pair"),
+    [
+        (("fetch_url", "run_shell"), ("fetch_url", "run_shell")),
+        (("summarize",), None),
+        (("send_mail",), None),
+        (("read_and_send",), None),
+        ((), None),
+    ],
+)
+def test_a_dangerous_pair_is_one_tool_that_reads_and_another_that_acts(tools: Any, pair: Any) -> None:
+    assert dangerous_pair(tools) == pair

@@ -1,0 +1,66 @@
+"""`trust-audit`: every check of how this gateway is set up. Exit 0 when none fails, 1 when one does, 2 on an error."""
+
+import argparse
+
+from gateway.app import Gateway
+from gateway.cli.command import FOUND, OK, Command, Console, shown
+from gateway.cli.manage import context, with_gateway
+from gateway.domain.posture import Check, CheckStatus, TrustAudit
+from gateway.domain.principals import local
+from gateway.schema import encode
+from gateway.shield.detections import Severity
+
+_WORST_FIRST = tuple(Severity)
+_MARKS = {CheckStatus.PASS: "ok", CheckStatus.WARN: "WARN", CheckStatus.FAIL: "FAIL", CheckStatus.NOT_APPLICABLE: "-"}
+
+
+def trust_audit(options: argparse.Namespace, console: Console) -> int:
+    """Run the checks, keep the run, and print it."""
+    least = _WORST_FIRST.index(Severity(options.min_severity))
+
+    async def work(gateway: Gateway) -> int:
+        run = await gateway.trust_audits.run(local("cli"), context(gateway))
+        wanted = [check for check in run.checks if _WORST_FIRST.index(check.severity) <= least]
+        if options.json:
+            console.print_json(encode(run) | {"checks": [encode(check) for check in wanted]})
+        else:
+            print_run(run, wanted, console)
+        return FOUND if any(check.status is CheckStatus.FAIL for check in wanted) else OK
+
+    return with_gateway(options, work)
+
+
+def print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
+    """Print a line a check, with why and how to mend it where something is wrong, and the score."""
+    for check in wanted:
+        console.print(
+            f"{_MARKS[check.status]:<4}  {check.severity.value:<8}  {check.title}: {shown(check.evidence, 160)}"
+        )
+        if check.status in (CheckStatus.WARN, CheckStatus.FAIL):
+            console.print(f"      {check.id}: {check.why}")
+            console.print(f"      mend: {check.fix}  [{', '.join(check.refs)}]")
+    score = "unknown" if run.score is None else f"{run.score} of 100"
+    counts = f"{run.passed} pass, {run.warned} warn, {run.failed} fail, {run.skipped} do not apply"
+    console.print(f"posture {score}: {counts} ({run.id})")
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `trust-audit`."""
+    parser.add_argument(
+        "--min-severity",
+        choices=[severity.value for severity in Severity],
+        default=Severity.LOW.value,
+        help="show and judge checks of this severity and graver (low: all)",
+    )
+
+
+COMMANDS = (
+    Command(
+        "trust-audit",
+        "Check how this gateway is set up. Exit 0 when nothing fails, 1 when a check fails, 2 on an error.",
+        "gateway.pyz trust-audit --min-severity high --json",
+        declare,
+        trust_audit,
+        has_json=True,
+    ),
+)

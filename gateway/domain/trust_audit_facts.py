@@ -1,0 +1,101 @@
+"""What the trust audit looks at: the facts of this host, gathered by somebody else. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.domain.keys import KeyRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFact:
+    """What is to know of a provider. is_private: whether its address may be a private one."""
+
+    name: str
+    base_url: str
+    enabled: bool
+    is_down: bool = False
+    is_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFact:
+    """What is to know of an agent. is_registered: whether somebody entered it, and not only traffic showed it."""
+
+    name: str
+    tools: Sequence[str]
+    is_registered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFact:
+    """What is to know of an event output. is_failing: whether its last delivery failed."""
+
+    name: str
+    is_failing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is so on this host at `now_at`. None means that it could not be seen or does not exist.
+
+    keys: every key that is not revoked. weak_rules: ids of rules whose own examples fail. *_mode: permission bits.
+    free_bytes: on the file system of the data folder. newest_at: time of the newest audit event.
+    chain_problem: what is wrong with the audit chain, empty when it verifies. keys_observed: prefixes of active keys
+    whose policy observes. suite_*: the last run of the validation suite; stale: with other rules than those in use.
+    archive_problem: None in a checkout, empty when the archive matches its manifest. sign_in_failures, key_refusals:
+    of the last 24 hours. old_critical_alerts: active for longer than 24 hours. *_days: retention, 0 for ever.
+    broad_acceptances: ids of accepted risks that cover a whole rule.
+    """
+
+    now_at: int
+    host: str
+    is_loopback: bool
+    has_tls: bool
+    rbac_enabled: bool
+    allowed_hosts: Sequence[str]
+    trusted_proxies: Sequence[str]
+    upstream_url: str | None
+    is_upstream_local: bool
+    shield_mode: str
+    unscannable: str
+    tool_injection: bool
+    block_at: int
+    review_at: int
+    log_level: str
+    is_root: bool
+    rules_count: int
+    weak_rules: Sequence[str]
+    matcher: str
+    keys: Sequence[KeyRecord]
+    in_memory: bool
+    data_dir_mode: int | None
+    files_mode: int | None
+    tls_key_mode: int | None
+    has_first_credentials: bool
+    free_bytes: int | None
+    audit_events: int | None
+    chain_problem: str | None
+    newest_at: int | None
+    keys_observed: Sequence[str] = ()
+    suite_at: int | None = None
+    suite_failures: int = 0
+    suite_is_stale: bool = False
+    unexercised: int | None = None
+    archive_problem: str | None = None
+    backup_at: int | None = None
+    first_event_at: int | None = None
+    sign_in_failures: int = 0
+    key_refusals: int = 0
+    admins: int | None = None
+    old_critical_alerts: int = 0
+    audit_days: int | None = None
+    traffic_days: int | None = None
+    captures_text: bool = False
+    outputs: Sequence[OutputFact] = ()
+    mcp_enabled: bool = False
+    mcp_key_chars: int = 0
+    access_entries: int | None = None
+    providers: Sequence[ProviderFact] | None = None
+    budgets: int | None = None
+    agents: Sequence[AgentFact] | None = None
+    broad_acceptances: Sequence[str] | None = None

@@ -1,0 +1,73 @@
+"""Facts of the trust audit that stand in the database. Changes nothing."""
+
+from typing import Any
+
+from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
+from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter
+from gateway.domain.policies import ShieldMode
+from gateway.domain.posture import DAY_MS
+from gateway.domain.principals import Role
+from gateway.errors import InvalidRequest
+from gateway.schema import decode
+from gateway.services.shield_tests import ShieldTestsRun
+from gateway.shield import Shield
+from gateway.shield.detections import Severity
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+from gateway.wire import read_json
+
+_WHOLE_SUITE = "shield_tests::False"
+"""Where `services.shield_tests` keeps the last run over all categories."""
+
+
+def stored_facts(store: Store, tx: Transaction, shield: Shield, now_at: int) -> dict[str, Any]:
+    """Return fields of `Facts` by name, as the database has them now."""
+    return {
+        "keys_observed": keys_observed(store, tx, now_at),
+        "backup_at": _newest(store, tx, "backup_created"),
+        "first_event_at": store.audit.first_at(tx),
+        "sign_in_failures": _count(store, tx, "sign_in_failed", now_at),
+        "key_refusals": _count(store, tx, "api_key_refused", now_at),
+        "admins": store.users.count_active(tx, Role.ADMIN),
+        "old_critical_alerts": _old_critical(store, tx, now_at),
+        "access_entries": len(store.access_list.versions(tx)),
+        **_suite(store, tx, shield),
+    }
+
+
+def keys_observed(store: Store, tx: Transaction, now_at: int) -> tuple[str, ...]:
+    """Return the prefixes of active keys whose policy lets attacks through."""
+    observing = {policy.id for policy in store.policies.all(tx) if policy.mode is ShieldMode.OBSERVE}
+    keys = store.keys.all(tx) if observing else ()
+    return tuple(key.prefix for key in keys if key.policy in observing and key.status(now_at) == "active")
+
+
+def _newest(store: Store, tx: Transaction, action: str) -> int | None:
+    events = store.audit.page(tx, AuditFilter(action=action, limit=1)).items
+    return events[0].occurred_at if events else None
+
+
+def _count(store: Store, tx: Transaction, action: str, now_at: int) -> int:
+    """Count events of a day, up to a thousand: more would not change a finding."""
+    return len(store.audit.page(tx, AuditFilter(action=action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT)).items)
+
+
+def _old_critical(store: Store, tx: Transaction, now_at: int) -> int:
+    wanted = AlertFilter(severity=Severity.CRITICAL, scope="active", until=now_at - DAY_MS, limit=MAX_ALERT_LIMIT)
+    return len(store.alerts.page(tx, wanted).items)
+
+
+def _suite(store: Store, tx: Transaction, shield: Shield) -> dict[str, Any]:
+    text = store.meta.get(tx, _WHOLE_SUITE)
+    if text is None:
+        return {}
+    try:
+        run = decode(ShieldTestsRun, read_json(text.encode()))
+    except InvalidRequest:
+        return {}  # kept by another version of the gateway
+    return {
+        "suite_at": run.ran_at,
+        "suite_failures": len(run.report.failures),
+        "suite_is_stale": run.rules_digest != shield.digest,
+        "unexercised": len(run.report.unexercised),
+    }
