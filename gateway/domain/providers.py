@@ -1,0 +1,169 @@
+"""Providers of models: their record, the models they serve, and where their key is kept. Pure: reads no key."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import translate
+from functools import lru_cache
+from typing import Literal
+
+from gateway.domain.prices import Price
+from gateway.errors import InvalidRequest
+
+MAX_PROVIDERS = 200
+MAX_MODELS = 200
+MAX_MODEL_CHARS = 200
+MAX_PRIORITY = 1000
+MAX_WEIGHT = 1000
+MAX_TIMEOUT_SECONDS = 3600
+MAX_RETRIES = 5
+MAX_KEY_BYTES = 8192
+DEFAULT_PRIORITY = 100
+DEFAULT_TIMEOUT_SECONDS = 120.0
+DEFAULT_RETRIES = 1
+UPSTREAM = "upstream"
+"""Id and name of the provider that the settings make."""
+STORED = "stored"
+
+_ANY = ("*",)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+_CREDENTIAL = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
+_KEY = re.compile(r"[!-~]{1,8192}")
+_GLOB_SIGNS = frozenset("*?[")
+
+Origin = Literal["record", "settings", "built-in"]
+
+
+class ProviderType(StrEnum):
+    """What a provider speaks. ECHO is the built-in model, which answers with the prompt."""
+
+    OPENAI = "openai-compatible"
+    ECHO = "echo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One provider. Never holds its key.
+
+    base_url: with the version in its path, such as ``https://api.example.com/v1``; None for ECHO. key_reference: where
+    the key is, ``env:NAME``, ``file:PATH``, ``cred:NAME`` or ``stored:ID`` (in the file beside the database); None for
+    none. models: globs of what it serves. priority: the lowest is tried first. weight: its share among those of one
+    priority. max_retries: how often one request is sent again before the next provider is tried. prices: by glob of
+    the model, before the table of all. version: rises with every change. origin: a kept record, made of the settings,
+    or the built-in model that answers while there is no other.
+    """
+
+    id: str
+    name: str
+    type: ProviderType = ProviderType.OPENAI
+    base_url: str | None = None
+    key_reference: str | None = None
+    models: tuple[str, ...] = _ANY
+    priority: int = DEFAULT_PRIORITY
+    weight: int = 1
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    max_retries: int = DEFAULT_RETRIES
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    enabled: bool = True
+    allow_private: bool = False
+    created_at: int = 0
+    created_by: str = ""
+    version: int = 1
+    origin: Origin = "record"
+
+    def serves(self, model: str) -> bool:
+        """Tell whether a model is one of those it serves, whatever the case of its letters."""
+        folded = model.strip().casefold()
+        return any(_glob(pattern).match(folded) for pattern in self.models)
+
+    def literal_models(self) -> tuple[str, ...] | None:
+        """Return the models by name, or None if one of them is a glob and so only the provider knows."""
+        return None if any(_GLOB_SIGNS & set(name) for name in self.models) else self.models
+
+    def key_source(self) -> str | None:
+        """Return where the key is, as it may be told."""
+        reference = self.key_reference
+        return STORED if reference is not None and reference.startswith("stored:") else reference
+
+
+def check(provider: Provider) -> Provider:
+    """Return the provider, or refuse a field of it. base_url and key are checked elsewhere.
+
+    Raises:
+        InvalidRequest: `param` says which.
+    """
+    if not _NAME.fullmatch(provider.name):
+        raise _bad("name", "must be 1 to 64 letters, digits, blanks and ._- and begin with a letter or digit")
+    is_echo = provider.type is ProviderType.ECHO
+    if is_echo and provider.base_url is not None:
+        raise _bad("base_url", "is nothing a provider of type echo has")
+    if is_echo and provider.key_reference is not None:
+        raise _bad("api_key", "is nothing a provider of type echo has")
+    if not is_echo and provider.base_url is None:
+        raise _bad("base_url", "is missing")
+    _check_models(provider.models)
+    _check_number("priority", provider.priority, 0, MAX_PRIORITY)
+    _check_number("weight", provider.weight, 1, MAX_WEIGHT)
+    _check_number("max_retries", provider.max_retries, 0, MAX_RETRIES)
+    _check_number("timeout_seconds", provider.timeout_seconds, 1, MAX_TIMEOUT_SECONDS)
+    if len(provider.prices) > MAX_MODELS:
+        raise _bad("prices", f"must be at most {MAX_MODELS}")
+    for model in provider.prices:
+        _check_model(model, f"prices.{model[:64]}")
+    return provider
+
+
+def read_key(text: str) -> tuple[str | None, str | None]:
+    """Return the reference that a text is, else the key that it is: the other one is None.
+
+    Raises:
+        InvalidRequest: it is neither. The message never repeats it.
+    """
+    kind, separator, name = text.partition(":")
+    if not separator or kind not in ("env", "file", "cred"):
+        if not _KEY.fullmatch(text):
+            raise _bad(
+                "api_key",
+                "must be env:NAME, file:/PATH, cred:NAME, or a key of visible ASCII characters without blanks",
+            )
+        return None, text
+    if kind == "env" and not _VARIABLE.fullmatch(name):
+        raise _bad("api_key", "names no environment variable after env:")
+    if kind == "cred" and (not _CREDENTIAL.fullmatch(name) or name in (".", "..")):
+        raise _bad("api_key", "names no credential after cred:")
+    if kind == "file" and (
+        not name.startswith("/") or not name.isprintable() or len(name) > 1000 or ".." in name.split("/")
+    ):
+        raise _bad("api_key", "must name the whole path of a file after file:, without ..")
+    return text, None
+
+
+def _check_models(models: tuple[str, ...]) -> None:
+    if not 1 <= len(models) <= MAX_MODELS:
+        raise _bad("models", f"must be 1 to {MAX_MODELS} names or globs")
+    for index, model in enumerate(models):
+        _check_model(model, f"models[{index}]")
+
+
+def _check_model(text: str, param: str) -> None:
+    if not 1 <= len(text) <= MAX_MODEL_CHARS or not text.isprintable() or text != text.strip():
+        raise _bad(param, f"must be 1 to {MAX_MODEL_CHARS} printable characters without blanks at the ends")
+    if text.count("*") > 10:
+        raise _bad(param, "must hold at most 10 asterisks")
+
+
+def _check_number(param: str, value: float, low: int, high: int) -> None:
+    if not (math.isfinite(value) and low <= value <= high):
+        raise _bad(param, f"must be {low} to {high}")
+
+
+def _bad(param: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(f"{param} {reason}.", param=param)
+
+
+@lru_cache(4096)
+def _glob(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern.casefold()))

@@ -1,0 +1,73 @@
+"""Keys of providers that were typed in, in a file beside the database that its owner alone may read. No SQL.
+
+Never in the database, so never in a backup. A key is written under an id of its own before the commit of the record
+that names it, and taken out after the commit of the one that no longer does: whatever fails, no record lacks its key.
+Only the writer of the database writes here, under the database's lock.
+"""
+
+import json
+import os
+
+
+class KeyFile:
+    """The file, or this process's memory when `path` is None."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._memory: dict[str, str] = {}
+
+    @property
+    def folder(self) -> str | None:
+        """The folder the file lies in, None for memory."""
+        return None if self._path is None else os.path.dirname(os.path.abspath(self._path))
+
+    def get(self, key_id: str) -> str | None:
+        """Return a key, None if it is not there.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        return self._all().get(key_id)
+
+    def put(self, key_id: str, key: str) -> None:
+        """Write a key, on the disk when this returns.
+
+        Raises:
+            OSError: it was not written.
+        """
+        self._write(self._all() | {key_id: key})
+
+    def drop(self, key_id: str) -> None:
+        """Take a key out.
+
+        Raises:
+            OSError: it is still there.
+        """
+        keys = self._all()
+        if keys.pop(key_id, None) is not None:
+            self._write(keys)
+
+    def _all(self) -> dict[str, str]:
+        if self._path is None:
+            return self._memory
+        try:
+            with open(self._path, "rb") as file:
+                value = json.loads(file.read())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise OSError(0, "The file of keys is damaged", self._path) from error
+        return {str(name): str(key) for name, key in value.items()} if isinstance(value, dict) else {}
+
+    def _write(self, keys: dict[str, str]) -> None:
+        if self._path is None:
+            self._memory = keys
+            return
+        new = f"{self._path}.new"
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)  # one that was left lying may be open to others
+            file.write(json.dumps(keys).encode("ascii"))
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(new, self._path)
