@@ -48,6 +48,23 @@ def read(name: str) -> bytes:
     return data
 
 
+def names(folder: str) -> tuple[str, ...]:
+    """Return the names of the data files under `folder`, such as ``gateway/dashboard``, from there and sorted."""
+    about = manifest()
+    if about is not None:
+        hashes = about["sha256"]
+        assert isinstance(hashes, dict)
+        found = [name.removeprefix(f"{folder}/") for name in hashes if name.startswith(f"{folder}/")]
+    else:
+        top = os.path.join(_ROOT, *folder.split("/"))
+        found = [
+            os.path.relpath(os.path.join(place, name), top).replace(os.sep, "/")
+            for place, _, files in os.walk(top)
+            for name in files
+        ]
+    return tuple(sorted(found))
+
+
 def archive_path() -> str | None:
     """Return the path of the archive the program was started from, or None in a checkout. It may be gone by now."""
     path: str | None = getattr(globals()["__loader__"], "archive", None)

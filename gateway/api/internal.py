@@ -24,7 +24,7 @@ _READING = ("GET", "HEAD")
 
 
 class InternalDoor:
-    """Lets callers in to rows whose door is SESSION or SIGN_IN."""
+    """Lets callers in to rows whose door is SESSION, SIGN_IN or PAGE."""
 
     def __init__(self, gateway: Gateway, callers: Callers) -> None:
         self._gateway = gateway
@@ -52,6 +52,8 @@ class InternalDoor:
     def _enter(self, door: Door, request: Request, token: str | None) -> Principal:
         if not self._asks_for_user:
             self._check_local(request)
+        if door is Door.PAGE:
+            return ANONYMOUS  # a link on another site may lead here
         headers = request.headers
         if not is_own_page(
             sec_fetch_site=headers.get("sec-fetch-site"),

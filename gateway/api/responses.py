@@ -138,6 +138,8 @@ class Finisher:
 
     def __init__(self, *, is_tls: bool) -> None:
         self._common = _SECURITY + (_HSTS if is_tls else ())
+        # For an answer that says itself how long it may be kept.
+        self._kept = tuple(pair for pair in self._common if pair[0] != "cache-control")
 
     def finish(
         self, response: Response, request_id: str, rate: Headers = (), accept_encoding: str | None = None
@@ -148,7 +150,7 @@ class Finisher:
         """
         headers = (
             *response.headers,
-            *self._common,
+            *(self._kept if any(name == "cache-control" for name, _ in response.headers) else self._common),
             ("x-service-request-id", request_id),
             ("x-request-id", request_id),
             *rate,

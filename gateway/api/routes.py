@@ -4,17 +4,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import cast
 
 from gateway.api.chat import ChatEdge
+from gateway.api.documents import DocumentEdge
 from gateway.api.folding import folder, places_of
 from gateway.api.openapi import document
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import read_query
 from gateway.api.responses import envelope_response, json_response
 from gateway.api.signin import SignInEdge
+from gateway.api.static import StaticEdge
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.http.router import Route
+from gateway.operations.dashboard import PAGE_OPERATIONS
 from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.operations.operation import Answer, Operation
 from gateway.operations.public import OPERATIONS
@@ -22,7 +25,7 @@ from gateway.schema import decoder, encoder
 from gateway.settings import Settings
 from gateway.wire import write_json, write_time
 
-ALL_OPERATIONS = OPERATIONS + INTERNAL_OPERATIONS
+ALL_OPERATIONS = OPERATIONS + INTERNAL_OPERATIONS + PAGE_OPERATIONS
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
 """What answers a request whose caller may come in. Adds only headers of its own; GatewayErrors pass through it."""
@@ -65,6 +68,8 @@ def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Ha
     public = [operation for operation in operations if not operation.door.is_internal]
     plain = PlainEdge(gateway, document(public, gateway.settings))
     signin = SignInEdge(gateway)
+    documents = DocumentEdge(gateway)
+    static = StaticEdge()
     return {
         "chat.completions": chat.complete,
         "models.list": chat.models,
@@ -76,6 +81,10 @@ def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Ha
         "auth.logout": signin.logout,
         "auth.password": signin.password,
         "sessions.end_all": signin.end_all,
+        "audit.export": documents.audit_export,
+        "dashboard.page": static.page,
+        "dashboard.file": static.file,
+        "dashboard.module": static.file,
     }
 
 

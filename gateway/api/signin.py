@@ -59,7 +59,13 @@ class SignInEdge:
         if who.kind != "user":
             user = {"id": who.id, "username": who.name, "role": Role.ADMIN.value}
             permissions = sorted(who.permissions)
-            about = {"user": user, "permissions": permissions, "csrf_token": None, "expires_at": None}
+            about: dict[str, object] = {
+                "user": user,
+                "permissions": permissions,
+                "csrf_token": None,
+                "expires_at": None,
+            }
+            about["is_first_password"] = False
             return self._answer(about, context)
         token = read_cookie(request.headers.get("cookie")) or ""
         return self._answer(_about(self._gateway.signin.find(token), token), context)
@@ -112,4 +118,6 @@ def _about(found: SignedIn, token: str) -> dict[str, object]:
         "permissions": sorted(user.principal().permissions),
         "csrf_token": csrf_token(token),
         "expires_at": write_time(found.session.expires_at),
+        # Nobody has changed the record: the password is the one that somebody else gave out.
+        "is_first_password": user.version == 1,
     }

@@ -37,7 +37,8 @@ class Door(Enum):
     KEY: whoever has an API key with the row's scope. OPTIONAL: everybody, and a good key is told more.
     LOOPBACK: whoever calls from this host, and whoever has a key with the row's scope. OPEN: everybody.
     SESSION: a signed-in user with the row's permission, or any of them if it names none. SIGN_IN: whoever may sign in.
-    With `RBAC_ENABLED` off these two are for callers on this host alone, who need not sign in.
+    PAGE: whoever may see the page on which one signs in; it holds nothing of the gateway.
+    With `RBAC_ENABLED` off these three are for callers on this host alone, who need not sign in.
     """
 
     KEY = "key"
@@ -46,11 +47,12 @@ class Door(Enum):
     OPEN = "open"
     SESSION = "session"
     SIGN_IN = "sign_in"
+    PAGE = "page"
 
     @property
     def is_internal(self) -> bool:
         """Whether this is a door of the internal API."""
-        return self in (Door.SESSION, Door.SIGN_IN)
+        return self in (Door.SESSION, Door.SIGN_IN, Door.PAGE)
 
 
 class Answer(Enum):

@@ -1,0 +1,100 @@
+"""The dashboard's files, as they lie in the archive. A fixed set read once; no path of a request reaches the disk.
+
+Every file but the page itself stands under a folder named by the hash of all of them, so that a browser may keep it
+for ever and never mixes two versions. The page names that folder, and is asked for again each time.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+from gateway import bundle
+from gateway.domain.principals import Principal, RequestContext
+from gateway.http.messages import HttpError, Request, Response
+
+FOLDER = "gateway/dashboard"
+PAGE = "index.html"
+PLACE = b"@VERSION@"
+TYPES: Mapping[str, str] = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        # What turns text into markup throws, in browsers that know of it.
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+_ASK_AGAIN = "no-cache"
+_KEEP = "public, max-age=31536000, immutable"
+_GUARDS = (
+    ("content-security-policy", CONTENT_SECURITY_POLICY),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
+
+
+class StaticEdge:
+    """Answers the requests for the dashboard. Reads its files when the first of them is asked for."""
+
+    def __init__(self) -> None:
+        self._files: Mapping[str, Response] = {}
+        self._version = ""
+
+    async def page(self, request: Request, who: Principal, context: RequestContext) -> Response:
+        """Return the page, or 304 to whoever has it."""
+        return _fresh(request, self._read()[PAGE])
+
+    async def file(self, request: Request, who: Principal, context: RequestContext) -> Response:
+        """Return a file of this version.
+
+        Raises:
+            HttpError: 404, it is of another version or no file of the dashboard.
+        """
+        files = self._read()
+        _, _, version, name = request.path.split("/", 3)
+        if version != self._version or name == PAGE or name not in files:
+            raise HttpError(404, "not_found", "The dashboard has no such file now; load the page again.")
+        return _fresh(request, files[name])
+
+    def _read(self) -> Mapping[str, Response]:
+        if not self._files:
+            raw = {name: bundle.read(f"{FOLDER}/{name}") for name in bundle.names(FOLDER)}
+            whole = hashlib.sha256()
+            for name in sorted(raw):
+                whole.update(b"%d %s %d " % (len(name), name.encode(), len(raw[name])) + raw[name])
+            self._version = whole.hexdigest()[:16]
+            raw[PAGE] = raw[PAGE].replace(PLACE, self._version.encode())
+            self._files = {name: _answer(name, data) for name, data in raw.items()}
+        return self._files
+
+
+def _answer(name: str, data: bytes) -> Response:
+    headers = (
+        ("content-type", TYPES[name.rpartition(".")[2]]),
+        ("cache-control", _ASK_AGAIN if name == PAGE else _KEEP),
+        ("etag", f'"{hashlib.sha256(data).hexdigest()[:32]}"'),
+        *_GUARDS,
+    )
+    return Response(200, headers, data)
+
+
+def _fresh(request: Request, answer: Response) -> Response:
+    """Return the answer, or 304 when the browser has just that (RFC 9110 section 13.1.2)."""
+    etag = dict(answer.headers)["etag"]
+    known = (request.headers.get("if-none-match") or "").split(",")
+    if any(one.strip().removeprefix("W/") in (etag, "*") for one in known):
+        return Response(304, tuple(pair for pair in answer.headers if pair[0] != "content-type"))
+    return answer

@@ -1,0 +1,152 @@
+// The one place that speaks with the gateway: requests, what went wrong and what to do about it, the live feed.
+
+/** A request that was not answered as wished. */
+export class ApiError extends Error {
+  constructor(status, code, message, param, requestId, retryAfter) {
+    super(message);
+    Object.assign(this, { status, code, param, requestId, retryAfter });
+  }
+  /** What a person can do about it. */
+  get advice() {
+    return ADVICE[this.code] || (this.status >= 500 ? "Try again; if it stays, the request id finds it in the gateway's log." : "");
+  }
+}
+
+const ADVICE = {
+  unreachable: "Check that the gateway runs and that this computer reaches it, then try again.",
+  not_signed_in: "Sign in again.",
+  csrf_failed: "Load this page again and repeat it.",
+  permission_denied: "Your role may not do this. Ask an administrator.",
+  access_denied: "The access list refuses this address or name. An administrator can change it under Settings.",
+  conflict: "Somebody changed it meanwhile, or it stands in the way of another thing. Load it again and look.",
+  not_found: "It may have been removed. Load the list again.",
+  login_throttled: "Too many failed attempts. Wait until it is allowed again.",
+  overloaded: "The gateway has more to do than it can. Wait a moment and try again.",
+  audit_unavailable: "The audit log cannot be written, so nothing was changed. Check the disk of the data folder.",
+  shield_unavailable: "The shield could not scan. Nothing was let through; try again.",
+  upstream_unavailable: "The provider did not answer. Test it under Settings, Providers.",
+  body_too_large: "Send less at once.",
+};
+
+export const session = { user: null, permissions: new Set(), csrf: null, isFirstPassword: false, asksForUser: false, signedOut: null };
+export const can = (...wanted) => wanted.some((one) => session.permissions.has(one));
+
+export function keepSession(data) {
+  session.user = data.user;
+  session.permissions = new Set(data.permissions);
+  session.csrf = data.csrf_token;
+  session.asksForUser = data.csrf_token !== null;
+  session.isFirstPassword = Boolean(data.is_first_password);
+}
+
+export function query(values) {
+  const pairs = Object.entries(values || {}).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return pairs.length ? `?${new URLSearchParams(pairs)}` : "";
+}
+
+async function send(method, path, { body, values, signal, bare } = {}) {
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (method !== "GET" && session.csrf) headers["X-CSRF-Token"] = session.csrf;
+  let answer, text;
+  try {
+    answer = await fetch(path + query(values), { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", redirect: "error" });
+    text = await answer.text();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "unreachable", "The gateway cannot be reached.");
+  }
+  if (answer.ok && bare) return { text, type: answer.headers.get("content-type") || "" };
+  let value = null;
+  try { value = JSON.parse(text); } catch { /* told below */ }
+  if (answer.ok && value) return value;
+  const told = (value && value.error) || {};
+  const error = new ApiError(answer.status, told.code || "unreadable", told.message || `The gateway answered ${answer.status}.`, told.param, told.request_id, Number(answer.headers.get("retry-after")) || null);
+  if (answer.status === 401 && told.code === "not_signed_in" && session.signedOut) session.signedOut(error);
+  throw error;
+}
+
+export const api = {
+  /** Return the data of an answer. */
+  get: async (path, values, signal) => (await send("GET", path, { values, signal })).data,
+  /** Return a page of a list: items and the next cursor. */
+  page: async (path, values, signal) => {
+    const answer = await send("GET", path, { values, signal });
+    return { items: answer.data, next: answer.page ? answer.page.next : null };
+  },
+  /** Return all of a list, at most `most` items of it. */
+  all: async (path, values, signal, most = 2000) => {
+    const items = [];
+    let cursor;
+    do {
+      const page = await api.page(path, { ...values, cursor }, signal);
+      items.push(...page.items);
+      cursor = page.next;
+    } while (cursor && items.length < most);
+    return items;
+  },
+  post: async (path, body = {}, signal) => (await send("POST", path, { body, signal })).data,
+  patch: async (path, body) => (await send("PATCH", path, { body })).data,
+  remove: async (path, values) => (await send("DELETE", path, { values })).data,
+  /** Return a document as text, with its type. */
+  text: (path, values) => send("GET", path, { values, bare: true }),
+};
+
+export const at = (...parts) => `/api/${parts.map((part, index) => (index % 2 ? encodeURIComponent(part) : part)).join("/")}`;
+
+/** Save a text as a file of this computer. */
+export function save(name, text, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+const POLL_MS = 10000;
+const listeners = new Set();
+let source = null, poll = null, restart = null;
+
+/** What happens, as it happens: {state} of the connection, and the names and data of events. Polls where it must. */
+export const feed = {
+  state: "off",
+  /** Call `call(name, data)` for each event until the signal says stop. */
+  on(call, signal) {
+    listeners.add(call);
+    signal.addEventListener("abort", () => listeners.delete(call), { once: true });
+  },
+  start() {
+    feed.stop();
+    source = new EventSource("/api/feed");
+    source.addEventListener("hello", () => { tell("live"); clearInterval(poll); poll = null; });
+    for (const name of ["traffic", "alert"]) source.addEventListener(name, (event) => emit(name, JSON.parse(event.data)));
+    source.addEventListener("error", () => {
+      if (!source) return;
+      tell("polling");
+      if (!poll) poll = setInterval(() => emit("tick", null), POLL_MS);
+      if (source.readyState === EventSource.CLOSED) {
+        source.close();
+        clearTimeout(restart);
+        restart = setTimeout(() => api.get("/api/auth/session").then(feed.start, () => {}), POLL_MS);
+      }
+    });
+  },
+  stop() {
+    clearInterval(poll);
+    clearTimeout(restart);
+    poll = null;
+    if (source) source.close();
+    source = null;
+    tell("off");
+  },
+};
+
+function emit(name, data) {
+  for (const call of [...listeners]) call(name, data);
+}
+
+function tell(state) {
+  if (feed.state === state) return;
+  feed.state = state;
+  emit("state", state);
+}

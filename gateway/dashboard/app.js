@@ -1,0 +1,196 @@
+// The frame around every page: who is signed in, where one is, how one gets elsewhere. Pages are loaded when needed.
+
+import { api, can, feed, keepSession, query, session } from "./api.js";
+import { fill, h, icon } from "./dom.js";
+import { button, dialog, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
+
+const PAGES = [
+  { id: "overview", label: "Overview", key: "o" },
+  { id: "traffic", label: "Traffic", key: "t", needs: ["traffic:read"] },
+  { id: "alerts", label: "Alerts", key: "a", needs: ["alerts:read"] },
+  { id: "shield", label: "Shield", key: "s", needs: ["shield:read", "policies:read", "risk_acceptances:read"], group: "Protect" },
+  { id: "keys", label: "Keys", key: "k", needs: ["api_keys:read"] },
+  { id: "agents", label: "Agents", key: "n", needs: ["agents:read"] },
+  { id: "fleet", label: "Fleet", key: "f", needs: ["fleet:read"] },
+  { id: "posture", label: "Posture", key: "p", needs: ["posture:read"], group: "Govern" },
+  { id: "cost", label: "Cost", key: "c", needs: ["budgets:read"] },
+  { id: "audit", label: "Audit & reports", key: "u", needs: ["audit:read", "reports:read"] },
+  { id: "settings", label: "Settings", key: "e", needs: ["settings:read", "providers:read", "access:read", "users:read"] },
+];
+const app = document.getElementById("app");
+const THEME = "gateway.theme";
+let main, links, page = null, leave = new AbortController(), awaitsPage = false;
+
+const mayOpen = (one) => !one.needs || can(...one.needs);
+
+/** Where one is: the page, what follows it in the path, and the filters. */
+export function place() {
+  const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [id, ...rest] = path.split("/").map(decode);
+  return { id: id || "overview", rest, query: Object.fromEntries(new URLSearchParams(search)) };
+}
+const decode = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+/** Return the address of a page: link("alerts", ["alr_1"], {severity}). */
+export const link = (id, rest = [], values = {}) => `#/${[id, ...rest].map(encodeURIComponent).join("/")}${query(values)}`;
+
+function theme(name) {
+  const root = document.documentElement;
+  if (name) root.dataset.theme = name;
+  else delete root.dataset.theme;
+}
+function otherTheme() {
+  const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const name = isDark ? "light" : "dark";
+  localStorage.setItem(THEME, name);
+  theme(name);
+}
+
+function frame() {
+  const groups = [];
+  links = new Map();
+  for (const one of PAGES.filter(mayOpen)) {
+    const node = h("a", { href: link(one.id) }, icon(one.id), h("span", one.label), one.id === "alerts" && h("span.count", { hidden: true }));
+    links.set(one.id, node);
+    const group = PAGES.slice(0, PAGES.indexOf(one) + 1).map((each) => each.group).filter(Boolean).at(-1) || "Monitor";
+    if (groups.at(-1)?.name !== group) groups.push({ name: group, nodes: [] });
+    groups.at(-1).nodes.push(h("li", node));
+  }
+  const nav = h("nav", { id: "nav", "aria-label": "Pages" }, groups.map((group) => [h("p.nav-group", { "aria-hidden": "true" }, group.name), h("ul", group.nodes)]));
+  const burger = iconButton("menu", "Menu", () => { const open = document.body.classList.toggle("nav-open"); burger.setAttribute("aria-expanded", String(open)); });
+  burger.classList.add("burger");
+  burger.setAttribute("aria-expanded", "false");
+  burger.setAttribute("aria-controls", "nav");
+  const state = h("span.live", { role: "status", title: "How this page gets its news" });
+  feed.on((name, value) => { if (name === "state") showState(state, value); }, new AbortController());
+  showState(state, feed.state);
+  const user = h("details.menu", h("summary.btn.quiet", icon("user"), h("span.user-name", session.user.username)),
+    h("div.menu-list", h("p", h("b", session.user.username), h("br"), h("span.dim", session.user.role.replace("_", " "))),
+      session.asksForUser && [button("Change password", () => { user.open = false; changePassword(); }, { kind: "quiet", sign: "lock" }), button("Sign out", signOut, { kind: "quiet", sign: "out" })],
+      !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): whoever is on this host may do everything.")));
+  document.addEventListener("click", (event) => { if (!user.contains(event.target)) user.open = false; });
+  main = h("main", { id: "main", tabindex: "-1" });
+  fill(app,
+    h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to the content"),
+    h("header.top", burger, h("a.brand", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), state,
+      iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Keys of the keyboard", help), user),
+    h("div.side", nav), main);
+}
+function showState(node, value) {
+  const told = { live: ["good", "Live"], polling: ["soso", "Polling"], off: ["none", "Offline"] }[value];
+  node.className = `live state ${told[0]}`;
+  fill(node, h("span.dot", { "aria-hidden": "true" }), h("span", told[1]));
+}
+
+async function signOut() {
+  try { await api.post("/api/auth/logout"); } finally { location.reload(); }
+}
+export async function changePassword(intro) {
+  const { passwordDialog } = await import("./pages/signin.js");
+  passwordDialog(intro);
+}
+
+/** Show the page of the address. A page exports `draw(context)`; what that returns may take another place by itself. */
+async function route() {
+  const here = place();
+  const known = PAGES.find((one) => one.id === here.id);
+  document.body.classList.remove("nav-open");
+  if (page && page.id === here.id && page.moved && page.moved(here) !== false) return;
+  leave.abort();
+  leave = new AbortController();
+  const { signal } = leave;
+  page = null;
+  for (const [id, node] of links) { if (id === here.id) node.setAttribute("aria-current", "page"); else node.removeAttribute("aria-current"); }
+  if (!known || !mayOpen(known)) {
+    head(known ? known.label : "No such page");
+    main.append(empty(known ? "Your role may not see this page." : "There is no page of this name.", h("a.btn", { href: "#/overview" }, "Overview")));
+    return;
+  }
+  const tools = head(known.label);
+  const body = h("div.page", loading(`Loading ${known.label}`));
+  main.append(body);
+  const settled = new Promise((resolve) => setTimeout(resolve, 0));
+  let module;
+  try { module = await import(`./pages/${known.id}.js`); } catch (error) {
+    if (!signal.aborted) fill(body, trouble(Object.assign(error, { message: "This page cannot be loaded.", advice: "The gateway may have been updated meanwhile: load the page again." }), () => location.reload()));
+    return;
+  }
+  await settled;
+  if (signal.aborted) return;
+  const context = {
+    main: body, tools, signal, place, link, can, session,
+    on: (call) => feed.on((...event) => { if (!signal.aborted) call(...event); }, signal),
+    /** Change filters in the address, without another entry in the history. */
+    filter(values) {
+      const now = place();
+      const merged = { ...now.query, ...values };
+      history.replaceState(null, "", link(now.id, now.rest, merged));
+      return Object.fromEntries(Object.entries(merged).filter(([, value]) => value));
+    },
+    go: (id, rest, values) => { location.hash = link(id, rest, values); },
+    count: (number) => { const node = links.get("alerts")?.querySelector(".count"); if (node) { node.hidden = !number; fill(node, number > 99 ? "99+" : number, h("span.sr", " active")); } },
+    changePassword,
+  };
+  try {
+    fill(body);
+    page = { id: here.id, ...(await module.draw(context, here)) };
+  } catch (error) {
+    if (error.name !== "AbortError" && !signal.aborted) { console.error(error); fill(body, trouble(error, route)); }
+  }
+}
+
+function head(title) {
+  document.title = `${title} – Gateway`;
+  const heading = h("h1", { tabindex: "-1" }, title);
+  const tools = h("div.tools");
+  fill(main, h("div.page-head", heading, tools));
+  window.scrollTo(0, 0);
+  if (awaitsPage) heading.focus({ preventScroll: true });
+  awaitsPage = true;
+  return tools;
+}
+
+const KEYS = [["?", "This help"], ["g then a letter", "Go to a page, as listed below"], ["/", "Go to the first filter"], ["j  k", "Next, previous row"], ["Enter", "Open the row"], ["a", "Alerts: acknowledge"], ["r", "Alerts: resolve"], ["Esc", "Close what is open"]];
+function help() {
+  dialog("Keys of the keyboard", h("div.columns", h("dl.keys", KEYS.map(([key, text]) => h("div", h("dt", key.split("  ").map((one) => h("kbd", one))), h("dd", text)))),
+    h("dl.keys", PAGES.filter(mayOpen).map((one) => h("div", h("dt", h("kbd", "g"), h("kbd", one.key)), h("dd", one.label))))));
+}
+let chord = 0;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !main || event.target.closest("input,select,textarea") || document.querySelector("dialog[open]")) return;
+  if (performance.now() - chord < 1500) {
+    chord = 0;
+    const to = PAGES.find((one) => one.key === event.key && mayOpen(one));
+    if (to) { event.preventDefault(); location.hash = link(to.id); return; }
+  }
+  if (event.key === "?") help();
+  else if (event.key === "g") chord = performance.now();
+  else if (event.key === "/") { const first = main.querySelector(".filters input, .filters select"); if (first) { event.preventDefault(); first.focus(); } }
+  else if (page && page.press && !main.querySelector(".table")?.contains(document.activeElement)) page.press(event);
+});
+
+async function begin() {
+  theme(localStorage.getItem(THEME));
+  fill(app, loading("Loading"));
+  try { keepSession(await api.get("/api/auth/session")); } catch (error) {
+    if (error.status === 401) return signIn();
+    return fill(app, h("div.alone", trouble(error, begin)));
+  }
+  session.signedOut = (error) => { if (session.user) { session.user = null; feed.stop(); toast(error.message, "bad"); signIn(); } };
+  frame();
+  await route();
+  feed.start();
+  if (can("alerts:read") && place().id !== "overview") api.page("/api/alerts", { scope: "active", limit: 100 }).then((found) => { const node = links.get("alerts").querySelector(".count"); node.hidden = !found.items.length; fill(node, found.items.length > 99 ? "99+" : found.items.length, h("span.sr", " active")); }, () => {});
+}
+async function signIn() {
+  leave.abort();
+  page = null;
+  main = null;
+  document.title = "Sign in – Gateway";
+  for (const open of document.querySelectorAll("dialog")) open.remove();
+  const { draw } = await import("./pages/signin.js");
+  draw(app, begin);
+}
+
+addEventListener("hashchange", () => { if (main) route(); });
+addEventListener("unhandledrejection", (event) => { event.preventDefault(); if (event.reason) { if (event.reason.status === undefined && event.reason.name !== "AbortError") console.error(event.reason); failed(event.reason); } });
+begin();

@@ -1,0 +1,30 @@
+"""The rows of the dashboard's own files. They show nothing of the gateway; what the page asks, other rows answer."""
+
+from gateway.operations.operation import Answer, Door, Operation
+
+PAGE_OPERATIONS = (
+    Operation(
+        name="dashboard.page",
+        route=("GET", "/"),
+        door=Door.PAGE,
+        needs=None,
+        answer=Answer.BARE,
+        summary="Return the page of the dashboard.",
+    ),
+    Operation(
+        name="dashboard.file",
+        route=("GET", "/dashboard/{version}/{name}"),
+        door=Door.PAGE,
+        needs=None,
+        answer=Answer.BARE,
+        summary="Return a file of the dashboard, which never changes under its path.",
+    ),
+    Operation(
+        name="dashboard.module",
+        route=("GET", "/dashboard/{version}/{folder}/{name}"),
+        door=Door.PAGE,
+        needs=None,
+        answer=Answer.BARE,
+        summary="Return a file of the dashboard, which never changes under its path.",
+    ),
+)
