@@ -1,7 +1,22 @@
-"""One row for each request that passed the shield. Holds no text: its hash and length stand for it."""
+"""One row for each request that passed the shield, and the filter over them. No text: its hash and length stand for it.
+
+A row has an origin. What was made up to show the gateway is `DEMO`; it lies in a data folder of its own, and no number
+ever counts rows of two origins together.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+from gateway.shield.detections import Verdict
+
+PRODUCTION = "production"
+DEMO = "demo"
+ORIGINS = (PRODUCTION, DEMO)
+MAX_TRAFFIC_LIMIT = 500
+DEFAULT_TRAFFIC_LIMIT = 100
+
+Origin = Literal["production", "demo"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,7 +26,8 @@ class TrafficRow:
     occurred_at: Unix milliseconds. operation: ``shield.scan`` or ``chat.completions``. status: of the answer.
     principal_id: `key_…`, `usr_…` or a local program's name. detections: JSON objects of rule, start, end, count.
     action: ``none``, ``redacted``, ``observed`` or ``blocked``. elapsed_us, overhead_us: microseconds, the second is
-    the gateway's own share. text_sha256, text_chars: of all text that was scanned.
+    the gateway's own share. text_sha256, text_chars: of all text that was scanned. origin: empty until the store has
+    filled in its own.
     """
 
     id: str
@@ -37,3 +53,25 @@ class TrafficRow:
     elapsed_us: int = 0
     overhead_us: int = 0
     instance_id: str | None = None
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficFilter:
+    """Which rows to list, newest first. None means any; no origin means that of the data folder.
+
+    key: the prefix of a key or a principal's id. since, until: Unix milliseconds, both included.
+    """
+
+    verdict: Verdict | None = None
+    key: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    operation: str | None = None
+    status: int | None = None
+    origin: Origin | None = None
+    since: int | None = None
+    until: int | None = None
+    limit: int = DEFAULT_TRAFFIC_LIMIT
+    cursor: str | None = None

@@ -1,6 +1,7 @@
 """Single values that belong to the database as a whole."""
 
 from gateway.clock import Ids
+from gateway.domain.traffic import PRODUCTION
 from gateway.store.database import Transaction
 
 GET = "SELECT value FROM meta WHERE name = :name"
@@ -9,6 +10,7 @@ SET = """
         ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 _INSTANCE_ID = "instance_id"
+_ORIGIN = "origin"
 
 
 class MetaRepository:
@@ -30,3 +32,11 @@ class MetaRepository:
             known = ids.new("ins")
             self.set(tx, _INSTANCE_ID, known)
         return known
+
+    def origin(self, tx: Transaction) -> str:
+        """Return the origin of what this database holds: production, unless it was made up as a whole."""
+        return self.get(tx, _ORIGIN) or PRODUCTION
+
+    def set_origin(self, tx: Transaction, origin: str) -> None:
+        """Say what this database holds. Holds from the next opening on."""
+        self.set(tx, _ORIGIN, origin)

@@ -1,25 +1,182 @@
-"""Every SQL statement about traffic rows."""
+"""Every SQL statement about traffic rows and their sums."""
 
 import json
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from operator import attrgetter
 
-from gateway.domain.traffic import TrafficRow
-from gateway.store.database import Insert, Transaction
+from gateway.domain.paging import Page, read_cursor, write_cursor
+from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
+from gateway.domain.traffic_sums import COUNTERS, Counters, SumKey, sum_up
+from gateway.store.database import Insert, Row, Transaction
+from gateway.store.filters import Where, check_limit
 
 _COLUMNS = tuple(field.name for field in fields(TrafficRow))
 _DETECTIONS = _COLUMNS.index("detections")
+_ORIGIN = _COLUMNS.index("origin")
+_NAMES = ", ".join(_COLUMNS)
 ROWS = Insert("traffic", _COLUMNS)
+LIST = f"SELECT position, {_NAMES} FROM traffic"  # noqa: S608  # our own column names
+NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
+BY_ID = f"SELECT {_NAMES} FROM traffic WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
+BY_REQUEST = f"SELECT {_NAMES} FROM traffic WHERE request_id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
+UNSUMMED = """
+    SELECT position, occurred_at, origin, verdict, status, action, prompt_tokens, reply_tokens, cost_microusd,
+           elapsed_us, overhead_us, agent, key_prefix, model, provider, operation, detections
+      FROM traffic
+     WHERE position > :position
+     ORDER BY position LIMIT :limit
+"""
+SUMMED = "SELECT position FROM traffic_summed WHERE name = 'traffic'"
+NOTE_SUMMED = """
+    INSERT INTO traffic_summed (name, position) VALUES ('traffic', :position)
+        ON CONFLICT (name) DO UPDATE SET position = excluded.position
+"""
+ADD_SUM = f"""
+    INSERT INTO traffic_sums (size_ms, dimension, origin, bucket_at, value, {", ".join(COUNTERS)})
+    VALUES (:size_ms, :dimension, :origin, :bucket_at, :value, {", ".join(":" + name for name in COUNTERS)})
+        ON CONFLICT (size_ms, dimension, origin, bucket_at, value)
+        DO UPDATE SET {", ".join(f"{name} = traffic_sums.{name} + excluded.{name}" for name in COUNTERS)}
+"""  # noqa: S608
+_TOTALS = ", ".join(f"SUM({name}) AS {name}" for name in COUNTERS)
+_OF_WINDOW = """
+     WHERE size_ms = :size_ms AND dimension = :dimension AND origin = :origin
+       AND bucket_at >= :since AND bucket_at < :until
+"""
+BY_TIME = f"""
+    SELECT bucket_at - bucket_at % :step_ms AS step_at, {_TOTALS} FROM traffic_sums {_OF_WINDOW} GROUP BY 1 ORDER BY 1
+"""  # noqa: S608
+BY_VALUE = f"SELECT value, {_TOTALS} FROM traffic_sums {_OF_WINDOW} GROUP BY value"  # noqa: S608
+# The newest row stays, whatever its age: its place tells the next one's, and up to where the sums are made.
+PRUNE = """
+    DELETE FROM traffic
+     WHERE position IN (
+           SELECT position FROM traffic
+            WHERE occurred_at < :before AND position <= :summed AND position < (SELECT MAX(position) FROM traffic)
+            ORDER BY occurred_at LIMIT :limit)
+"""
+PRUNE_SUMS = "DELETE FROM traffic_sums WHERE size_ms = :size_ms AND bucket_at < :before"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Rows that are not in the sums yet, added up. after, upto: the places between which they stand."""
+
+    after: int
+    upto: int
+    rows: int
+    sums: Mapping[SumKey, Counters]
 
 
 class TrafficRepository:
-    """The table of requests."""
+    """The table of requests. origin: of the rows that say nothing of theirs, and of what is counted."""
+
+    def __init__(self) -> None:
+        self.origin = PRODUCTION
 
     def insert(self, tx: Transaction, row: TrafficRow) -> None:
         """Insert a row, before the commit, together with others."""
         values = list(_VALUES(row))
         values[_DETECTIONS] = json.dumps(row.detections, ensure_ascii=False, separators=(",", ":"))
+        values[_ORIGIN] = row.origin or self.origin
         tx.add(ROWS, tuple(values))
+
+    def find(self, tx: Transaction, id: str) -> TrafficRow | None:
+        """Return the row of this id, or of this request id."""
+        rows = tx.query(BY_REQUEST if id.startswith("req_") else BY_ID, {"id": id})
+        return _row(rows[0]) if rows else None
+
+    def page(self, tx: Transaction, wanted: TrafficFilter) -> Page[TrafficRow]:
+        """List rows, newest first.
+
+        Raises:
+            InvalidRequest: `limit` or a text is out of bounds, or the cursor is of another query.
+        """
+        limit = check_limit(wanted.limit, MAX_TRAFFIC_LIMIT)
+        query = _query(wanted)
+        where = Where()
+        where.add("origin = :origin", origin=wanted.origin or self.origin)
+        where.add("verdict = :verdict", verdict=wanted.verdict)
+        # Said twice, so that the database sees that its index of what is no ALLOW will do.
+        if wanted.verdict is not None and wanted.verdict.value != "ALLOW":
+            where.add("verdict <> 'ALLOW'")
+        where.add("(key_prefix = :key OR principal_id = :key)", key=wanted.key)
+        for name in ("agent", "model", "provider", "operation", "status"):
+            where.add(f"{name} = :{name}", **{name: getattr(wanted, name)})
+        where.add("occurred_at >= :since", since=wanted.since)
+        where.add("occurred_at <= :until", until=wanted.until)
+        if wanted.cursor is not None:
+            at, position = read_cursor(wanted.cursor, query, count=2)
+            where.add("(occurred_at, position) < (:after_at, :after_position)", after_at=at, after_position=position)
+        rows = tx.query(LIST + where.sql() + NEWEST_FIRST, where.params | {"limit": limit + 1})
+        last = rows[limit - 1] if len(rows) > limit else None
+        following = None if last is None else write_cursor(query, (last["occurred_at"], last["position"]))
+        return Page(tuple(_row(row) for row in rows[:limit]), limit, following)
+
+    def pending(self, tx: Transaction, *, limit: int) -> Pending:
+        """Return the oldest rows that are not in the sums yet, added up."""
+        after = self.summed(tx)
+        rows = tx.query(UNSUMMED, {"position": after, "limit": limit})
+        upto = rows[-1]["position"] if rows else after
+        return Pending(after, upto, len(rows), sum_up((row, _rules(row["detections"])) for row in rows))
+
+    def add(self, tx: Transaction, pending: Pending) -> bool:
+        """Add rows to the sums, unless somebody else has done so; tell whether it was done."""
+        if self.summed(tx) != pending.after:
+            return False
+        for key, counters in pending.sums.items():
+            named = {name: getattr(key, name) for name in ("size_ms", "dimension", "origin", "bucket_at", "value")}
+            tx.execute(ADD_SUM, named | {name: getattr(counters, name) for name in COUNTERS})
+        tx.execute(NOTE_SUMMED, {"position": pending.upto})
+        return True
+
+    def summed(self, tx: Transaction) -> int:
+        """Return the place of the last row that is in the sums."""
+        rows = tx.query(SUMMED)
+        return int(rows[0]["position"]) if rows else 0
+
+    def by_time(
+        self, tx: Transaction, *, size_ms: int, step_ms: int, origin: str, since: int, until: int
+    ) -> dict[int, Counters]:
+        """Return the sums of all rows by steps of time, `since` to before `until`; a step without rows is left out."""
+        params = {"size_ms": size_ms, "step_ms": step_ms, "origin": origin, "since": since, "until": until}
+        rows = tx.query(BY_TIME, params | {"dimension": "all"})
+        return {int(row["step_at"]): _counters(row) for row in rows}
+
+    def by_value(
+        self, tx: Transaction, dimension: str, *, size_ms: int, origin: str, since: int, until: int
+    ) -> dict[str, Counters]:
+        """Return the sums by the values of one dimension, from `since` to before `until`."""
+        params = {"size_ms": size_ms, "dimension": dimension, "origin": origin, "since": since, "until": until}
+        return {str(row["value"]): _counters(row) for row in tx.query(BY_VALUE, params)}
+
+    def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
+        """Delete some of the rows before a time that are in the sums; return how many."""
+        return tx.execute(PRUNE, {"before": before, "summed": self.summed(tx), "limit": limit})
+
+    def prune_sums(self, tx: Transaction, *, size_ms: int, before: int) -> int:
+        """Delete the sums of one size of buckets that began before a time; return how many."""
+        return tx.execute(PRUNE_SUMS, {"size_ms": size_ms, "before": before})
 
 
 _VALUES = attrgetter(*_COLUMNS)
+
+
+def _query(wanted: TrafficFilter) -> tuple[object, ...]:
+    # An age such as 24h is another time on each page, so the times themselves do not make another query.
+    named = tuple(getattr(wanted, name) for name in ("key", "agent", "model", "provider", "operation", "status"))
+    return ("traffic", str(wanted.verdict), wanted.origin, *named, wanted.since is None, wanted.until is None)
+
+
+def _row(row: Row) -> TrafficRow:
+    values = {name: row[name] for name in _COLUMNS}
+    values["detections"] = tuple(json.loads(values["detections"]))
+    return TrafficRow(**values)
+
+
+def _rules(detections: str) -> Sequence[str]:
+    return [str(one.get("rule")) for one in json.loads(detections)] if detections != "[]" else ()
+
+
+def _counters(row: Row) -> Counters:
+    return Counters(**{name: int(row[name]) for name in COUNTERS})

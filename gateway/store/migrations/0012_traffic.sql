@@ -1,6 +1,7 @@
 -- origin: production, or demo for rows that were made up, which are in no count of production.
 ALTER TABLE traffic ADD COLUMN origin TEXT NOT NULL DEFAULT 'production';
 CREATE INDEX traffic_by_id ON traffic (id);
+CREATE INDEX traffic_by_request ON traffic (request_id);
 CREATE INDEX traffic_by_verdict ON traffic (verdict, occurred_at) WHERE verdict <> 'ALLOW';
 
 -- Sums of the rows of traffic. size_ms: how long a bucket is. dimension: what the rows are told apart by; value: of it.

@@ -1,0 +1,104 @@
+"""The rows of traffic on the internal API. Numbers are made in `services.traffic`."""
+
+from gateway.app import Gateway
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.traffic import DEFAULT_TRAFFIC_LIMIT, MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
+from gateway.operations.operation import Answer, ById, Door, Operation, Parameter, choice, cursor, limit, text, time
+from gateway.schema import encode
+from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
+from gateway.shield.detections import Verdict
+from gateway.wire import read_integer
+
+_ORIGIN = choice("origin", ORIGINS, "Rows of production, or made up to show the gateway; left out: what there is here.")
+_SINCE = time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h.")
+_UNTIL = time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h.")
+
+
+def _read_status(value: str, now_at: int) -> object:
+    return read_integer(value, param="status", low=100, high=599)
+
+
+async def list_traffic(
+    gateway: Gateway, who: Principal, wanted: TrafficFilter, context: RequestContext
+) -> Page[TrafficRow]:
+    """Return a page of rows."""
+    return await gateway.traffic.page(wanted)
+
+
+async def show_traffic(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> TrafficDetail:
+    """Return one row with the ledger of its score."""
+    return await gateway.traffic.show(command.id, gateway.shield)
+
+
+async def sum_traffic(
+    gateway: Gateway, who: Principal, wanted: SummaryFilter, context: RequestContext
+) -> TrafficSummary:
+    """Return the numbers of a window."""
+    return await gateway.traffic.summary(wanted)
+
+
+def write_detail(detail: TrafficDetail) -> dict[str, object]:
+    """Return the JSON object of a row with the ledger beside its own fields."""
+    return encode(detail.row) | {"ledger": [encode(line) for line in detail.ledger]}
+
+
+TRAFFIC_OPERATIONS = (
+    Operation(
+        name="traffic.list",
+        route=("GET", "/api/traffic"),
+        door=Door.SESSION,
+        needs=Permission.TRAFFIC_READ,
+        answer=Answer.PAGE,
+        takes=TrafficFilter,
+        gives=TrafficRow,
+        call=list_traffic,
+        query=(
+            choice("verdict", Verdict, "The shield's verdict."),
+            text("key", "The prefix of a key, or the id of whoever called."),
+            text("agent", "The agent's name."),
+            text("model", "The model's name."),
+            text("provider", "The provider's name."),
+            choice("operation", ("chat.completions", "shield.scan"), "What was asked for."),
+            Parameter(
+                "status",
+                "HTTP status of the answer.",
+                _read_status,
+                {"type": "integer", "minimum": 100, "maximum": 599},
+            ),
+            _ORIGIN,
+            _SINCE,
+            _UNTIL,
+            limit(MAX_TRAFFIC_LIMIT, DEFAULT_TRAFFIC_LIMIT),
+            cursor(),
+        ),
+        summary="List requests, newest first: verdict, score, rules, tokens, cost, latency and whose they were.",
+    ),
+    Operation(
+        name="traffic.summary",
+        route=("GET", "/api/traffic/summary"),
+        door=Door.SESSION,
+        needs=Permission.TRAFFIC_READ,
+        takes=SummaryFilter,
+        gives=TrafficSummary,
+        call=sum_traffic,
+        query=(
+            _SINCE,
+            _UNTIL,
+            choice("bucket", ("auto", "minute", "5m", "hour", "day"), "Step of the series; auto by the window."),
+            _ORIGIN,
+        ),
+        summary="Sum up a window (24 h): totals, a series in steps, top rules, agents, keys, models, providers.",
+    ),
+    Operation(
+        name="traffic.show",
+        route=("GET", "/api/traffic/{id}"),
+        door=Door.SESSION,
+        needs=Permission.TRAFFIC_READ,
+        takes=ById,
+        gives=TrafficDetail,
+        write=write_detail,
+        call=show_traffic,
+        summary="Show one request, by `trf_…` or `req_…`, with what each rule gave to its score.",
+    ),
+)
