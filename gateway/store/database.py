@@ -80,9 +80,10 @@ class Database(Protocol):
         """Write what is queued, then close. May be called twice."""
         ...
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
         """Run `work` and return its result once it is committed and on the disk.
 
+        is_durable: false when every process has to see it, but a power cut may undo it: the disk is not waited for.
         Works of many callers share one commit. An exception of `work` takes back that work alone and is raised here.
         A caller that is cancelled no longer waits; the work is still done.
 

@@ -87,9 +87,9 @@ class SqliteDatabase:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._close)
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
         """Run `work` and return once it is committed. See `Database.write`."""
-        return await self._writer.write(work)
+        return await self._writer.write(work, is_durable=is_durable)
 
     def write_behind(self, work: Callable[[Transaction], object]) -> None:
         """Queue `work`. See `Database.write_behind`."""

@@ -1,9 +1,11 @@
 """The writer thread: many works, one commit. Knows no SQL and no driver; what commits a group is given to it.
 
-Theory of operation. Works wait in a bounded queue. The thread takes all that are there, has them committed as one group
-and wakes their callers with one call into the event loop; what arrives meanwhile is the next group. So the cost of the
-disk is shared by whoever waits for it. Works that nobody waits for are gathered for some 30 milliseconds first, and a
-group of only such works need not wait for the disk.
+Theory of operation. The event loop gathers works and hands them to the thread as one group; while the thread commits
+it, the next one gathers. So the cost of the disk, and of handing the interpreter over, is shared by whoever waits.
+Works that come in one turn of the loop always go together. Beyond that, a group waits at most `AWAITED_SECONDS` for as
+many callers as were waiting when the last one was delivered: those who come back in a busy hour go together, and one
+caller alone never waits for another. Works that nobody waits for are gathered for some 30 milliseconds, and a group of
+only such works need not wait for the disk.
 
 When the disk refuses, callers are told so. Works that nobody waits for are kept and tried again; until that succeeds
 no more of them are taken, so that memory cannot grow.
@@ -14,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import anyio
 from anyio.lowlevel import current_token
 
 from gateway.log import Log
@@ -25,30 +26,39 @@ T = TypeVar("T")
 QUEUE_WORKS = 10_000
 GROUP_WORKS = 512
 GATHER_SECONDS = 0.03
+AWAITED_SECONDS = 0.004
 RETRY_SECONDS = 0.5
 WAIT_SECONDS = 30.0
 STOP_SECONDS = 10.0
 
 
 class Work:
-    """One work in the queue and what became of it."""
+    """One work in the queue and what became of it.
 
-    __slots__ = ("call", "error", "is_abandoned", "is_done", "loop", "result", "wake")
+    waiter: the loop's future on which its caller waits, or None. is_durable: the disk must have it before that.
+    """
 
-    def __init__(self, call: Callable[[Transaction], Any], *, is_awaited: bool) -> None:
+    __slots__ = ("call", "error", "is_abandoned", "is_durable", "queued_seconds", "result", "waiter")
+
+    def __init__(
+        self,
+        call: Callable[[Transaction], Any],
+        waiter: Any = None,
+        *,
+        queued_seconds: float = 0.0,
+        is_durable: bool = False,
+    ) -> None:
         self.call = call
+        self.is_durable = is_durable
         self.result: Any = None
         self.error: BaseException | None = None
-        self.is_done = False
         self.is_abandoned = False
-        # The native token is the event loop itself; `call_soon_threadsafe` is all that is asked of it. anyio's own way
-        # from a thread into the loop would make the writer wait for the loop's turn.
-        self.loop: Any = current_token().native_token if is_awaited else None
-        self.wake = anyio.Event() if is_awaited else None
+        self.waiter = waiter
+        self.queued_seconds = queued_seconds
 
 
 class Writer:
-    """One thread and its queue.
+    """One thread and its queue. Every method but `stop` is for the event loop that ran `start`.
 
     commit: has a group of works done and committed, sets their `result` or `error`, and raises StoreUnavailable when
     none of it stands. The flag says whether the disk must have it. has_failed: the last group could not be written.
@@ -57,40 +67,55 @@ class Writer:
     def __init__(self, commit: Callable[[Sequence[Work], bool], None], log: Log) -> None:
         self._commit = commit
         self._log = log
+        # The native token is the event loop itself. Its futures, timers and `call_soon_threadsafe` are all that is
+        # asked of it; anyio's own way from a thread into the loop would make the writer wait for the loop's turn.
+        self._loop: Any = None
         self._queue: deque[Work] = deque()
-        self._changed = threading.Condition()
-        self._awaited = 0
+        self._waiting: dict[Work, None] = {}
+        self._fresh = 0
+        self._expected = 1
+        self._is_busy = False
+        self._timer: Any = None
+        self._timer_seconds = 0.0
+        self._watch: Any = None
         self.has_failed = False
         self._is_failing = False
         self._is_stopping = False
+        self._group: list[Work] = []
+        self._bell = threading.Semaphore(0)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
+        self._loop = current_token().native_token
         self._thread.start()
 
     def stop(self) -> bool:
         """Have the queue written and end the thread; tell whether it has ended. Blocks, at most some seconds."""
-        with self._changed:
-            self._is_stopping = True
-            self._changed.notify()
+        self._is_stopping = True
+        self._bell.release()
         self._thread.join(STOP_SECONDS)
         return not self._thread.is_alive()
 
-    async def write(self, call: Callable[[Transaction], T]) -> T:
-        """Queue `call` and wait until it is committed.
+    async def write(self, call: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
+        """Queue `call` and wait until it is committed, and on the disk if `is_durable`.
 
         Raises:
             StoreUnavailable: see `Database.write`.
         """
-        work = Work(call, is_awaited=True)
-        assert work.wake is not None
+        loop = self._loop
+        work = Work(call, loop.create_future(), queued_seconds=loop.time(), is_durable=is_durable)
         self._put(work)
-        with anyio.move_on_after(WAIT_SECONDS):
-            await work.wake.wait()
-        if not work.is_done:
-            work.is_abandoned = True
-            raise StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
+        self._waiting[work] = None
+        self._fresh += 1
+        if self._watch is None:
+            self._watch = loop.call_later(WAIT_SECONDS, self._give_up)
+        if not self._is_busy:
+            if self._fresh == 1:
+                loop.call_soon(self._look)
+            elif self._fresh == self._expected:
+                self._hand_over()
+        await work.waiter
         if work.error is not None:
             raise work.error
         result: T = work.result
@@ -104,47 +129,116 @@ class Writer:
         """
         if self._is_failing:
             raise StoreUnavailable("The database cannot be written now.", retry_after_seconds=1)
-        self._put(Work(call, is_awaited=False))
+        self._put(Work(call))
+        if self._timer is None and not self._is_busy:
+            self._set_timer(GATHER_SECONDS)
 
     def _put(self, work: Work) -> None:
-        with self._changed:
-            if self._is_stopping or len(self._queue) >= QUEUE_WORKS:
-                raise StoreUnavailable("Too much is waiting to be written.", retry_after_seconds=1)
-            self._queue.append(work)
-            if work.wake is not None:
-                self._awaited += 1
-            # A work that nobody waits for wakes the thread only when it is the first: it is gathering otherwise.
-            if work.wake is not None or len(self._queue) == 1:
-                self._changed.notify()
+        if self._is_stopping or len(self._queue) >= QUEUE_WORKS:
+            raise StoreUnavailable("Too much is waiting to be written.", retry_after_seconds=1)
+        self._queue.append(work)
+
+    # In the loop: when a group goes.
+
+    def _look(self) -> None:
+        """Hand over what is there, or wait a little for those who are expected as well."""
+        if self._is_busy or not self._queue:
+            return
+        if self._fresh >= self._expected:
+            self._hand_over()
+        elif self._fresh:
+            self._set_timer(AWAITED_SECONDS)
+        elif self._timer is None:
+            self._set_timer(RETRY_SECONDS if self._is_failing else GATHER_SECONDS)
+
+    def _set_timer(self, wait_seconds: float) -> None:
+        """Hand over after `wait_seconds`, unless that is due earlier."""
+        at_seconds = self._loop.time() + wait_seconds
+        if self._timer is not None:
+            if self._timer_seconds <= at_seconds:
+                return
+            self._timer.cancel()
+        self._timer_seconds = at_seconds
+        self._timer = self._loop.call_at(at_seconds, self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._is_busy or self._is_stopping or not self._queue:
+            return
+        self._is_busy = True
+        self._group = self._take()
+        self._fresh = max(0, len(self._waiting) - sum(1 for work in self._group if work.waiter is not None))
+        self._bell.release()
 
     def _take(self) -> list[Work]:
-        with self._changed:
-            while not self._queue and not self._is_stopping:
-                self._changed.wait()
-            if not self._awaited and not self._is_stopping:
-                seconds = RETRY_SECONDS if self._is_failing else GATHER_SECONDS
-                self._changed.wait_for(lambda: self._awaited or self._is_stopping, timeout=seconds)
-            count = min(len(self._queue), GROUP_WORKS)
-            works = [self._queue.popleft() for _ in range(count)]
-            self._awaited -= sum(1 for work in works if work.wake is not None)
-        return works
+        queue = self._queue
+        return [queue.popleft() for _ in range(min(len(queue), GROUP_WORKS))]
+
+    def _deliver(self, group: Sequence[Work]) -> None:
+        """Wake the callers of a group that was committed or refused."""
+        self._is_busy = False
+        delivered = 0
+        for work in group:
+            waiter = work.waiter
+            if waiter is None:
+                continue
+            delivered += 1
+            self._waiting.pop(work, None)
+            if not waiter.done():  # whose caller was cancelled, it is
+                waiter.set_result(None)
+        if not self._waiting and self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        self._expected = delivered + self._fresh or 1
+        self._look()
+
+    def _give_up(self) -> None:
+        """Refuse what has waited too long, and look again when the oldest of the others may have."""
+        self._watch = None
+        late_seconds = self._loop.time() - WAIT_SECONDS
+        for work in tuple(self._waiting):
+            if work.queued_seconds > late_seconds:
+                self._watch = self._loop.call_later(work.queued_seconds - late_seconds, self._give_up)
+                return
+            del self._waiting[work]
+            work.is_abandoned = True
+            work.error = StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
+            if not work.waiter.done():
+                work.waiter.set_result(None)
+
+    # In the thread.
 
     def _run(self) -> None:
-        while works := self._take():
-            awaited = [work for work in works if work.wake is not None]
-            try:
-                self._commit(works, bool(awaited))
-            except BaseException as error:  # handed to whoever waits; the thread must not end
-                self._fail(works, error)
-            else:
-                self._is_failing = self.has_failed = False
-                self._report(works)
-            self._deliver(awaited)
+        while True:
+            self._bell.acquire()
+            group, self._group = self._group, []
+            if group:
+                self._do(group)
+            while self._is_stopping:
+                rest = self._take()
+                if not rest:
+                    return
+                self._do(rest)
+
+    def _do(self, group: Sequence[Work]) -> None:
+        try:
+            self._commit(group, any(work.is_durable for work in group))
+        except BaseException as error:  # handed to whoever waits; the thread must not end
+            self._fail(group, error)
+        else:
+            self._is_failing = self.has_failed = False
+            self._report(group)
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, group)
+        except RuntimeError:
+            return  # the loop is closed: nobody waits any more
 
     def _fail(self, works: Sequence[Work], error: BaseException) -> None:
         is_unavailable = isinstance(error, StoreUnavailable)
         self._log.error("store_write_failed", error=error, works=len(works))
-        behind = [work for work in works if work.wake is None]
+        behind = [work for work in works if work.waiter is None]
         for work in works:
             work.result = None
             if isinstance(error, StoreUnavailable):
@@ -153,28 +247,10 @@ class Writer:
                 work.error = error
         self.has_failed = is_unavailable
         if behind and is_unavailable and not self._is_stopping:
-            with self._changed:
-                self._queue.extendleft(reversed(behind))
-                self._is_failing = True
+            self._queue.extendleft(reversed(behind))
+            self._is_failing = True
 
     def _report(self, works: Sequence[Work]) -> None:
         for work in works:
-            if work.wake is None and work.error is not None:
+            if work.waiter is None and work.error is not None:
                 self._log.error("store_work_failed", error=work.error)
-
-    @staticmethod
-    def _deliver(works: Sequence[Work]) -> None:
-        loops = {id(work.loop): work.loop for work in works}
-        for name, loop in loops.items():
-            theirs = [work for work in works if id(work.loop) == name]
-            try:
-                loop.call_soon_threadsafe(_wake, theirs)
-            except RuntimeError:
-                continue  # the loop is closed: nobody waits any more
-
-
-def _wake(works: Sequence[Work]) -> None:
-    for work in works:
-        work.is_done = True
-        assert work.wake is not None
-        work.wake.set()
