@@ -147,6 +147,12 @@ class RateLimited(GatewayError):
     code = "rate_limited"
 
 
+class BudgetExceeded(GatewayError):
+    """A completion could take a budget past its limit. Nothing was sent upstream."""
+
+    code = "budget_exceeded"
+
+
 class UpstreamUnavailable(GatewayError):
     """The model gateway is down, late, or answered something that is no completion."""
 

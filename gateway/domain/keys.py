@@ -8,6 +8,8 @@ from gateway.domain.principals import Principal, Scope
 DEFAULT_RATE_LIMIT = 60
 MAX_RATE_LIMIT = 10_000_000
 MAX_NAME_CHARS = 100
+MAX_MODELS = 100
+MAX_MODEL_CHARS = 256
 LAST_AT = 253_402_300_799_999
 """The last millisecond that RFC 3339 can write, in the year 9999."""
 DEFAULT_KEY_LIMIT = 100
@@ -24,7 +26,8 @@ class KeyRecord:
     never shown.
     rate_limit: requests in any 60 seconds. created_by: the maker's name. rotated_from: id of the key it replaces.
     revoked_at: in the future while a rotation's grace lasts. version: rises with every change.
-    policy: id of its own one, None for that of the settings.
+    policy: id of its own one, None for that of the settings. models: globs of the models it may use, none for all.
+    lineage: id of the first key of its row of rotations, its own for one that takes nobody's place.
     """
 
     id: str
@@ -41,6 +44,8 @@ class KeyRecord:
     rotated_from: str | None = None
     version: int = 1
     policy: str | None = None
+    models: tuple[str, ...] = ()
+    lineage: str | None = None
 
     def status(self, now_at: int) -> Literal["active", "revoked", "expired"]:
         """Return the state at `now_at`. A revoked key stays revoked after its expiry."""
@@ -61,6 +66,8 @@ class KeyRecord:
             key_prefix=self.prefix,
             rate_limit=self.rate_limit,
             policy=self.policy,
+            models=self.models,
+            lineage=self.lineage or self.id,
         )
 
 
@@ -73,6 +80,7 @@ class NewKey:
     rate_limit: int = DEFAULT_RATE_LIMIT
     expires_at: int | None = None
     policy: str | None = None
+    models: tuple[str, ...] = ()
 
 
 KEEP_AT = -(2**62)
@@ -90,6 +98,7 @@ class ChangedKey:
     rate_limit: int | None = None
     expires_at: int | None = KEEP_AT
     policy: str | None = KEEP_TEXT
+    models: tuple[str, ...] | None = None
     version: int | None = None
 
 

@@ -113,6 +113,7 @@ class Principal:
     kind: an API key, a signed-in user, or the local automation (commands and MCP on this host).
     id: `key_…`, `usr_…`, or the local program's name. name: for people to read.
     rate_limit: requests in any 60 seconds, None for no limit. policy: id of its own one, None for that of the settings.
+    models: globs of the models it may use, none for all. lineage: id of the first key of its row of rotations.
     """
 
     kind: Literal["key", "user", "local"]
@@ -123,6 +124,8 @@ class Principal:
     key_prefix: str | None = None
     rate_limit: int | None = None
     policy: str | None = None
+    models: tuple[str, ...] = ()
+    lineage: str | None = None
 
 
 def local(name: str) -> Principal:

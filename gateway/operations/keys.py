@@ -63,6 +63,7 @@ class KeyView:
     rotated_from: str | None
     version: int
     policy: str | None
+    models: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def view_key(record: KeyRecord, now_at: int) -> KeyView:
         rotated_from=record.rotated_from,
         version=record.version,
         policy=record.policy,
+        models=record.models,
     )
 
 
@@ -180,7 +182,7 @@ KEY_OPERATIONS = (
         call=create_key,
         status=201,
         has_secret=True,
-        summary="Create a key: `name`, `scopes`, `rate_limit`?, `expires_at`?, `policy`?. `key` is answered once.",
+        summary="Create a key: `name`, `scopes`, `rate_limit`?, `expires_at`?, `policy`?, `models`?. Shows `key` once.",
     ),
     Operation(
         name="keys.show",
@@ -200,7 +202,7 @@ KEY_OPERATIONS = (
         takes=PatchKey,
         gives=KeyView,
         call=change_key,
-        summary="Change `name`, `scopes`, `rate_limit`, `expires_at`, `policy` (null: none); `version` or `If-Match`.",
+        summary="Change `name`, `scopes`, `rate_limit`, `expires_at`, `policy` or `models`; `version` or `If-Match`.",
     ),
     Operation(
         name="keys.revoke",

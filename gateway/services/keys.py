@@ -13,6 +13,8 @@ from gateway.domain.keys import (
     KEEP_TEXT,
     LAST_AT,
     MAX_GRACE_SECONDS,
+    MAX_MODEL_CHARS,
+    MAX_MODELS,
     MAX_NAME_CHARS,
     MAX_RATE_LIMIT,
     ChangedKey,
@@ -42,7 +44,7 @@ class Keys:
         """Make a key. Its text is in the answer and never again; only its SHA-256 is stored.
 
         Raises:
-            InvalidRequest: the name, a scope, the rate limit, the expiry or the policy; `param` says which.
+            InvalidRequest: a field; `param` says which.
             PermissionDenied: scopes that `principal` does not hold, or a policy without leave to write one.
             AuditUnavailable: the key was not made.
         """
@@ -56,6 +58,7 @@ class Keys:
             scopes=scopes,
             rate_limit=_checked_rate(new.rate_limit),
             expires_at=_checked_expiry(new.expires_at, now_at),
+            models=_checked_models(new.models),
         )
 
         def work(tx: Transaction) -> KeyRecord:
@@ -102,6 +105,7 @@ class Keys:
         name = None if wanted.name is None else _checked_name(wanted.name)
         scopes = None if wanted.scopes is None else _checked_scopes(wanted.scopes)
         rate_limit = None if wanted.rate_limit is None else _checked_rate(wanted.rate_limit)
+        models = None if wanted.models is None else _checked_models(wanted.models)
         keeps_expiry = wanted.expires_at == KEEP_AT
         expires_at = None if keeps_expiry else _checked_expiry(wanted.expires_at, now_at)
 
@@ -117,6 +121,7 @@ class Keys:
                 rate_limit=before.rate_limit if rate_limit is None else rate_limit,
                 expires_at=before.expires_at if keeps_expiry else expires_at,
                 policy=before.policy if wanted.policy == KEEP_TEXT else self._policy(tx, wanted.policy),
+                models=before.models if models is None else models,
             )
             if after == before:
                 return before
@@ -139,7 +144,7 @@ class Keys:
     ) -> CreatedKey:
         """Make a key that takes the place of another, which is revoked when `grace_seconds` are over.
 
-        The new key has name, scopes, rate limit and policy of the old one and, counted from now, its lifetime.
+        The new key has name, scopes, rate limit, policy and models of the old one and, counted from now, its lifetime.
 
         Raises:
             InvalidRequest: `grace_seconds`. NotFound: there is none.
@@ -167,6 +172,8 @@ class Keys:
                 expires_at=_same_lifetime(old, now_at),
                 rotated_from=old.id,
                 policy=old.policy,
+                models=old.models,
+                lineage=old.lineage or old.id,
             )
             self._store.keys.insert(tx, record)
             self._store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
@@ -221,11 +228,14 @@ class Keys:
         expires_at: int | None,
         rotated_from: str | None = None,
         policy: str | None = None,
+        models: tuple[str, ...] = (),
+        lineage: str | None = None,
     ) -> tuple[str, KeyRecord]:
         """Return a new key and its record, both of checked values."""
         key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
+        key_id = self._ids.new("key")
         record = KeyRecord(
-            id=self._ids.new("key"),
+            id=key_id,
             name=name,
             prefix=prefix_of(key),
             digest=hash_key(key),
@@ -236,6 +246,8 @@ class Keys:
             expires_at=expires_at,
             rotated_from=rotated_from,
             policy=policy,
+            models=models,
+            lineage=lineage or key_id,
         )
         return key, record
 
@@ -292,6 +304,7 @@ def _shown(record: KeyRecord) -> dict[str, object]:
         "rate_limit": record.rate_limit,
         "expires_at": record.expires_at,
         "policy": record.policy,
+        "models": record.models,
     }
 
 
@@ -331,6 +344,18 @@ def _checked_name(name: str) -> str:
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
         raise InvalidRequest(f"name must be 1 to {MAX_NAME_CHARS} printable characters.", param="name")
     return name
+
+
+def _checked_models(models: tuple[str, ...]) -> tuple[str, ...]:
+    if len(models) > MAX_MODELS:
+        raise InvalidRequest(f"models must name at most {MAX_MODELS} models.", param="models")
+    for number, model in enumerate(models):
+        if not 1 <= len(model) <= MAX_MODEL_CHARS or not model.isprintable() or model != model.strip():
+            raise InvalidRequest(
+                f"A model must be 1 to {MAX_MODEL_CHARS} printable characters; * and ? stand for any.",
+                param=f"models[{number}]",
+            )
+    return tuple(dict.fromkeys(models))
 
 
 def _checked_scopes(scopes: tuple[str, ...]) -> tuple[Scope, ...]:

@@ -11,12 +11,12 @@ from gateway.store.generation import Generation
 
 _COLUMNS = """
     id, name, prefix, digest, scopes, rate_limit, created_at, created_by, expires_at, revoked_at, last_used_at,
-    rotated_from, version, policy
+    rotated_from, version, policy, models, lineage
 """
 INSERT = f"""
     INSERT INTO api_keys ({_COLUMNS})
     VALUES (:id, :name, :prefix, :digest, :scopes, :rate_limit, :created_at, :created_by, :expires_at, :revoked_at,
-            :last_used_at, :rotated_from, :version, :policy)
+            :last_used_at, :rotated_from, :version, :policy, :models, :lineage)
 """  # noqa: S608  # our own column names
 BY_DIGEST = f"SELECT {_COLUMNS} FROM api_keys WHERE digest = :digest"  # noqa: S608
 BY_ID = f"SELECT {_COLUMNS} FROM api_keys WHERE id = :id"  # noqa: S608
@@ -35,7 +35,7 @@ REVOKE = """
 CHANGE = """
     UPDATE api_keys
        SET name = :name, scopes = :scopes, rate_limit = :rate_limit, expires_at = :expires_at, policy = :policy,
-           version = version + 1
+           models = :models, version = version + 1
      WHERE id = :id
 """
 MARK_FIRST_USED = """
@@ -77,6 +77,8 @@ class KeyRepository:
                 "rotated_from": record.rotated_from,
                 "version": record.version,
                 "policy": record.policy,
+                "models": json.dumps(record.models),
+                "lineage": record.lineage or record.id,
             },
         )
 
@@ -120,7 +122,7 @@ class KeyRepository:
         return Page(items, limit, after)
 
     def change(self, tx: Transaction, record: KeyRecord) -> None:
-        """Write name, scopes, rate limit and expiry, and raise the version. Holds in every process once committed."""
+        """Write what may change of a key, and raise the version. Holds in every process once committed."""
         tx.after_commit("generation", lambda is_durable: self._generation.bump())
         tx.execute(
             CHANGE,
@@ -131,6 +133,7 @@ class KeyRepository:
                 "rate_limit": record.rate_limit,
                 "expires_at": record.expires_at,
                 "policy": record.policy,
+                "models": json.dumps(record.models),
             },
         )
 
@@ -168,4 +171,6 @@ def _record(row: Row) -> KeyRecord:
         rotated_from=row["rotated_from"],
         version=row["version"],
         policy=row["policy"],
+        models=tuple(json.loads(row["models"])),
+        lineage=row["lineage"],
     )

@@ -1,0 +1,177 @@
+"""The rows of risk acceptances, internal and public, and what is shown of one. Rules: `services.risk_acceptances`."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gateway.app import Gateway
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
+from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit
+from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
+from gateway.store.risk_acceptances import MAX_ACCEPTANCE_LIMIT
+
+DEFAULT_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceFilter:
+    """Which part of the acceptances to list."""
+
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchAcceptance(ChangedAcceptance):
+    """What is to change of the acceptance `id`."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceView:
+    """A risk acceptance as it stands now."""
+
+    id: str
+    scope: AcceptanceScope
+    rule: str
+    agent: str | None
+    key: str | None
+    digest: str | None
+    reason: str
+    status: Literal["active", "expired", "revoked"]
+    accepted_at: int
+    accepted_by: str
+    until_at: int = field(metadata={"json_name": "until"})
+    revoked_at: int | None
+    revoked_by: str | None
+    version: int
+
+
+def view_acceptance(one: RiskAcceptance, now_at: int) -> AcceptanceView:
+    """Return what is shown of an acceptance."""
+    return AcceptanceView(
+        id=one.id,
+        scope=one.scope,
+        rule=one.rule,
+        agent=one.agent,
+        key=one.key,
+        digest=one.digest,
+        reason=one.reason,
+        status=one.status(now_at),
+        accepted_at=one.accepted_at,
+        accepted_by=one.accepted_by,
+        until_at=one.until_at,
+        revoked_at=one.revoked_at,
+        revoked_by=one.revoked_by,
+        version=one.version,
+    )
+
+
+async def list_acceptances(
+    gateway: Gateway, who: Principal, wanted: AcceptanceFilter, context: RequestContext
+) -> Page[AcceptanceView]:
+    """Return a page of acceptances."""
+    page = await gateway.risk_acceptances.page(limit=wanted.limit, cursor=wanted.cursor)
+    now_at = gateway.clock.now_at()
+    return Page(tuple(view_acceptance(one, now_at) for one in page.items), page.limit, page.next)
+
+
+async def create_acceptance(
+    gateway: Gateway, who: Principal, command: WantedAcceptance, context: RequestContext
+) -> AcceptanceView:
+    """Accept a risk."""
+    return view_acceptance(await gateway.risk_acceptances.create(who, command, context), gateway.clock.now_at())
+
+
+async def show_acceptance(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> AcceptanceView:
+    """Return one acceptance."""
+    return view_acceptance(await gateway.risk_acceptances.show(command.id), gateway.clock.now_at())
+
+
+async def change_acceptance(
+    gateway: Gateway, who: Principal, command: PatchAcceptance, context: RequestContext
+) -> AcceptanceView:
+    """Change an acceptance."""
+    one = await gateway.risk_acceptances.change(who, command.id, command, context)
+    return view_acceptance(one, gateway.clock.now_at())
+
+
+async def revoke_acceptance(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> AcceptanceView:
+    """Take an acceptance back."""
+    return view_acceptance(await gateway.risk_acceptances.revoke(who, command.id, context), gateway.clock.now_at())
+
+
+_PAGE = (limit(MAX_ACCEPTANCE_LIMIT, DEFAULT_LIMIT), cursor())
+
+PUBLIC_ACCEPTANCE_OPERATIONS = (
+    Operation(
+        name="risk_acceptances.public",
+        route=("GET", "/api/v1/risk-acceptances"),
+        door=Door.KEY,
+        needs=Scope.SHIELD_READ,
+        answer=Answer.PAGE,
+        takes=AcceptanceFilter,
+        gives=AcceptanceView,
+        call=list_acceptances,
+        query=_PAGE,
+        summary="List the risk acceptances, newest first: what is left out of scores, by whom, why and until when.",
+    ),
+)
+
+ACCEPTANCE_OPERATIONS = (
+    Operation(
+        name="risk_acceptances.list",
+        route=("GET", "/api/risk-acceptances"),
+        door=Door.SESSION,
+        needs=Permission.RISK_ACCEPTANCES_READ,
+        answer=Answer.PAGE,
+        takes=AcceptanceFilter,
+        gives=AcceptanceView,
+        call=list_acceptances,
+        query=_PAGE,
+        summary="List the risk acceptances, newest first.",
+    ),
+    Operation(
+        name="risk_acceptances.create",
+        route=("POST", "/api/risk-acceptances"),
+        door=Door.SESSION,
+        needs=Permission.RISK_ACCEPTANCES_MANAGE,
+        takes=WantedAcceptance,
+        gives=AcceptanceView,
+        call=create_acceptance,
+        status=201,
+        summary="Accept a risk: `scope`, `reason`, `until` (≤ 90 days), `rule`, and `agent`, `digest` or `alert`.",
+    ),
+    Operation(
+        name="risk_acceptances.show",
+        route=("GET", "/api/risk-acceptances/{id}"),
+        door=Door.SESSION,
+        needs=Permission.RISK_ACCEPTANCES_READ,
+        takes=ById,
+        gives=AcceptanceView,
+        call=show_acceptance,
+        summary="Show one risk acceptance.",
+    ),
+    Operation(
+        name="risk_acceptances.change",
+        route=("PATCH", "/api/risk-acceptances/{id}"),
+        door=Door.SESSION,
+        needs=Permission.RISK_ACCEPTANCES_MANAGE,
+        takes=PatchAcceptance,
+        gives=AcceptanceView,
+        call=change_acceptance,
+        summary="Change `reason` or `until` of a risk acceptance; `version` or `If-Match` guards.",
+    ),
+    Operation(
+        name="risk_acceptances.revoke",
+        route=("DELETE", "/api/risk-acceptances/{id}"),
+        door=Door.SESSION,
+        needs=Permission.RISK_ACCEPTANCES_MANAGE,
+        takes=ById,
+        gives=AcceptanceView,
+        call=revoke_acceptance,
+        summary="Revoke a risk acceptance. Its record stays.",
+    ),
+)

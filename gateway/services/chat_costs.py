@@ -1,0 +1,75 @@
+"""What a completion may cost at most, and what it did cost. Pure but for the table of prices it is given.
+
+Theory of operation. No tokenizer of any vendor makes more tokens of a text than it has bytes, and every message, tool
+and key has more bytes of JSON around it than any chat template has tokens. So the bytes of the JSON that is forwarded
+bound the tokens of the prompt. A picture, sound or file is not text: `OPAQUE_TOKENS` stand for each. A reply is bounded
+by the request's own limit, else by the model's, else by a setting, for each of its choices.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from gateway.domain.budgets import Usage
+from gateway.domain.prices import Price, Prices, reply_bound, usage
+from gateway.llm.base import Prompt, Reply
+from gateway.wire import write_json
+
+OPAQUE_TOKENS = 50_000
+DEFAULT_REPLY_TOKENS = 16_384
+_MAX_TOKENS = 10**10
+
+
+class Priced(Protocol):
+    """A provider that may answer. prices: its own, by glob of the model."""
+
+    @property
+    def prices(self) -> Mapping[str, Price]:
+        """Prices by glob."""
+        ...
+
+    @property
+    def is_echo(self) -> bool:
+        """Whether the built-in model answers, which says no more than the prompt."""
+        ...
+
+
+class ChatCosts:
+    """The prices of this gateway. reply_tokens: most of a choice when neither request nor model has a limit."""
+
+    def __init__(self, prices: Prices, *, reply_tokens: int = DEFAULT_REPLY_TOKENS) -> None:
+        self._prices = prices
+        self._reply_tokens = reply_tokens
+
+    def worst(self, prompt: Prompt, candidates: Sequence[Priced], opaque_parts: int) -> Usage:
+        """Return the most that a completion by any of the candidates can take."""
+        prompt_tokens = len(write_json(prompt.body)) + opaque_parts * OPAQUE_TOKENS
+        found = []
+        for candidate in candidates:
+            price = self._price(prompt.model, candidate)
+            default = self._reply_tokens
+            if candidate.is_echo:
+                default = prompt_tokens
+            elif price is not None and price.max_reply_tokens is not None:
+                default = price.max_reply_tokens
+            found.append(usage(price, prompt_tokens, min(reply_bound(prompt.body, default), _MAX_TOKENS)))
+        priced = [one.microusd for one in found if one.microusd is not None]
+        return Usage(max((one.tokens for one in found), default=0), max(priced) if priced else None)
+
+    def actual(self, prompt: Prompt, reply: Reply, candidate: Priced, worst: Usage | None) -> Usage | None:
+        """Return what a completion took. worst: what was reserved for it, which stands where nobody counted.
+
+        None: nobody counted, and nothing was reserved.
+        """
+        if reply.prompt_tokens is None or reply.completion_tokens is None:
+            return worst
+        price = self._price(prompt.model, candidate)
+        return usage(price, _counted(reply.prompt_tokens), _counted(reply.completion_tokens))
+
+    def _price(self, model: str, candidate: Priced) -> Price | None:
+        own = Prices(candidate.prices).find(model) if candidate.prices else None
+        return own or self._prices.find(model)
+
+
+def _counted(tokens: int) -> int:
+    """Return a count of somebody else as one that no sum overflows with."""
+    return min(max(0, tokens), _MAX_TOKENS)

@@ -1,0 +1,310 @@
+"""Risk acceptances kept, and what they take out of a score. Hot, versioned, audited; a revoked one stays as evidence.
+
+The detection stays in every list with the acceptance's id and adds nothing to the score. While nothing is accepted, a
+scan pays a comparison of two integers.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from gateway.clock import Clock, Ids
+from gateway.domain.paging import Page
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.risk_acceptances import (
+    DAY_MS,
+    MAX_ACCEPTANCES,
+    MAX_DAYS,
+    AcceptanceScope,
+    RiskAcceptance,
+    Source,
+    accept,
+)
+from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.services.audit import Audit
+from gateway.services.budgets import checked_reason
+from gateway.services.trail import Trail, check_version
+from gateway.shield.detections import Direction, ScanResult
+from gateway.shield.scoring import Policy
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+MAX_AGENT_CHARS = 100
+_RULE = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+class TextJudge(Protocol):
+    """What scans one text."""
+
+    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+        """Scan without recording anything."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedAcceptance:
+    """What is to be accepted. finding: `rule` and `digest`, or `alert`, the id of the alert that shows it.
+
+    rule_agent: `rule` and `agent`, and `key` for requests of that one key alone. rule: `rule` alone.
+    """
+
+    scope: AcceptanceScope
+    reason: str
+    until_at: int = field(metadata={"json_name": "until"})
+    rule: str | None = None
+    agent: str | None = None
+    key: str | None = None
+    digest: str | None = None
+    alert: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedAcceptance:
+    """What is to change of an acceptance; None leaves a field as it is."""
+
+    reason: str | None = None
+    until_at: int | None = field(default=None, metadata={"json_name": "until"})
+    version: int | None = None
+
+
+class RiskAcceptances:
+    """The risk acceptances of this gateway. Who may manage them is checked by the edges."""
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._audit = audit
+        self._trail = Trail(audit, "risk_acceptance")
+        self._active: tuple[RiskAcceptance, ...] = ()
+        self._generation = -1
+
+    def any(self) -> bool:
+        """Tell whether anything is accepted now.
+
+        Raises:
+            StoreUnavailable: they cannot be read.
+        """
+        generation = self._store.generation.value()
+        if generation != self._generation:
+            now_at = self._clock.now_at()
+            self._active = self._store.db.read_now(lambda tx: self._store.risk_acceptances.active(tx, now_at=now_at))
+            self._generation = generation
+        return bool(self._active)
+
+    def apply(self, result: ScanResult, policy: Policy, *, source: Source, text: str) -> ScanResult:
+        """Return `result` with what is accepted marked, and judged without it. `any` comes first.
+
+        text: as it was scanned; its SHA-256 is a finding's evidence.
+        """
+        if not result.detections or not self._active:
+            return result
+        digest = None
+        if any(one.scope is AcceptanceScope.FINDING for one in self._active):
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return accept(result, self._active, policy, source=source, digest=digest, now_at=self._clock.now_at())
+
+    def judge_for(self, judge: TextJudge, source: Source) -> TextJudge:
+        """Return a judge that leaves out what is accepted for `source`; `judge` itself while nothing is.
+
+        Raises:
+            StoreUnavailable: they cannot be read.
+        """
+        return _Lenient(judge, self, source) if self.any() else judge
+
+    async def page(self, *, limit: int, cursor: str | None = None) -> Page[RiskAcceptance]:
+        """Return a part of all acceptances, newest first.
+
+        Raises:
+            InvalidRequest: the limit or the cursor.
+        """
+        return await self._store.db.read(lambda tx: self._store.risk_acceptances.page(tx, limit=limit, cursor=cursor))
+
+    async def show(self, acceptance_id: str) -> RiskAcceptance:
+        """Return one acceptance.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return await self._store.db.read(lambda tx: self._find(tx, acceptance_id))
+
+    async def create(self, principal: Principal, wanted: WantedAcceptance, context: RequestContext) -> RiskAcceptance:
+        """Accept a risk. It holds from the next scan on.
+
+        Raises:
+            InvalidRequest: a field; `param` says which. Conflict: there are too many.
+            AuditUnavailable: it was not accepted.
+        """
+        now_at = self._clock.now_at()
+        reason = checked_reason(wanted.reason)
+        _check_until(wanted.until_at, now_at)
+
+        def work(tx: Transaction) -> RiskAcceptance:
+            if len(self._store.risk_acceptances.active(tx, now_at=now_at)) >= MAX_ACCEPTANCES:
+                raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force; revoke some first.")
+            rule, digest = self._evidence(tx, wanted)
+            made = RiskAcceptance(
+                id=self._ids.new("ra"),
+                scope=wanted.scope,
+                rule=rule,
+                agent=_checked_agent(wanted),
+                key=self._key(tx, wanted),
+                digest=digest,
+                reason=reason,
+                accepted_at=now_at,
+                accepted_by=principal.name,
+                until_at=wanted.until_at,
+            )
+            self._store.risk_acceptances.insert(tx, made)
+            self._trail.note(tx, "risk_accepted", principal, context, id=made.id, after=_shown(made))
+            return made
+
+        return await self._audit.commit(work)
+
+    async def change(
+        self, principal: Principal, acceptance_id: str, wanted: ChangedAcceptance, context: RequestContext
+    ) -> RiskAcceptance:
+        """Change reason or end of an acceptance that is not revoked. The end is at most 90 days from now.
+
+        Raises:
+            InvalidRequest: a field; `param` says which. NotFound: there is none.
+            Conflict: it is revoked, or has another version. AuditUnavailable: nothing was changed.
+        """
+        now_at = self._clock.now_at()
+        reason = None if wanted.reason is None else checked_reason(wanted.reason)
+        if wanted.until_at is not None:
+            _check_until(wanted.until_at, now_at)
+
+        def work(tx: Transaction) -> RiskAcceptance:
+            before = self._find(tx, acceptance_id)
+            check_version(wanted.version, before.version, "risk acceptance")
+            if before.revoked_at is not None:
+                raise Conflict(f"The risk acceptance {before.id} is revoked; make another one.")
+            after = replace(before, reason=reason or before.reason, until_at=wanted.until_at or before.until_at)
+            return self._changed(tx, principal, context, before, after, "risk_acceptance_changed")
+
+        return await self._audit.commit(work)
+
+    async def revoke(self, principal: Principal, acceptance_id: str, context: RequestContext) -> RiskAcceptance:
+        """Take an acceptance back. Its record stays.
+
+        Raises:
+            NotFound: there is none. Conflict: it is revoked already. AuditUnavailable: it still holds.
+        """
+        now_at = self._clock.now_at()
+
+        def work(tx: Transaction) -> RiskAcceptance:
+            before = self._find(tx, acceptance_id)
+            if before.revoked_at is not None:
+                raise Conflict(f"The risk acceptance {before.id} is revoked already.")
+            after = replace(before, revoked_at=now_at, revoked_by=principal.name)
+            return self._changed(tx, principal, context, before, after, "risk_acceptance_revoked")
+
+        return await self._audit.commit(work)
+
+    def _changed(
+        self,
+        tx: Transaction,
+        principal: Principal,
+        context: RequestContext,
+        before: RiskAcceptance,
+        after: RiskAcceptance,
+        action: str,
+    ) -> RiskAcceptance:
+        if after == before:
+            return before
+        self._store.risk_acceptances.change(tx, after)
+        shown = {"before": _shown(before), "after": _shown(after)}
+        self._trail.note(tx, action, principal, context, id=before.id, **shown)
+        return self._find(tx, before.id)
+
+    def _evidence(self, tx: Transaction, wanted: WantedAcceptance) -> tuple[str, str | None]:
+        """Return rule and digest of what is accepted."""
+        if wanted.scope is not AcceptanceScope.FINDING:
+            for name in ("digest", "alert"):
+                if getattr(wanted, name) is not None:
+                    raise InvalidRequest(f"{name} is for the scope finding.", param=name)
+            return _checked_rule(wanted.rule), None
+        if wanted.alert is None:
+            if wanted.digest is None or _DIGEST.fullmatch(wanted.digest) is None:
+                raise InvalidRequest(
+                    "digest must be the SHA-256 of the evidence, 64 lowercase hex digits.", param="digest"
+                )
+            return _checked_rule(wanted.rule), wanted.digest
+        if wanted.rule is not None or wanted.digest is not None:
+            raise InvalidRequest("An alert says rule and digest by itself.", param="alert")
+        alert = self._store.alerts.by_id(tx, wanted.alert)
+        digest = alert.evidence[-1].get("sha256") if alert is not None and alert.evidence else None
+        if alert is None or not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
+            raise InvalidRequest("alert must be the id of an alert of a scan.", param="alert")
+        return alert.rule, digest
+
+    def _key(self, tx: Transaction, wanted: WantedAcceptance) -> str | None:
+        if wanted.key is None:
+            return None
+        if wanted.scope is not AcceptanceScope.RULE_AGENT:
+            raise InvalidRequest("key is for the scope rule_agent.", param="key")
+        record = self._store.keys.by_id(tx, wanted.key)
+        records = (record,) if record else self._store.keys.by_prefix(tx, wanted.key)
+        if len(records) != 1:
+            raise InvalidRequest("key must be the id or the prefix of one API key.", param="key")
+        return records[0].lineage or records[0].id
+
+    def _find(self, tx: Transaction, acceptance_id: str) -> RiskAcceptance:
+        one = self._store.risk_acceptances.by_id(tx, acceptance_id)
+        if one is None:
+            raise NotFound("There is no such risk acceptance.")
+        return one
+
+
+class _Lenient:
+    """A judge that leaves out what is accepted."""
+
+    def __init__(self, judge: TextJudge, acceptances: RiskAcceptances, source: Source) -> None:
+        self._judge = judge
+        self._acceptances = acceptances
+        self._source = source
+
+    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+        """Scan without recording anything."""
+        result = await self._judge.judge_text(text, direction, policy)
+        return self._acceptances.apply(result, policy, source=self._source, text=text)
+
+
+def _check_until(until_at: int, now_at: int) -> None:
+    if not now_at < until_at <= now_at + MAX_DAYS * DAY_MS:
+        raise InvalidRequest(f"until must be in the future, at most {MAX_DAYS} days from now.", param="until")
+
+
+def _checked_rule(rule: str | None) -> str:
+    # Not held against the rules in use: they come and go with the rule file, and an audit check is a rule as well.
+    if rule is None or _RULE.fullmatch(rule) is None:
+        raise InvalidRequest("rule must be the id of a rule, such as ignore-previous.", param="rule")
+    return rule
+
+
+def _checked_agent(wanted: WantedAcceptance) -> str | None:
+    if wanted.scope is not AcceptanceScope.RULE_AGENT:
+        if wanted.agent is not None:
+            raise InvalidRequest("agent is for the scope rule_agent.", param="agent")
+        return None
+    agent = (wanted.agent or "").strip()
+    if not 1 <= len(agent) <= MAX_AGENT_CHARS or not agent.isprintable():
+        raise InvalidRequest(f"agent must be 1 to {MAX_AGENT_CHARS} printable characters.", param="agent")
+    return agent
+
+
+def _shown(one: RiskAcceptance) -> dict[str, object]:
+    """Return what the audit log keeps of an acceptance."""
+    return {
+        "scope": one.scope,
+        "rule": one.rule,
+        "agent": one.agent,
+        "key": one.key,
+        "digest": one.digest,
+        "reason": one.reason,
+        "until": one.until_at,
+        "revoked_at": one.revoked_at,
+    }
