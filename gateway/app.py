@@ -9,16 +9,26 @@ from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
+from gateway.services.audit_chain import AuditChain
+from gateway.services.audit_export import AuditExport
 from gateway.services.authentication import Authentication
+from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
+from gateway.services.circuits import Circuits
 from gateway.services.first_start import FirstStart
 from gateway.services.health import Health
 from gateway.services.keys import Keys
 from gateway.services.policies import Policies
 from gateway.services.posture import Posture
+from gateway.services.provider_test import ProviderTest
+from gateway.services.providers import Providers
+from gateway.services.risk_acceptances import RiskAcceptances
+from gateway.services.routing import Routing
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.signin import SignIn
+from gateway.services.spending import Spending
+from gateway.services.traffic import Traffic
 from gateway.services.trust_audits import TrustAudits
 from gateway.services.users import Users
 from gateway.settings import Settings
@@ -38,11 +48,14 @@ class Gateway:
     store: Store
     shield: Shield
     audit: Audit
+    audit_chain: AuditChain
+    audit_export: AuditExport
     keys: Keys
     authentication: Authentication
     scans: Scans
     shield_tests: ShieldTests
     alerts: Alerts
+    traffic: Traffic
     chat: Chat
     posture: Posture
     trust_audits: TrustAudits
@@ -53,3 +66,10 @@ class Gateway:
     access: AccessGuard
     access_list: AccessList
     policies: Policies
+    providers: Providers
+    provider_test: ProviderTest
+    circuits: Circuits
+    routing: Routing
+    budgets: Budgets
+    spending: Spending
+    risk_acceptances: RiskAcceptances

@@ -1,6 +1,8 @@
 """Every part of the gateway, made and handed to the next: those that outlive a reload, and those made anew by it."""
 
 from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
 
 from gateway import __version__
 from gateway.app import Gateway
@@ -8,28 +10,39 @@ from gateway.auth.ratelimit import RateLimiter
 from gateway.clock import Clock, Ids
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.http.client import Client
-from gateway.llm.echo import EchoModel
+from gateway.llm.connections import Connections, settings_provider
 from gateway.llm.openai import OpenAiDialect
-from gateway.llm.upstream import HttpUpstream, UpstreamLimits
+from gateway.llm.upstream import HttpUpstream, addresses_of
 from gateway.log import Log
 from gateway.metrics import Board, Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
+from gateway.services.audit_chain import AuditChain
+from gateway.services.audit_export import AuditExport
 from gateway.services.authentication import Authentication
+from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
+from gateway.services.circuits import Circuits
 from gateway.services.first_start import FirstStart
-from gateway.services.health import Health, WatchedUpstream
+from gateway.services.health import Health
 from gateway.services.keys import Keys
 from gateway.services.passwords import Passwords
 from gateway.services.policies import Policies
 from gateway.services.posture import Posture
+from gateway.services.provider_keys import ProviderKeys
+from gateway.services.provider_test import ProviderTest
+from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
+from gateway.services.risk_acceptances import RiskAcceptances
+from gateway.services.routing import Routing
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.services.signin import SignIn
+from gateway.services.spending import Spending
+from gateway.services.traffic import Traffic
 from gateway.services.trust_audits import TrustAudits
 from gateway.services.users import Users
 from gateway.settings import Settings
@@ -64,12 +77,18 @@ class Lasting:
     keys: Keys
     authentication: Authentication
     alerts: Alerts
+    traffic: Traffic
     first_start: FirstStart
     users: Users
     signin: SignIn
     access: AccessGuard
     access_list: AccessList
     policies: Policies
+    budgets: Budgets
+    spending: Spending
+    risk_acceptances: RiskAcceptances
+    circuits: Circuits
+    providers: Providers
 
 
 def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared | None) -> Lasting:
@@ -83,6 +102,8 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
     passwords = Passwords(ids=ids)
     access = AccessGuard(store=store, clock=clock)
     policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
+    spending = Spending(store=store, clock=clock, ids=ids, alerts=alerts)
+    circuits = Circuits(store=store, clock=clock, alerts=alerts, log=log)
     return Lasting(
         clock=clock,
         ids=ids,
@@ -101,9 +122,17 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
             policies=policies,
         ),
         policies=policies,
+        budgets=Budgets(store=store, clock=clock, ids=ids, audit=audit, spending=spending),
+        spending=spending,
+        risk_acceptances=RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit),
+        circuits=circuits,
+        providers=Providers(
+            store=store, clock=clock, ids=ids, audit=audit, circuits=circuits, resolve=addresses_of, log=log
+        ),
         access=access,
         access_list=AccessList(store=store, clock=clock, ids=ids, audit=audit),
         alerts=alerts,
+        traffic=Traffic(store=store, clock=clock),
         first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
         users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
         signin=SignIn(
@@ -135,11 +164,12 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
         alerts=alerts,
         policy=policy,
         policies=lasting.policies,
+        acceptances=lasting.risk_acceptances,
         max_text_chars=settings.max_text_chars,
     )
     dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_text_chars)
-    upstream = _upstream(settings, lasting, dialect, client)
-    health = Health(shield=scanner, store=store, upstream=upstream)
+    routing = _routing(settings, lasting, dialect, client)
+    health = Health(shield=scanner, store=store, upstream=routing.health)
     posture = Posture(
         settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy
     )
@@ -158,38 +188,40 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
             judge=scans,
             dialect=dialect,
             policy=policy,
-            echo=EchoModel(clock=clock, ids=ids),
-            upstream=upstream,
+            routing=routing,
             access=lasting.access,
             policies=lasting.policies,
         ),
         posture=posture,
-        trust_audits=TrustAudits(posture=posture, store=store, clock=clock, ids=ids, audit=audit),
+        **_views(lasting, posture),
         health=health,
+        routing=routing,
+        provider_test=ProviderTest(
+            routing=routing, circuits=lasting.circuits, providers=lasting.providers, clock=clock
+        ),
         **{field.name: getattr(lasting, field.name) for field in fields(Lasting)},
     )
 
 
-def _upstream(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, client: Client) -> WatchedUpstream | None:
-    """Return the configured upstream, or None when the built-in model answers everything."""
-    if settings.upstream_url is None:
-        return None
-    limits = UpstreamLimits(
-        connect_seconds=settings.upstream_connect_seconds,
-        first_byte_seconds=settings.upstream_first_byte_seconds,
-        total_seconds=settings.upstream_total_seconds,
-        reply_bytes=settings.upstream_reply_bytes,
-    )
-    return WatchedUpstream(
-        HttpUpstream(
-            client,
-            dialect,
-            base_url=settings.upstream_url,
-            clock=lasting.clock,
-            ids=lasting.ids,
-            api_key=settings.upstream_api_key,
-            models=settings.upstream_models,
-            limits=limits,
-            user_agent=f"gateway/{__version__}",
-        )
+def _views(lasting: Lasting, posture: Posture) -> dict[str, Any]:
+    """Make what a security team looks at: audit chain and export, trust audits."""
+    store, clock, ids, audit = lasting.store, lasting.clock, lasting.ids, lasting.audit
+    return {
+        "audit_chain": AuditChain(store=store, clock=clock, audit=audit, alerts=lasting.alerts),
+        "audit_export": AuditExport(store=store, audit=audit),
+        "trust_audits": TrustAudits(posture=posture, store=store, clock=clock, ids=ids, audit=audit),
+    }
+
+
+def _routing(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, client: Client) -> Routing:
+    """Return the ways to all providers, which keep their circuits over a reload."""
+    clock, ids, store = lasting.clock, lasting.ids, lasting.store
+    open_http = partial(HttpUpstream, client, dialect, clock=clock, ids=ids, user_agent=f"gateway/{__version__}")
+    return Routing(
+        store=store,
+        clock=clock,
+        circuits=lasting.circuits,
+        keys=ProviderKeys(store.keyfile),
+        connect=Connections(settings, open_http, clock=clock, ids=ids).connect,
+        upstream=settings_provider(settings),
     )

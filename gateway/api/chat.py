@@ -36,8 +36,8 @@ class ChatEdge:
         return self._chat.read(read_body(request))
 
     async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:
-        """List the models on offer."""
-        return json_response({"object": "list", "data": await self._chat.models()})
+        """List the models that the caller may use."""
+        return json_response({"object": "list", "data": await self._chat.models(who)})
 
 
 def _shield_headers(shield: ShieldSummary) -> Headers:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from gateway import __version__
 from gateway.bundle import NativeReport
-from gateway.cli import access_list, manage, rules, scan, serve, trust_audit, upkeep, users
+from gateway.cli import access_list, manage, providers, rules, scan, serve, trust_audit, upkeep, users
 from gateway.cli.command import FAILED, Command, Console
 from gateway.errors import GatewayError
 
@@ -17,6 +17,7 @@ COMMANDS: tuple[Command, ...] = (
     *manage.COMMANDS,
     *users.COMMANDS,
     *access_list.COMMANDS,
+    *providers.COMMANDS,
     *rules.COMMANDS,
     *trust_audit.COMMANDS,
     *upkeep.COMMANDS,

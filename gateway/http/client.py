@@ -15,11 +15,14 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from gateway.http.messages import BadReply, ClientError, ConnectFailed, Reply, ReplyTimeout, ReplyTooLarge
+from gateway.http.messages import BadReply, ClientError, ConnectFailed, NoReply, Reply, ReplyTimeout, ReplyTooLarge
 from gateway.http.reply import ReplyReader
 from gateway.http.transport import Connection, DeadlinePassed, Sweep, dial
 
-__all__ = ["BadReply", "Client", "ClientError", "ConnectFailed", "Reply", "ReplyTimeout", "ReplyTooLarge"]
+__all__ = [
+    "BadReply", "Client", "ClientError", "ConnectFailed", "NoReply", "Reply", "ReplyTimeout", "ReplyTooLarge",
+    "resolve",
+]  # fmt: skip
 
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VISIBLE = re.compile(r"[!-~]+")
@@ -122,7 +125,7 @@ class Client:
         try:
             return await self._exchange(fresh, order)
         except _Unanswered:
-            raise BadReply("the upstream ended the connection without a reply", was_sent=True) from None
+            raise NoReply("the upstream ended the connection without a reply", was_sent=True) from None
 
     async def aclose(self) -> None:
         """Close all connections, those in use too."""
@@ -237,6 +240,15 @@ def _client_tls(ca_file: str | None) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+async def resolve(url: str) -> tuple[str, ...]:
+    """Return the addresses of a URL's host as `Client.request` would find them, an IPv4-mapped one as IPv4.
+
+    Raises:
+        ConnectFailed: the name cannot be resolved. ValueError: the URL is malformed.
+    """
+    return tuple(_plain(address) for address in await _resolve(_parse_url(url).origin))
 
 
 async def _resolve(origin: _Origin) -> list[str]:

@@ -134,6 +134,10 @@ class BadReply(ClientError):
     """What came is no complete, unambiguous HTTP/1 reply."""
 
 
+class NoReply(BadReply):
+    """The connection ended before the first byte of a reply."""
+
+
 class ReplyTooLarge(ClientError):
     """The reply is over `max_reply_bytes`, as sent or decoded."""
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, UpstreamUnavailable
 
 
 class LeafKind(StrEnum):
@@ -73,6 +73,20 @@ class ReplyLeaves:
 
     choices: tuple[Leaves, ...]
     outside: Leaves
+
+
+class UpstreamFault(UpstreamUnavailable):
+    """No completion came back. message: for the caller, without names and addresses.
+
+    detail: for the operator, without keys. status: of the upstream's answer, None if there was none. may_repeat: the
+    same request may succeed at the same upstream a moment later: nothing of an answer had come, or a passing failure.
+    """
+
+    def __init__(self, message: str, *, detail: str, status: int | None = None, may_repeat: bool = False) -> None:
+        super().__init__(message)
+        self.detail = detail
+        self.status = status
+        self.may_repeat = may_repeat
 
 
 _REFUSAL_CODES: Mapping[int, str] = MappingProxyType(

@@ -1,15 +1,17 @@
 """The upstream behind an OpenAI base URL, over the pooled client. The one file to know `http/client`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+
+import anyio
 
 from gateway.aside import Aside
 from gateway.clock import Clock, Ids
-from gateway.errors import InvalidJson, UpstreamUnavailable
-from gateway.http.client import Client, ClientError, ReplyTimeout, ReplyTooLarge
+from gateway.errors import InvalidJson
+from gateway.http.client import Client, ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, resolve
 from gateway.http.client import Reply as HttpReply
-from gateway.llm.base import Dialect, Prompt, Reply, UpstreamRefused
+from gateway.llm.base import Dialect, Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.wire import read_json, write_json
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -22,6 +24,7 @@ MAX_REPLY_VALUES = 2_000_000
 """Log probabilities of a long reply are this many."""
 DEFAULT_RETRY_SECONDS = 5
 MAX_RETRY_SECONDS = 86_400
+RESOLVE_SECONDS = 3.0
 
 # The gateway's own account with the provider is not the caller's: these say nothing a caller could mend.
 _OUR_ACCOUNT = (401, 402, 403, 407)
@@ -46,7 +49,8 @@ class UpstreamLimits:
 class HttpUpstream:
     """One provider that speaks the dialect at `base_url` (``/v1`` included).
 
-    models: what to list; empty asks the provider, at most once a minute.
+    models: what to list; empty asks the provider, at most once a minute. allow_address: which addresses the name of
+    the provider may stand for, asked at every connection; None for any.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class HttpUpstream:
         models: tuple[str, ...] = (),
         limits: UpstreamLimits | None = None,
         user_agent: str = "gateway",
+        allow_address: Callable[[str], bool] | None = None,
     ) -> None:
         self._client = client
         self._dialect = dialect
@@ -68,6 +73,7 @@ class HttpUpstream:
         self._clock = clock
         self._ids = ids
         self._limits = limits or UpstreamLimits()
+        self._allow_address = allow_address
         self._names = models
         self._listed: tuple[Mapping[str, object], ...] = ()
         self._listed_until_seconds = float("-inf")
@@ -100,13 +106,23 @@ class HttpUpstream:
         if self._names:
             return tuple(_model(name, 0, "upstream") for name in self._names)
         if self._clock.monotonic_seconds() >= self._listed_until_seconds:
-            try:
-                answer = await self._ask("GET", "/models", self._headers, b"", MODELS_REPLY_BYTES)
-            except UpstreamRefused as error:
-                raise UpstreamUnavailable("The model gateway does not list its models.") from error
-            self._listed = _read_models(_json(answer))
+            self._listed = await self.ask_models()
             self._listed_until_seconds = self._clock.monotonic_seconds() + MODELS_SECONDS
         return self._listed
+
+    async def ask_models(self) -> tuple[Mapping[str, object], ...]:
+        """Ask the provider for its models, whatever it has told before.
+
+        Raises:
+            UpstreamUnavailable: the provider did not tell.
+        """
+        try:
+            answer = await self._ask("GET", "/models", self._headers, b"", MODELS_REPLY_BYTES)
+        except UpstreamRefused as error:
+            message = "The model gateway does not list its models."
+            detail = f"it does not list its models (status {error.status}); base_url must hold the version, such as /v1"
+            raise UpstreamFault(message, detail=detail, status=error.status) from error
+        return _read_models(_json(answer))
 
     async def _ask(
         self, method: str, path: str, headers: tuple[tuple[str, str], ...], body: bytes, max_reply_bytes: int
@@ -123,13 +139,18 @@ class HttpUpstream:
                 first_byte_seconds=limits.first_byte_seconds,
                 total_seconds=limits.total_seconds,
                 max_reply_bytes=max_reply_bytes,
+                allow_address=self._allow_address,
             )
         except ReplyTimeout as error:
-            raise UpstreamUnavailable("The model gateway did not answer in time.") from error
+            message = "The model gateway did not answer in time."
+            raise UpstreamFault(message, detail=error.reason) from error
         except ReplyTooLarge as error:
-            raise UpstreamUnavailable("The model gateway answered more than is allowed.") from error
+            message = "The model gateway answered more than is allowed."
+            raise UpstreamFault(message, detail=error.reason) from error
         except ClientError as error:
-            raise UpstreamUnavailable("The model gateway cannot be reached or broke off its answer.") from error
+            message = "The model gateway cannot be reached or broke off its answer."
+            may_repeat = isinstance(error, ConnectFailed | NoReply)
+            raise UpstreamFault(message, detail=error.reason, may_repeat=may_repeat) from error
         if 200 <= answer.status < 300:
             return answer
         raise _refusal(answer)
@@ -143,11 +164,22 @@ class HttpUpstream:
         return (("traceparent", f"00-{found[1]}-{span:016x}-{found[2]}"),)
 
 
+async def addresses_of(base_url: str) -> tuple[str, ...]:
+    """Return the addresses that the host of `base_url` stands for now; none if that cannot be told soon."""
+    with anyio.move_on_after(RESOLVE_SECONDS):
+        try:
+            return await resolve(base_url)
+        except ClientError:
+            return ()
+    return ()
+
+
 def _json(answer: HttpReply) -> object:
     try:
         return read_json(answer.body, max_values=MAX_REPLY_VALUES)
     except InvalidJson as error:
-        raise UpstreamUnavailable("The model gateway answered something that is no JSON.") from error
+        message = "The model gateway answered something that is no JSON."
+        raise UpstreamFault(message, detail="its answer is no JSON", status=answer.status) from error
 
 
 def _passed_on(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
@@ -157,14 +189,17 @@ def _passed_on(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], .
     )[:1]
 
 
-def _refusal(answer: HttpReply) -> UpstreamUnavailable | UpstreamRefused:
+def _refusal(answer: HttpReply) -> UpstreamFault | UpstreamRefused:
     status = answer.status
     if status < 400:
-        return UpstreamUnavailable("The model gateway answered with a redirect, which is not followed.")
+        message = "The model gateway answered with a redirect, which is not followed."
+        return UpstreamFault(message, detail=f"it answered with a redirect (status {status})", status=status)
     if status in _OUR_ACCOUNT:
-        return UpstreamUnavailable("The model gateway refused the credentials of this gateway.")
+        message = "The model gateway refused the credentials of this gateway."
+        return UpstreamFault(message, detail=f"it refused the API key (status {status})", status=status)
     if status >= 500:
-        return UpstreamUnavailable(f"The model gateway failed with status {status}.")
+        message = f"The model gateway failed with status {status}."
+        return UpstreamFault(message, detail=f"it failed with status {status}", status=status, may_repeat=True)
     if status == 429:
         # Its text names the account, and its code decides nothing for a caller who has no account there.
         message = "The model gateway takes no more requests for now."
@@ -201,7 +236,8 @@ def _retry_after(headers: tuple[tuple[str, str], ...]) -> int:
 def _read_models(value: object) -> tuple[Mapping[str, object], ...]:
     listed = value.get("data") if isinstance(value, dict) else None
     if not isinstance(listed, list):
-        raise UpstreamUnavailable("The model gateway answered something that is no list of models.")
+        message = "The model gateway answered something that is no list of models."
+        raise UpstreamFault(message, detail="its answer is no list of models")
     found = []
     for item in listed[:MAX_MODELS]:
         name = item.get("id") if isinstance(item, dict) else None

@@ -2,8 +2,13 @@
 
 from gateway.operations.access_list import ACCESS_OPERATIONS
 from gateway.operations.alerts import ALERT_OPERATIONS
+from gateway.operations.audit import AUDIT_OPERATIONS
+from gateway.operations.budgets import BUDGET_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS
 from gateway.operations.policies import POLICY_OPERATIONS
+from gateway.operations.providers import PROVIDER_OPERATIONS
+from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
+from gateway.operations.traffic import TRAFFIC_OPERATIONS
 from gateway.operations.trust_audits import TRUST_AUDIT_OPERATIONS
 from gateway.operations.users import SIGN_IN_OPERATIONS, USER_OPERATIONS
 
@@ -13,6 +18,11 @@ INTERNAL_OPERATIONS = (
     *USER_OPERATIONS,
     *ACCESS_OPERATIONS,
     *POLICY_OPERATIONS,
+    *PROVIDER_OPERATIONS,
+    *BUDGET_OPERATIONS,
+    *ACCEPTANCE_OPERATIONS,
     *TRUST_AUDIT_OPERATIONS,
+    *AUDIT_OPERATIONS,
     *ALERT_OPERATIONS,
+    *TRAFFIC_OPERATIONS,
 )

@@ -4,8 +4,8 @@ The list is made ready once and kept until the store's generation moves or an en
 every process at its next request. An empty list costs one attribute test a request.
 """
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from gateway.aside import Aside
 from gateway.clock import Clock
@@ -20,6 +20,18 @@ from gateway.store.store import Store
 
 LONG_CHARS = 16_384
 """More text than this is searched for links in a thread."""
+
+
+class Named(Protocol):
+    """What the access list knows by a name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+
+Usable = TypeVar("Usable", bound=Named)
 
 
 class ReplyReader(Protocol):
@@ -78,9 +90,11 @@ class AccessGuard:
         self._check(rules, Subject.KEY, principal.id, principal.id, None)
 
     async def check_prompt(
-        self, principal: Principal, prompt: Prompt, leaves: Leaves, *, agent: str, provider: str
+        self, principal: Principal, prompt: Prompt, leaves: Leaves, *, agent: str, provider: str | None = None
     ) -> None:
         """Check what a prompt asks for, before anything is sent: model, provider, agent, tools and links.
+
+        provider: None when `usable` has looked at it.
 
         Raises:
             EntryDenied: something of it may not pass; `param` says what.
@@ -90,12 +104,40 @@ class AccessGuard:
             return
         key_id = principal.id
         self._check(rules, Subject.MODEL, prompt.model, key_id, "model")
-        self._check(rules, Subject.PROVIDER, provider, key_id, "model")
+        if provider is not None:
+            self._check(rules, Subject.PROVIDER, provider, key_id, "model")
         self._check(rules, Subject.AGENT, agent, key_id, None)
         if Subject.TOOL in rules.has:
             for tool in offered_tools(prompt.body):
                 self._check(rules, Subject.TOOL, tool, key_id, "tools")
         await self._check_links(rules, leaves.texts, key_id, "messages")
+
+    def usable(self, principal: Principal, providers: Sequence[Usable]) -> Sequence[Usable]:
+        """Return those of `providers` that a caller may use.
+
+        Raises:
+            EntryDenied: there are some, and none may be used.
+        """
+        rules = self._rules(self._clock.now_at())
+        if rules is None or Subject.PROVIDER not in rules.has:
+            return providers
+        found: list[Usable] = []
+        denied: EntryDenied | None = None
+        for provider in providers:
+            try:
+                self._check(rules, Subject.PROVIDER, provider.name, principal.id, "model")
+            except EntryDenied as error:
+                denied = denied or error
+            else:
+                found.append(provider)
+        if denied is not None and not found:
+            raise denied
+        return found
+
+    def may_use(self, principal: Principal, subject: Subject, value: str) -> bool:
+        """Tell whether a caller may use a model or provider. Counts nothing: nobody has asked for it yet."""
+        rules = self._rules(self._clock.now_at())
+        return rules is None or rules.decide(subject, value, principal.id).is_allowed
 
     async def check_reply(self, principal: Principal, reply: Reply, reader: ReplyReader) -> None:
         """Check the tools a reply calls and what it links to.

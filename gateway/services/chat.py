@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import anyio
 
 from gateway.clock import Clock, Ids
+from gateway.domain.access_list import Subject
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AuditUnavailable, ContentPolicyViolation, GatewayError
-from gateway.llm.base import Dialect, Leaves, Prompt, Reply, Upstream, UpstreamRefused
-from gateway.llm.echo import ECHO_MODEL
+from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
 from gateway.metrics import Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.alerts import Alerts
@@ -24,6 +24,7 @@ from gateway.services.audit import Audit
 from gateway.services.chat_guard import ChatGuard, TextJudge
 from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.policies import Policies
+from gateway.services.routing import Candidate, Routing
 from gateway.shield.detections import Verdict
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -59,7 +60,7 @@ class PromptBlocked(ContentPolicyViolation):
 
 
 class Chat:
-    """The chat of this gateway. upstream: None when none is configured and `echo` answers every model."""
+    """The chat of this gateway. routing: where the prompts go."""
 
     def __init__(
         self,
@@ -73,8 +74,7 @@ class Chat:
         judge: TextJudge,
         dialect: Dialect,
         policy: ShieldPolicy,
-        echo: Upstream,
-        upstream: Upstream | None = None,
+        routing: Routing,
         access: AccessGuard | None = None,
         policies: Policies | None = None,
     ) -> None:
@@ -89,8 +89,7 @@ class Chat:
         self._policy = policy
         self._policies = policies
         self._guard = ChatGuard(judge, dialect, policy)
-        self._echo = echo
-        self._upstream = upstream
+        self._routing = routing
         self._access = access or AccessGuard(store=store, clock=clock)
 
     def read(self, body: object) -> ReadPrompt:
@@ -106,6 +105,7 @@ class Chat:
         """Complete one chat.
 
         Raises:
+            NotFound: no provider serves the model.
             PromptBlocked: the shield's verdict; nothing was sent.
             EntryDenied: the access list refuses the prompt, and nothing was sent, or what came back.
             ShieldUnavailable: the shield failed; nothing was sent, or nothing is given out.
@@ -115,15 +115,15 @@ class Chat:
         started_seconds = self._clock.monotonic_seconds()
         prompt, leaves = request.prompt, request.leaves
         guard = self._guard_of(principal)
-        is_echo = self._upstream is None or prompt.model == ECHO_MODEL
-        turn = Turn(principal, context, prompt, ECHO_MODEL if is_echo else "upstream", started_seconds)
+        turn = Turn(principal, context, prompt, None, started_seconds)
         try:
+            candidates = self._candidates(turn)
             turn.inbound = await guard.inbound(leaves, prompt)
             if turn.inbound.action == "blocked":
                 raise PromptBlocked(self._summary(turn))
             if self._access.rules is not None:
                 await self._check_prompt(turn, leaves)
-            turn.reply = await self._ask(turn, guard)
+            turn.reply = await self._ask(turn, guard, candidates)
             if self._access.rules is not None:
                 await self._access.check_reply(principal, turn.reply, self._dialect)
             turn.outbound = await guard.outbound(turn.reply)
@@ -139,13 +139,32 @@ class Chat:
         await self._settle(turn)
         return ChatAnswer(turn.outbound.body, self._summary(turn), turn.reply.headers)
 
-    async def models(self) -> Sequence[Mapping[str, object]]:
-        """Return the models on offer, as OpenAI model objects.
+    async def models(self, principal: Principal) -> Sequence[Mapping[str, object]]:
+        """Return the models that a caller may use, as OpenAI model objects.
 
         Raises:
-            UpstreamUnavailable: the upstream did not tell.
+            UpstreamUnavailable: no provider told.
         """
-        return await self._guard.models(await (self._upstream or self._echo).models())
+        if self._access.rules is None:
+            return await self._guard.models(await self._routing.models())
+        access = self._access
+        found = await self._routing.models(allowed=lambda name: access.may_use(principal, Subject.PROVIDER, name))
+        return await self._guard.models(
+            tuple(model for model in found if access.may_use(principal, Subject.MODEL, str(model["id"])))
+        )
+
+    def _candidates(self, turn: Turn) -> Sequence[Candidate]:
+        """Return who may answer, the first as the turn's provider until another did.
+
+        Raises:
+            NotFound: no provider serves the model. EntryDenied: the access list refuses all that do.
+        """
+        candidates: Sequence[Candidate] = self._routing.candidates(turn.prompt.model)
+        turn.provider = candidates[0].name
+        if self._access.rules is not None:
+            candidates = self._access.usable(turn.principal, candidates)
+            turn.provider = candidates[0].name
+        return candidates
 
     def _guard_of(self, principal: Principal) -> ChatGuard:
         if self._policies is None or principal.policy is None:
@@ -155,23 +174,23 @@ class Chat:
 
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name
-        await self._access.check_prompt(turn.principal, turn.prompt, leaves, agent=agent, provider=turn.provider)
+        await self._access.check_prompt(turn.principal, turn.prompt, leaves, agent=agent)
 
-    async def _ask(self, turn: Turn, guard: ChatGuard) -> Reply:
-        """Send the prompt to its provider and take the time."""
-        provider = self._upstream if self._upstream is not None and turn.provider != ECHO_MODEL else self._echo
+    async def _ask(self, turn: Turn, guard: ChatGuard, candidates: Sequence[Candidate]) -> Reply:
+        """Send the prompt to a provider and take the time."""
         begun_seconds = self._clock.monotonic_seconds()
         outcome = "failed"
         try:
-            reply = await provider.complete(turn.forwarded(), traceparent=turn.context.traceparent)
+            routed = await self._routing.complete(turn.forwarded(), candidates, traceparent=turn.context.traceparent)
+            turn.provider = routed.provider
             outcome = "ok"
-            return reply
+            return routed.reply
         except UpstreamRefused as error:
             outcome = "refused"
             raise await guard.refusal(error) from error
         finally:
             turn.upstream_seconds = self._clock.monotonic_seconds() - begun_seconds
-            if provider is self._upstream:
+            if not candidates[0].is_echo:
                 self._metrics.count("gateway_upstream_requests_total", outcome=outcome)
                 self._metrics.observe("gateway_upstream_seconds", turn.upstream_seconds)
 

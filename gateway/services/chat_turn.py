@@ -21,6 +21,7 @@ _STATUS_BY_CODE: Mapping[str, int] = {
     "content_policy_violation": 400,
     "invalid_request": 400,
     "access_denied": 403,
+    "not_found": 404,
     "upstream_unavailable": 502,
     "shield_unavailable": 503,
     CLIENT_GONE: 499,
@@ -41,6 +42,7 @@ class ShieldSummary:
 class Turn:
     """One completion on its way. Not frozen: each step fills in its part, and whatever happens, all of it is recorded.
 
+    provider: the name of who answered or would have; None if nobody serves the model.
     started_seconds: monotonic. failure: why there is no completion, as a code; status: what the client is told.
     denied_by: id of the entry of the access list that refused.
     """
@@ -48,7 +50,7 @@ class Turn:
     principal: Principal
     context: RequestContext
     prompt: Prompt
-    provider: str
+    provider: str | None
     started_seconds: float
     upstream_seconds: float = 0.0
     inbound: ScannedPrompt | None = None

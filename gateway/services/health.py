@@ -1,60 +1,30 @@
-"""What works right now: shield, database, upstream. Asks nobody on the network; the upstream's last outcome tells."""
+"""What works right now: shield, database, upstream. Asks nobody on the network; the last outcomes tell."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
-from gateway.errors import GatewayError, UpstreamUnavailable
-from gateway.llm.base import Prompt, Reply, Upstream
+from gateway.errors import GatewayError
 from gateway.shield import Shield
 from gateway.store.store import Store
 
 HEALTHY = "healthy"
 
 
-class WatchedUpstream:
-    """An upstream whose last outcome is remembered."""
-
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-        self.state = "unknown"
-
-    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
-        """Do what the upstream does. A refusal of the caller's request is an outcome of a healthy upstream."""
-        try:
-            reply = await self._upstream.complete(prompt, traceparent=traceparent)
-        except UpstreamUnavailable:
-            self.state = "unreachable"
-            raise
-        except GatewayError:
-            self.state = HEALTHY
-            raise
-        self.state = HEALTHY
-        return reply
-
-    async def models(self) -> tuple[Mapping[str, object], ...]:
-        """Do what the upstream does."""
-        try:
-            models = await self._upstream.models()
-        except UpstreamUnavailable:
-            self.state = "unreachable"
-            raise
-        self.state = HEALTHY
-        return models
-
-
 class Health:
-    """The state of each service. upstream: None when none is configured and the built-in model answers."""
+    """The state of each service. upstream: tells how all enabled providers are; None when there can be none."""
 
-    def __init__(self, *, shield: Shield, store: Store, upstream: WatchedUpstream | None) -> None:
+    def __init__(self, *, shield: Shield, store: Store, upstream: Callable[[], str] | None) -> None:
         self._shield = shield
         self._store = store
         self._upstream = upstream
 
     def checks(self) -> dict[str, str]:
-        """Return by name `healthy`, or what else: `unavailable`, `unknown`, `unreachable`, `not_configured`."""
+        """Return by name `healthy`, or what else: `unavailable`; of the upstream also `unknown` (nothing was sent yet),
+        `degraded` (some providers fail), `unreachable` (all do) and `not_configured` (the built-in model answers).
+        """
         return {
             "shield": HEALTHY if self._shield.rules else "unavailable",
             "database": self._database(),
-            "upstream": "not_configured" if self._upstream is None else self._upstream.state,
+            "upstream": "not_configured" if self._upstream is None else self._upstream(),
         }
 
     def _database(self) -> str:

@@ -42,7 +42,7 @@ class ScriptedChat:
             raise self.answer
         return self.answer
 
-    async def models(self) -> list[dict[str, object]]:
+    async def models(self, who: object) -> list[dict[str, object]]:
         return [{"id": "m", "object": "model"}]
 
 

@@ -17,6 +17,7 @@ from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.domain.providers import Provider
 from gateway.errors import (
     AuditUnavailable,
     GatewayError,
@@ -34,6 +35,9 @@ from gateway.metrics import Metrics
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.chat import Chat, ChatAnswer, PromptBlocked
+from gateway.services.circuits import Circuits
+from gateway.services.provider_keys import ProviderKeys
+from gateway.services.routing import Routing
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.redact import redact_spans
 from gateway.shield.scoring import Policy, judge
@@ -152,18 +156,27 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
     scripted, upstream, metrics = ScriptedJudge(), FakeUpstream(), Metrics()
+    alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
+    echo = EchoModel(clock=clock, ids=ids)
+    settings_made = Provider(id="upstream", name="upstream", base_url="x", max_retries=0, origin="settings")
     chat = Chat(
         store=store,
         clock=clock,
         ids=ids,
         metrics=metrics,
         audit=audit,
-        alerts=Alerts(store=store, clock=clock, ids=ids, audit=audit),
+        alerts=alerts,
         judge=scripted,
         dialect=DIALECT,
         policy=ShieldPolicy(**policy),
-        echo=EchoModel(clock=clock, ids=ids),
-        upstream=None if is_alone else upstream,
+        routing=Routing(
+            store=store,
+            clock=clock,
+            circuits=Circuits(store=store, clock=clock, alerts=alerts, log=Log(io.StringIO(), clock)),
+            keys=ProviderKeys(store.keyfile),
+            connect=lambda provider, key: echo if provider.base_url is None else upstream,
+            upstream=None if is_alone else settings_made,
+        ),
     )
     try:
         yield Room(chat, scripted, upstream, store, audit, metrics)
@@ -507,7 +520,7 @@ async def test_without_an_upstream_echo_answers_every_model() -> None:
         answer = await here.ask("Hello there")
         assert choices(answer)[0]["message"]["content"] == "Hello there"
         assert answer.body["model"] == "echo"
-        assert [model["id"] for model in await here.chat.models()] == ["echo"]
+        assert [model["id"] for model in await here.chat.models(WHO)] == ["echo"]
         assert (await here.row())["provider"] == "echo"
 
 
@@ -520,7 +533,7 @@ async def test_echo_is_there_beside_an_upstream() -> None:
 
 async def test_a_model_with_a_secret_for_a_name_is_not_listed() -> None:
     async with room() as here:
-        assert [model["id"] for model in await here.chat.models()] == ["m-1"]
+        assert [model["id"] for model in await here.chat.models(WHO)] == ["m-1"]
 
 
 async def test_what_happens_is_counted() -> None:

@@ -1,0 +1,288 @@
+"""The rows of providers on the internal API, and what is shown of one. Rules are kept in `services.providers`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from gateway.app import Gateway
+from gateway.domain.budgets import MICRO
+from gateway.domain.circuits import ProviderStatus
+from gateway.domain.keys import KEEP_TEXT
+from gateway.domain.paging import Page
+from gateway.domain.prices import Price, read_prices
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.providers import UPSTREAM, Origin, Provider, ProviderType
+from gateway.errors import Conflict, NotFound
+from gateway.operations.operation import Answer, ById, Door, Operation
+from gateway.services.provider_test import ProviderTestResult
+from gateway.services.providers import WantedProvider
+
+_KEY = "env:NAME, file:/PATH, cred:NAME, or the key itself. Never shown again."
+_MODELS = "Names or globs of the models it serves; all if left out."
+_PRICES = "Dollars for a million tokens by glob of the model, before the table of list prices."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrice:
+    """What a million tokens of a model cost, in US dollars. max_reply_tokens: the most of one answer."""
+
+    input: float
+    output: float
+    max_reply_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewProvider:
+    """A provider to be made."""
+
+    name: str
+    type: ProviderType = ProviderType.OPENAI
+    base_url: Annotated[str | None, "With the version in its path, such as https://api.example.com/v1."] = None
+    api_key: Annotated[str | None, _KEY] = field(default=None, repr=False)
+    models: Annotated[tuple[str, ...] | None, _MODELS] = None
+    priority: Annotated[int | None, "The lowest is tried first, 0 to 1000; 100 if left out."] = None
+    weight: Annotated[int | None, "Share among those of one priority, 1 to 1000."] = None
+    timeout_seconds: float | None = None
+    max_retries: int | None = None
+    prices: Annotated[dict[str, ModelPrice] | None, _PRICES] = None
+    enabled: bool | None = None
+    allow_private: Annotated[bool | None, "Whether it may be at a private or loopback address."] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchProvider:
+    """What is to change of the provider `id`. A null api_key takes the key away."""
+
+    id: str
+    name: str | None = None
+    base_url: str | None = None
+    api_key: Annotated[str | None, _KEY] = field(default=KEEP_TEXT, repr=False)
+    models: Annotated[tuple[str, ...] | None, _MODELS] = None
+    priority: int | None = None
+    weight: int | None = None
+    timeout_seconds: float | None = None
+    max_retries: int | None = None
+    prices: Annotated[dict[str, ModelPrice] | None, _PRICES] = None
+    enabled: bool | None = None
+    allow_private: bool | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderView:
+    """A provider as it stands now, seen from the process that answers. Never holds its key.
+
+    api_key_source: the reference, ``stored`` for a key that was typed in, null for none. has_api_key: whether a key is
+    found there now. origin: ``record``, or ``settings`` for the one that the settings make.
+    """
+
+    id: str
+    name: str
+    type: ProviderType
+    base_url: str | None
+    api_key_source: str | None
+    has_api_key: bool
+    models: tuple[str, ...]
+    priority: int
+    weight: int
+    timeout_seconds: float
+    max_retries: int
+    prices: dict[str, ModelPrice]
+    enabled: bool
+    status: ProviderStatus
+    allow_private: bool
+    origin: Origin
+    created_at: int
+    created_by: str
+    version: int
+
+
+def view_provider(gateway: Gateway, provider: Provider) -> ProviderView:
+    """Return what is shown of a provider."""
+    is_ours = provider.origin == "settings"
+    reference = provider.key_reference
+    return ProviderView(
+        id=provider.id,
+        name=provider.name,
+        type=provider.type,
+        base_url=provider.base_url,
+        api_key_source="settings" if is_ours and gateway.settings.upstream_api_key else provider.key_source(),
+        has_api_key=bool(gateway.settings.upstream_api_key)
+        if is_ours
+        else reference is not None and gateway.routing.keys.is_there(reference),
+        models=provider.models,
+        priority=provider.priority,
+        weight=provider.weight,
+        timeout_seconds=provider.timeout_seconds,
+        max_retries=provider.max_retries,
+        prices={model: _model_price(price) for model, price in provider.prices.items()},
+        enabled=provider.enabled,
+        status=gateway.circuits.status(provider),
+        allow_private=provider.allow_private,
+        origin=provider.origin,
+        created_at=provider.created_at,
+        created_by=provider.created_by,
+        version=provider.version,
+    )
+
+
+async def all_providers(gateway: Gateway) -> tuple[Provider, ...]:
+    """Return the kept providers, oldest first, and then the one that the settings make."""
+    ours = gateway.routing.settings_provider
+    return (*await gateway.providers.list(), *(() if ours is None else (ours,)))
+
+
+async def find_provider(gateway: Gateway, id_or_name: str) -> Provider:
+    """Return a provider by id or name, a kept one first.
+
+    Raises:
+        NotFound: there is none.
+    """
+    ours = gateway.routing.settings_provider
+    try:
+        return await gateway.providers.show(id_or_name)
+    except NotFound:
+        if ours is None or id_or_name.lower() != UPSTREAM:
+            raise
+        return ours
+
+
+async def kept_id(gateway: Gateway, id_or_name: str) -> str:
+    """Return the id of a provider that may be changed.
+
+    Raises:
+        NotFound: there is none. Conflict: the settings make it.
+    """
+    provider = await find_provider(gateway, id_or_name)
+    if provider.origin == "settings":
+        raise Conflict("The settings make this provider: change GATEWAY_UPSTREAM_URL instead.", param="id")
+    return provider.id
+
+
+async def list_providers(
+    gateway: Gateway, who: Principal, command: None, context: RequestContext
+) -> Page[ProviderView]:
+    """Return all providers as one page."""
+    views = tuple(view_provider(gateway, provider) for provider in await all_providers(gateway))
+    return Page(views, len(views), None)
+
+
+async def create_provider(
+    gateway: Gateway, who: Principal, command: NewProvider, context: RequestContext
+) -> ProviderView:
+    """Make a provider."""
+    wanted = WantedProvider(type=command.type, **_wanted(command))
+    return view_provider(gateway, await gateway.providers.create(who, wanted, context))
+
+
+async def show_provider(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ProviderView:
+    """Return one provider."""
+    return view_provider(gateway, await find_provider(gateway, command.id))
+
+
+async def change_provider(
+    gateway: Gateway, who: Principal, command: PatchProvider, context: RequestContext
+) -> ProviderView:
+    """Change a provider."""
+    wanted = WantedProvider(version=command.version, **_wanted(command))
+    provider_id = await kept_id(gateway, command.id)
+    return view_provider(gateway, await gateway.providers.change(who, provider_id, wanted, context))
+
+
+async def remove_provider(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ProviderView:
+    """Remove a provider and show it a last time."""
+    provider_id = await kept_id(gateway, command.id)
+    return view_provider(gateway, await gateway.providers.remove(who, provider_id, context))
+
+
+async def test_provider(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ProviderTestResult:
+    """Send one real request to a provider."""
+    return await gateway.provider_test.run(who, await find_provider(gateway, command.id), context)
+
+
+def _wanted(command: NewProvider | PatchProvider) -> dict[str, Any]:
+    """Return the fields that both commands have."""
+    names = (
+        "name", "base_url", "api_key", "models", "priority", "weight", "timeout_seconds", "max_retries", "enabled",
+        "allow_private",
+    )  # fmt: skip
+    prices = (
+        None
+        if command.prices is None
+        else read_prices({model: _fields(price) for model, price in command.prices.items()})
+    )
+    return {name: getattr(command, name) for name in names} | {"prices": prices}
+
+
+def _fields(price: ModelPrice) -> Mapping[str, object]:
+    most = {} if price.max_reply_tokens is None else {"max_reply_tokens": price.max_reply_tokens}
+    return {"input": price.input, "output": price.output} | most
+
+
+def _model_price(price: Price) -> ModelPrice:
+    return ModelPrice(input=price.input / MICRO, output=price.output / MICRO, max_reply_tokens=price.max_reply_tokens)
+
+
+PROVIDER_OPERATIONS = (
+    Operation(
+        name="providers.list",
+        route=("GET", "/api/providers"),
+        door=Door.SESSION,
+        needs=Permission.PROVIDERS_READ,
+        answer=Answer.PAGE,
+        gives=ProviderView,
+        call=list_providers,
+        summary="List the providers, oldest first, the one of the settings last.",
+    ),
+    Operation(
+        name="providers.create",
+        route=("POST", "/api/providers"),
+        door=Door.SESSION,
+        needs=Permission.PROVIDERS_MANAGE,
+        takes=NewProvider,
+        gives=ProviderView,
+        call=create_provider,
+        status=201,
+        summary="Create a provider: `name`, `base_url`, `api_key`? (a reference or the key), `models`?, `priority`? …",
+    ),
+    Operation(
+        name="providers.show",
+        route=("GET", "/api/providers/{id}"),
+        door=Door.SESSION,
+        needs=Permission.PROVIDERS_READ,
+        takes=ById,
+        gives=ProviderView,
+        call=show_provider,
+        summary="Show one provider, by id or name. Its key is never shown.",
+    ),
+    Operation(
+        name="providers.change",
+        route=("PATCH", "/api/providers/{id}"),
+        door=Door.SESSION,
+        needs=Permission.PROVIDERS_MANAGE,
+        takes=PatchProvider,
+        gives=ProviderView,
+        call=change_provider,
+        summary="Change a provider; it holds at the next prompt, in every worker. `version` or `If-Match` guards.",
+    ),
+    Operation(
+        name="providers.remove",
+        route=("DELETE", "/api/providers/{id}"),
+        door=Door.SESSION,
+        needs=Permission.PROVIDERS_MANAGE,
+        takes=ById,
+        gives=ProviderView,
+        call=remove_provider,
+        summary="Remove a provider and the key that was typed in for it.",
+    ),
+    Operation(
+        name="providers.test",
+        route=("POST", "/api/providers/{id}/test"),
+        door=Door.SESSION,
+        needs=Permission.PROVIDERS_MANAGE,
+        takes=ById,
+        gives=ProviderTestResult,
+        call=test_provider,
+        summary="Send a real request to a provider: `ok`, `latency_ms`, `models`, and `error` in plain words.",
+    ),
+)

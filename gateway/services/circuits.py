@@ -1,0 +1,123 @@
+"""How each provider fares in this process: its circuit, the alert when it is down, and the end of that alert."""
+
+from collections.abc import Callable
+
+from gateway.clock import Clock
+from gateway.domain.alerts import AlertSource
+from gateway.domain.circuits import Circuit, ProviderStatus
+from gateway.domain.providers import Provider
+from gateway.log import Log
+from gateway.services.alerts import Alerts
+from gateway.shield.detections import Severity
+from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.store import Store
+
+PROVIDER_DOWN = "provider-down"
+_NEW = Circuit()
+
+
+class Circuits:
+    """The circuits of this process, by id and version of the provider: a changed one begins anew."""
+
+    def __init__(self, *, store: Store, clock: Clock, alerts: Alerts, log: Log) -> None:
+        self._store = store
+        self._clock = clock
+        self._alerts = alerts
+        self._log = log
+        self._circuits: dict[tuple[str, int], Circuit] = {}
+
+    def status(self, provider: Provider) -> ProviderStatus:
+        """Return how a provider is."""
+        if not provider.enabled:
+            return ProviderStatus.DISABLED
+        return self._of(provider).status(self._clock.monotonic_seconds())
+
+    def may_pass(self, provider: Provider) -> bool:
+        """Tell whether a request may be sent to a provider now. That of the settings is never held back.
+
+        It has no other to take its place that the operator had said to be one, and nobody can test it by hand.
+        """
+        return provider.origin == "settings" or self._of(provider).may_pass(self._clock.monotonic_seconds())
+
+    def wait_seconds(self, provider: Provider) -> int:
+        """Return after how many whole seconds a provider that is open is tried again; at least 1."""
+        until_seconds = self._of(provider).open_until_seconds or 0.0
+        return max(1, round(until_seconds - self._clock.monotonic_seconds() + 0.5))
+
+    def begun(self, provider: Provider) -> None:
+        """Note that a request was sent; the first after a pause is the probe."""
+        circuit = self._of(provider)
+        if circuit.is_open and circuit.may_pass(self._clock.monotonic_seconds()):
+            self._put(provider, circuit.begun())
+
+    def let_go(self, provider: Provider) -> None:
+        """Note that a request ended in a way that says nothing of the provider."""
+        circuit = self._of(provider)
+        if circuit.is_probing:
+            self._put(provider, circuit.let_go())
+
+    def succeeded(self, provider: Provider) -> None:
+        """Note a good answer. One that follows an opening, also of an earlier process, ends the alert."""
+        before = self._of(provider)
+        if before.has_answered and not before.failures:
+            return
+        self._put(provider, before.succeeded())
+        if before.is_open or not before.has_answered:
+            if before.is_open:
+                self._log.info("provider_recovered", provider=provider.name)
+            self._behind(lambda tx: self.end_alert(tx, provider, "The provider answers again."))
+
+    def failed(self, provider: Provider, reason: str) -> None:
+        """Note a failure. reason: for the operator."""
+        before, now_seconds = self._of(provider), self._clock.monotonic_seconds()
+        after = before.failed(now_seconds)
+        self._put(provider, after)
+        if after.open_until_seconds is None or after.open_until_seconds == before.open_until_seconds:
+            return
+        if not before.is_open:
+            self._log.warning("provider_down", provider=provider.name, failures=after.failures, reason=reason)
+        now_at = self._clock.now_at()
+        self._behind(
+            lambda tx: self._alerts.raise_event(
+                tx,
+                source=AlertSource.PROVIDER,
+                rule=PROVIDER_DOWN,
+                severity=Severity.HIGH,
+                title=f"Provider {provider.name} is down",
+                description=f"{after.failures} requests in a row failed; the last because {reason}.",
+                subject=provider.id,
+                occurred_at=now_at,
+                evidence=(
+                    {"provider": provider.name, "failures": after.failures, "pause_seconds": after.pause_seconds},
+                ),
+            )
+        )
+
+    def end_alert(self, tx: Transaction, provider: Provider, resolution: str) -> None:
+        """End in `tx` the alert that a provider is down."""
+        self._alerts.end_event(
+            tx,
+            source=AlertSource.PROVIDER,
+            rule=PROVIDER_DOWN,
+            subject=provider.id,
+            occurred_at=self._clock.now_at(),
+            resolution=resolution,
+        )
+
+    def keep_only(self, providers: tuple[Provider, ...]) -> None:
+        """Forget all other providers, and other versions of these."""
+        known = {(provider.id, provider.version) for provider in providers}
+        self._circuits = {name: circuit for name, circuit in self._circuits.items() if name in known}
+
+    def _of(self, provider: Provider) -> Circuit:
+        return self._circuits.get((provider.id, provider.version), _NEW)
+
+    def _put(self, provider: Provider, circuit: Circuit) -> None:
+        self._circuits[provider.id, provider.version] = circuit
+
+    def _behind(self, work: Callable[[Transaction], object]) -> None:
+        """Write what may be lost: an alert that cannot be written now does not keep the request from its answer."""
+        try:
+            self._store.db.write_behind(work)
+        except StoreUnavailable as error:
+            self._log.error("provider_alert_lost", error=error)
