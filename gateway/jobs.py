@@ -20,7 +20,9 @@ class Job:
 JOBS = (
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals()),
+    Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint()),
     Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note()),
+    Job("release_budget_orphans", 30.0, lambda gateway: gateway.spending.release_orphans()),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )
 

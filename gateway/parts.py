@@ -12,6 +12,7 @@ from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Un
 from gateway.http.client import Client
 from gateway.llm.connections import Connections, settings_provider
 from gateway.llm.openai import OpenAiDialect
+from gateway.llm.prices import load_prices
 from gateway.llm.upstream import HttpUpstream, addresses_of
 from gateway.log import Log
 from gateway.metrics import Board, Metrics
@@ -24,6 +25,8 @@ from gateway.services.audit_export import AuditExport
 from gateway.services.authentication import Authentication
 from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
+from gateway.services.chat_bill import ChatBill
+from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
 from gateway.services.first_start import FirstStart
 from gateway.services.health import Health
@@ -102,7 +105,7 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
     passwords = Passwords(ids=ids)
     access = AccessGuard(store=store, clock=clock)
     policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
-    spending = Spending(store=store, clock=clock, ids=ids, alerts=alerts)
+    spending = Spending(store=store, clock=clock, alerts=alerts)
     circuits = Circuits(store=store, clock=clock, alerts=alerts, log=log)
     return Lasting(
         clock=clock,
@@ -169,6 +172,7 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
     )
     dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_text_chars)
     routing = _routing(settings, lasting, dialect, client)
+    costs = ChatCosts(load_prices(settings.prices), reply_tokens=settings.budget_reply_tokens)
     health = Health(shield=scanner, store=store, upstream=routing.health)
     posture = Posture(
         settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy
@@ -189,6 +193,8 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
             dialect=dialect,
             policy=policy,
             routing=routing,
+            bill=ChatBill(store=store, ids=ids, alerts=alerts, costs=costs, spending=lasting.spending),
+            acceptances=lasting.risk_acceptances,
             access=lasting.access,
             policies=lasting.policies,
         ),

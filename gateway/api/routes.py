@@ -5,6 +5,7 @@ from typing import cast
 
 from gateway.api.chat import ChatEdge
 from gateway.api.documents import DocumentEdge
+from gateway.api.feed import FeedEdge
 from gateway.api.folding import folder, places_of
 from gateway.api.openapi import document
 from gateway.api.plain import PlainEdge
@@ -82,6 +83,7 @@ def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Ha
         "auth.password": signin.password,
         "sessions.end_all": signin.end_all,
         "audit.export": documents.audit_export,
+        "feed": FeedEdge(gateway).watch,
         "dashboard.page": static.page,
         "dashboard.file": static.file,
         "dashboard.module": static.file,

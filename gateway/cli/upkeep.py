@@ -1,4 +1,4 @@
-"""`version`, `doctor`, `audit verify`, `openapi`: what this copy is and what the host gives it."""
+"""`version`, `doctor`, `openapi`: what this copy is and what the host gives it."""
 
 import argparse
 import json
@@ -10,12 +10,10 @@ import anyio
 
 from gateway import __version__, bundle, compose
 from gateway.api.openapi import document
-from gateway.app import Gateway
-from gateway.cli import backups, verify
+from gateway.cli import audit_log, backups, verify
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log, nothing
-from gateway.cli.manage import with_gateway
 from gateway.clock import SystemClock
-from gateway.errors import GatewayError, SetupError
+from gateway.errors import GatewayError
 from gateway.operations.public import OPERATIONS
 from gateway.settings import Settings
 
@@ -154,26 +152,6 @@ def check_clock() -> Finding:
     return Finding("clock", good, "plausible" if good else "years behind", "set the clock; expiry and audit need it")
 
 
-def audit_verify(options: argparse.Namespace, console: Console) -> int:
-    """Check the hash chain of the audit log, offline."""
-    config = load_settings(options).settings
-    if config.data_dir != ":memory:" and not os.path.exists(compose.database_path(config)):
-        raise SetupError(f"there is no database in {config.data_dir}")
-
-    async def work(gateway: Gateway) -> int:
-        report = await gateway.audit.verify()
-        if options.json:
-            first = {"ok": report.ok, "events": report.events, "first_broken_seq": report.first_broken_seq}
-            console.print_json(first | {"reason": report.reason})
-        elif report.ok:
-            console.print(f"ok: {report.events} events, the chain is whole")
-        else:
-            console.print(f"BROKEN at event {report.first_broken_seq}: {report.reason}")
-        return OK if report.ok else FOUND
-
-    return with_gateway(options, work)
-
-
 def openapi(options: argparse.Namespace, console: Console) -> int:
     """Print the OpenAPI document of everything served."""
     console.print_json(document(OPERATIONS, load_settings(options).settings))
@@ -187,13 +165,6 @@ COMMANDS = (
     ),
     *verify.COMMANDS,
     *backups.COMMANDS,
-    Command(
-        "audit verify",
-        "Check the audit log's hash chain.",
-        "gateway.pyz audit verify",
-        nothing,
-        audit_verify,
-        has_json=True,
-    ),
+    *audit_log.COMMANDS,
     Command("openapi", "Print the OpenAPI document.", "gateway.pyz openapi > openapi.json", nothing, openapi),
 )

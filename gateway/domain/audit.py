@@ -22,7 +22,7 @@ Outcome = Literal["success", "refused", "failed"]
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_record
 class AuditEvent:
     """One thing that happened, for ever.
 
@@ -87,12 +87,22 @@ class ChainReport:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChainHead:
     """The last link of an instance's chain, or a place in it."""
 
     seq: int
     hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A place of a chain up to which it was found whole at a time."""
+
+    instance_id: str
+    seq: int
+    hash: str
+    occurred_at: int
 
 
 def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 from gateway.app import Gateway
 from gateway.domain.alerts import Alert, AlertFilter
-from gateway.domain.audit import DEFAULT_AUDIT_LIMIT, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
+from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.operations.alerts import ALERT_FILTERS, list_alerts
-from gateway.operations.operation import Answer, Door, Operation, cursor, limit, text, texts, time
+from gateway.operations.audit import AUDIT_FILTERS, list_audit
+from gateway.operations.operation import Answer, Door, Operation
+from gateway.operations.risk_acceptances import PUBLIC_ACCEPTANCE_OPERATIONS
 from gateway.operations.trust_audits import PUBLIC_TRUST_AUDITS
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import LastShieldTests
@@ -63,13 +65,6 @@ async def last_shield_tests(
 ) -> LastShieldTests:
     """Return what the last run of the validation suite brought."""
     return await gateway.shield_tests.last()
-
-
-async def list_audit(
-    gateway: Gateway, who: Principal, wanted: AuditFilter, context: RequestContext
-) -> Page[AuditEvent]:
-    """Return a page of audit events."""
-    return await gateway.audit.page(wanted)
 
 
 OPERATIONS = (
@@ -136,21 +131,11 @@ OPERATIONS = (
         takes=AuditFilter,
         gives=AuditEvent,
         call=list_audit,
-        query=(
-            text("source", "Which part saw it, such as `api`, `shield`, `mcp` or `cli`."),
-            text("action", "What was done, such as `api_key_created`."),
-            text("actor", "The name of who did it."),
-            text("resource_type", "The kind of thing it was done to."),
-            time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h."),
-            time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h."),
-            texts("exclude_actions", "Actions to leave out, with commas between."),
-            text("search", "Found without regard to case in action, actor, resource or details."),
-            limit(MAX_AUDIT_LIMIT, DEFAULT_AUDIT_LIMIT),
-            cursor(),
-        ),
+        query=AUDIT_FILTERS,
         summary="List audit events, newest first.",
     ),
     *PUBLIC_TRUST_AUDITS,
+    *PUBLIC_ACCEPTANCE_OPERATIONS,
     Operation(
         name="chat.completions",
         route=("POST", "/api/v1/chat/completions"),

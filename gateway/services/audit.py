@@ -16,7 +16,7 @@ from gateway.domain.audit import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AuditUnavailable
-from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.store import Store
 
 T = TypeVar("T")
@@ -148,23 +148,29 @@ class Audit:
     async def _verify_chain(self, instance_id: str) -> ChainReport:
         noted = self._store.headfile.read(instance_id) if instance_id == self._store.instance_id else None
         place = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
-        events = 0
+        events, size = 0, _CHUNK_EVENTS
         while True:
             before = place
 
-            def work(tx: Transaction, start: ChainHead = before) -> tuple[ChainHead, ChainReport]:
-                return self._verify_chunk(tx, instance_id, start, noted)
+            def work(tx: Transaction, start: ChainHead = before, limit: int = size) -> tuple[ChainHead, ChainReport]:
+                return self._verify_chunk(tx, instance_id, start, noted, limit)
 
-            place, report = await self._store.db.read(work)
+            try:
+                place, report = await self._store.db.read(work)
+            except UnreadableRow:
+                if size == 1:
+                    return ChainReport(False, events, before.seq + 1, f"event {before.seq + 1} cannot be read")
+                size = 1  # one at a time, until the event that cannot be read
+                continue
             events += report.events
             if not report.ok or place == before:
                 return ChainReport(report.ok, events, report.first_broken_seq, report.reason)
 
     def _verify_chunk(
-        self, tx: Transaction, instance_id: str, start: ChainHead, noted: ChainHead | None
+        self, tx: Transaction, instance_id: str, start: ChainHead, noted: ChainHead | None, limit: int
     ) -> tuple[ChainHead, ChainReport]:
         """Follow the chain for some hundred events; where it ends, compare its end with what is kept of it."""
-        chunk = self._store.audit.chain(tx, instance_id, after_seq=start.seq, limit=_CHUNK_EVENTS)
+        chunk = self._store.audit.chain(tx, instance_id, after_seq=start.seq, limit=limit)
         place, report = check_links(start, chunk)
         if not report.ok:
             return place, report

@@ -61,6 +61,8 @@ SEARCHED = """
      OR lower(resource_type) LIKE lower(:search) ESCAPE '\\' OR lower(resource_id) LIKE lower(:search) ESCAPE '\\'
      OR lower(details) LIKE lower(:search) ESCAPE '\\')
 """
+AFTER = " ORDER BY position LIMIT :limit"
+NEWEST_POSITION = "SELECT COALESCE(MAX(position), 0) AS position FROM audit_events"
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -115,7 +117,24 @@ class AuditRepository:
     def chain(self, tx: Transaction, instance_id: str, *, after_seq: int, limit: int) -> tuple[AuditEvent, ...]:
         """Return a piece of a chain in its order."""
         rows = tx.query(CHAIN, {"instance_id": instance_id, "seq": after_seq, "limit": limit})
-        return tuple(_event(row) for row in rows)
+        return tuple(_event(row, is_strict=True) for row in rows)
+
+    def after(
+        self, tx: Transaction, wanted: AuditFilter, *, position: int, limit: int
+    ) -> tuple[tuple[int, AuditEvent], ...]:
+        """Return events in the order of their commits, each with its place, which `position` goes on from.
+
+        Raises:
+            InvalidRequest: a text is out of bounds.
+        """
+        where = _where(wanted)
+        where.add("position > :position", position=position)
+        rows = tx.query(LIST + where.sql() + AFTER, where.params | {"limit": limit})
+        return tuple((int(row["position"]), _event(row)) for row in rows)
+
+    def newest_position(self, tx: Transaction) -> int:
+        """Return the place of the newest event, 0 when there is none."""
+        return int(tx.query(NEWEST_POSITION)[0]["position"])
 
     def of_alert(self, tx: Transaction, alert_id: str, *, limit: int) -> tuple[AuditEvent, ...]:
         """Return what was done about one alert, oldest first."""
@@ -129,15 +148,7 @@ class AuditRepository:
         """
         limit = check_limit(wanted.limit, MAX_AUDIT_LIMIT)
         query = _query(wanted)
-        where = Where()
-        where.add("source = :source", source=wanted.source)
-        where.add("action = :action", action=wanted.action)
-        where.add("actor = :actor", actor=wanted.actor)
-        where.add("resource_type = :resource_type", resource_type=wanted.resource_type)
-        where.add("occurred_at >= :since", since=wanted.since)
-        where.add("occurred_at <= :until", until=wanted.until)
-        where.exclude("action", wanted.exclude_actions)
-        where.add(SEARCHED, search=like(wanted.search))
+        where = _where(wanted)
         if wanted.cursor is not None:
             at, position = read_cursor(wanted.cursor, query, count=2)
             where.add("(occurred_at, position) < (:after_at, :after_position)", after_at=at, after_position=position)
@@ -152,6 +163,19 @@ class AuditRepository:
         tx.execute(SAVE_HEAD, {"instance_id": instance_id, "seq": head.seq, "hash": head.hash, "genesis": GENESIS_HASH})
         # What the disk may still lose is not noted beside it: the file must never be ahead of the database.
         tx.after_commit("headfile", lambda is_durable: self._headfile.write(instance_id, head) if is_durable else None)
+
+
+def _where(wanted: AuditFilter) -> Where:
+    where = Where()
+    where.add("source = :source", source=wanted.source)
+    where.add("action = :action", action=wanted.action)
+    where.add("actor = :actor", actor=wanted.actor)
+    where.add("resource_type = :resource_type", resource_type=wanted.resource_type)
+    where.add("occurred_at >= :since", since=wanted.since)
+    where.add("occurred_at <= :until", until=wanted.until)
+    where.exclude("action", wanted.exclude_actions)
+    where.add(SEARCHED, search=like(wanted.search))
+    return where
 
 
 def _query(wanted: AuditFilter) -> tuple[object, ...]:
@@ -200,15 +224,19 @@ def _row(event: AuditEvent) -> tuple[object, ...]:
     )
 
 
-def _event(row: Row) -> AuditEvent:
+def _event(row: Row, *, is_strict: bool = False) -> AuditEvent:
+    """Return the event of a row. is_strict: JSON that we would have written otherwise is not ours, and unreadable."""
     values = {name: row[name] for name in _COLUMNS}
     for name in ("before", "after", "details"):
-        values[name] = None if values[name] is None else _read_json(values[name])
+        values[name] = None if values[name] is None else _read_json(values[name], is_strict=is_strict)
     return AuditEvent(**values)
 
 
-def _read_json(text: str) -> object:
+def _read_json(text: str, *, is_strict: bool) -> object:
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        if is_strict and _JSON.encode(value) != text:
+            raise ValueError
+        return value
     except (ValueError, RecursionError):
         return {"unreadable": True}  # somebody changed the row: the check of the chain says so

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from gateway.errors import Overloaded
+from gateway.errors import GatewayError, Overloaded
 
 T = TypeVar("T")
 Params = Mapping[str, object]
@@ -12,6 +12,12 @@ Params = Mapping[str, object]
 
 class StoreUnavailable(Overloaded):
     """The database cannot be read or written now: full, read-only, locked or broken disk, or too much to write."""
+
+
+class UnreadableRow(GatewayError):
+    """A row holds what no text can be: somebody wrote to the file past the program."""
+
+    code = "internal_error"
 
 
 class Row(Protocol):

@@ -21,7 +21,7 @@ from anyio import to_thread
 
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
-from gateway.store.database import Params, StoreUnavailable, Transaction
+from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.filelock import FileLock
 from gateway.store.group import GroupTransaction
 from gateway.store.place import Place
@@ -109,6 +109,10 @@ class SqliteDatabase:
             _run(connection, "BEGIN")
             try:
                 return work(_transaction(connection))
+            except sqlite3.OperationalError as error:
+                if "decode" not in str(error):
+                    raise
+                raise UnreadableRow("A row of the database is damaged.") from error
             finally:
                 _run(connection, "ROLLBACK")
 

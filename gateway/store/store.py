@@ -11,7 +11,9 @@ from gateway.log import Log
 from gateway.store.access_list import AccessRepository
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository
+from gateway.store.audit_checkpoints import CheckpointRepository
 from gateway.store.backup import copy_before_migration
+from gateway.store.budgets import BudgetRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
@@ -21,6 +23,7 @@ from gateway.store.meta import MetaRepository
 from gateway.store.migrations import migrate
 from gateway.store.policies import PolicyRepository
 from gateway.store.providers import ProviderRepository
+from gateway.store.risk_acceptances import RiskAcceptanceRepository
 from gateway.store.sessions import SessionRepository
 from gateway.store.sign_in_failures import SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
@@ -58,9 +61,12 @@ class Store:
         self.sessions = SessionRepository()
         self.sign_in_failures = SignInFailureRepository()
         self.policies = PolicyRepository(self.generation)
+        self.budgets = BudgetRepository(self.generation)
+        self.risk_acceptances = RiskAcceptanceRepository(self.generation)
         self.access_list = AccessRepository(self.generation)
         self.providers = ProviderRepository(self.generation)
         self.trust_audits = TrustAuditRepository()
+        self.checkpoints = CheckpointRepository()
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything."""
@@ -117,6 +123,7 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
 
     def work(tx: Transaction) -> str:
         instance_id = store.meta.instance_id(tx, ids)
+        store.traffic.origin = store.meta.origin(tx)
         noted = store.headfile.read(instance_id)
         if noted is None:
             head = store.audit.head(tx, instance_id)

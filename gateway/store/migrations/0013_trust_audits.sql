@@ -22,3 +22,12 @@ CREATE TABLE posture_points (
 CREATE INDEX audit_events_by_actor ON audit_events (actor, occurred_at);
 CREATE INDEX audit_events_by_source ON audit_events (source, occurred_at);
 CREATE INDEX audit_events_by_resource ON audit_events (resource_type, occurred_at);
+
+-- Places of a chain that were once found whole: from the newest one on it is checked again.
+CREATE TABLE audit_checkpoints (
+    instance_id TEXT   NOT NULL,
+    seq         BIGINT NOT NULL,
+    hash        TEXT   NOT NULL,
+    occurred_at BIGINT NOT NULL,
+    PRIMARY KEY (instance_id, seq)
+);

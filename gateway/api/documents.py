@@ -1,0 +1,36 @@
+"""Answers that are files to keep: the audit log and reports. They are sent as attachments under their own policy."""
+
+from typing import cast
+
+from gateway.api.reading import read_query
+from gateway.app import Gateway
+from gateway.domain.principals import Principal, RequestContext
+from gateway.http.messages import Request, Response
+from gateway.operations.audit import EXPORT_QUERY, ExportWanted
+from gateway.services.audit_export import CONTENT_TYPES
+from gateway.wire import write_time
+
+# A document is looked at where nothing may be loaded or run; style stands in it, since it must be whole by itself.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'none'"
+
+
+class DocumentEdge:
+    """Sends documents."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._export_query = {parameter.name: parameter for parameter in EXPORT_QUERY}
+
+    async def audit_export(self, request: Request, who: Principal, context: RequestContext) -> Response:
+        """Stream the audit log."""
+        now_at = self._gateway.clock.now_at()
+        values = read_query(request.query, self._export_query, now_at=now_at) if request.query else {}
+        wanted = ExportWanted(**cast("dict[str, str]", values))  # type: ignore[arg-type]  # each was read by its parameter
+        pieces = await self._gateway.audit_export.begin(who, wanted.filter(), wanted.format, context)
+        day = write_time(now_at)[:10]
+        headers = (
+            ("content-type", CONTENT_TYPES[wanted.format]),
+            ("content-disposition", f'attachment; filename="audit-{day}.{wanted.format.value}"'),
+            ("content-security-policy", POLICY),
+        )
+        return Response(200, headers, stream=pieces)

@@ -1,0 +1,101 @@
+"""`audit verify` and `audit export`: the audit log checked and written out, with or without a server beside."""
+
+import argparse
+import os
+from contextlib import ExitStack
+from typing import TextIO
+
+from gateway import compose, wire
+from gateway.app import Gateway
+from gateway.cli.command import FOUND, OK, Command, Console, load_settings, nothing
+from gateway.cli.manage import context, with_gateway
+from gateway.clock import SystemClock
+from gateway.domain.audit import AuditFilter
+from gateway.domain.principals import local
+from gateway.errors import SetupError
+from gateway.services.audit_export import ExportFormat
+
+
+def audit_verify(options: argparse.Namespace, console: Console) -> int:
+    """Check the hash chain of the audit log, offline."""
+    _need_database(options)
+
+    async def work(gateway: Gateway) -> int:
+        report = await gateway.audit.verify()
+        if options.json:
+            first = {"ok": report.ok, "events": report.events, "first_broken_seq": report.first_broken_seq}
+            console.print_json(first | {"reason": report.reason})
+        elif report.ok:
+            console.print(f"ok: {report.events} events, the chain is whole")
+        else:
+            console.print(f"BROKEN at event {report.first_broken_seq}: {report.reason}")
+        return OK if report.ok else FOUND
+
+    return with_gateway(options, work)
+
+
+def audit_export(options: argparse.Namespace, console: Console) -> int:
+    """Write the audit log out, oldest first, in pieces of some hundred events."""
+    _need_database(options)
+    now_at = SystemClock().now_at()
+    wanted = AuditFilter(
+        source=options.source,
+        action=options.action,
+        actor=options.actor,
+        since=wire.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
+        until=wire.read_time(options.until, param="--until", now_at=now_at) if options.until else None,
+    )
+
+    async def work(gateway: Gateway) -> int:
+        pieces = await gateway.audit_export.begin(local("cli"), wanted, ExportFormat(options.format), context(gateway))
+        with ExitStack() as files:
+            out = files.enter_context(_private_file(options.output)) if options.output else console.out
+            async for piece in pieces:
+                out.write(piece.decode())
+        if options.output:
+            console.note(f"written to {options.output}")
+        return OK
+
+    return with_gateway(options, work)
+
+
+def _private_file(path: str) -> TextIO:
+    """Open a file that its owner alone may read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
+
+
+def _need_database(options: argparse.Namespace) -> None:
+    config = load_settings(options).settings
+    if config.data_dir != ":memory:" and not os.path.exists(compose.database_path(config)):
+        raise SetupError(f"there is no database in {config.data_dir}")
+
+
+def declare_export(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `audit export`."""
+    parser.add_argument("--format", choices=[form.value for form in ExportFormat], default="jsonl")
+    parser.add_argument("--since", metavar="AGE|DATE", help="such as 7d or 2026-01-31")
+    parser.add_argument("--until", metavar="AGE|DATE", help="such as 24h or 2026-02-28")
+    parser.add_argument("--action", help="only events of this action, such as api_key_created")
+    parser.add_argument("--source", help="only events of this source, such as api, cli or shield")
+    parser.add_argument("--actor", help="only what this one did, by name")
+    parser.add_argument("--output", metavar="FILE", help="file to write, for its owner alone; stdout if left out")
+
+
+COMMANDS = (
+    Command(
+        "audit verify",
+        "Check the audit log's hash chain.",
+        "gateway.pyz audit verify",
+        nothing,
+        audit_verify,
+        has_json=True,
+    ),
+    Command(
+        "audit export",
+        "Write the audit log out as JSON lines or CSV, oldest first.",
+        "gateway.pyz audit export --format csv --since 30d --output audit.csv",
+        declare_export,
+        audit_export,
+    ),
+)

@@ -1,0 +1,104 @@
+"""The audit log as JSON lines or CSV, a page at a time in the order of its events, however long it is."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import fields, replace
+from enum import StrEnum
+
+from gateway.domain.audit import AuditEvent, AuditFilter
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.tables import csv_lines
+from gateway.schema import encode, encoder
+from gateway.services.audit import Audit, source_of
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+from gateway.wire import write_json
+
+PAGE_EVENTS = 500
+_OBJECTS = ("before", "after", "details")
+_NAMES = tuple("timestamp" if field.name == "occurred_at" else field.name for field in fields(AuditEvent))
+
+
+class ExportFormat(StrEnum):
+    """How the events are written: one JSON object a line, or a table for a spreadsheet."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+CONTENT_TYPES = {
+    ExportFormat.JSONL: "application/x-ndjson; charset=utf-8",
+    ExportFormat.CSV: "text/csv; charset=utf-8; header=present",
+}
+
+
+class AuditExport:
+    """Writes the audit log out. Who may have it is checked by the edges."""
+
+    def __init__(self, *, store: Store, audit: Audit) -> None:
+        self._store = store
+        self._audit = audit
+
+    async def begin(
+        self, principal: Principal, wanted: AuditFilter, form: ExportFormat, context: RequestContext
+    ) -> AsyncIterator[bytes]:
+        """Note the export in the log, then return its pieces. The event of it is the last that may be in it.
+
+        Raises:
+            InvalidRequest: a text of the filter. AuditUnavailable: it was not noted, so nothing is given out.
+        """
+        await self._store.db.read(lambda tx: self._store.audit.after(tx, wanted, position=0, limit=1))
+        used = {name: value for name, value in _used(wanted).items() if value not in (None, ())}
+        event = self._audit.event(
+            "audit_exported",
+            source=source_of(principal),
+            principal=principal,
+            request=context,
+            resource_type="audit",
+            details={"format": form.value, "filter": used},
+        )
+        await self._audit.record(event)
+        last = await self._store.db.read(self._store.audit.newest_position)
+        return self._pieces(wanted, form, last)
+
+    async def _pieces(self, wanted: AuditFilter, form: ExportFormat, last: int) -> AsyncIterator[bytes]:
+        position = 0
+        if form is ExportFormat.CSV:
+            yield csv_lines([_NAMES]).encode()
+        while True:
+
+            def work(tx: Transaction, start: int = position) -> tuple[tuple[int, AuditEvent], ...]:
+                return self._store.audit.after(tx, wanted, position=start, limit=PAGE_EVENTS)
+
+            rows = await self._store.db.read(work)
+            events = [event for place, event in rows if place <= last]
+            if events:
+                yield as_csv(events) if form is ExportFormat.CSV else as_lines(events)
+            if len(events) < PAGE_EVENTS:
+                return
+            position = rows[-1][0]
+
+
+def as_lines(events: list[AuditEvent]) -> bytes:
+    """Return one JSON object a line, as the API shows an event."""
+    write = encoder(AuditEvent)
+    return b"".join(write_json(write(event)) + b"\n" for event in events)
+
+
+def as_csv(events: list[AuditEvent]) -> bytes:
+    """Return one row an event; objects are JSON in their cell. No cell is a formula."""
+    rows = []
+    for event in events:
+        shown = encode(event)
+        rows.append(
+            [
+                json.dumps(shown[name], ensure_ascii=False) if name in _OBJECTS and shown[name] else shown[name] or None
+                for name in _NAMES
+            ]
+        )
+    return csv_lines(rows).encode()
+
+
+def _used(wanted: AuditFilter) -> dict[str, object]:
+    plain = replace(wanted, cursor=None)
+    return {field.name: getattr(plain, field.name) for field in fields(AuditFilter) if field.name != "limit"}
