@@ -50,6 +50,10 @@ class Settings:
     upstream_first_byte_seconds: float = _row(60.0, "Longest wait for the first byte of the upstream's answer.")
     upstream_total_seconds: float = _row(120.0, "Longest wait for the whole answer of the upstream.")
     upstream_reply_bytes: int = _row(16 * _BYTES, "Longest answer of the upstream, before and after decompression.")
+    prices: str | None = _row(None, "File of prices (JSON) to look into before the built-in ones.")
+    budget_reply_tokens: int = _row(
+        16_384, "Tokens of one choice to reserve in budgets when neither request nor price table has a limit."
+    )
     shield_mode: str = _row("block", "What a BLOCK does.", choices=("block", "observe"))
     unscannable: str = _row(
         "review", "What to do with parts that cannot be read (images, audio).", choices=("allow", "review", "block")

@@ -313,6 +313,7 @@ def described(detections: tuple[Detection, ...]) -> list[Mapping[str, object]]:
             "view": detection.view,
         }
         | ({"place": detection.place} if detection.place else {})
+        | ({"accepted": detection.accepted} if detection.accepted else {})
         for detection in detections[:EVIDENCE_DETECTIONS]
     ]
 

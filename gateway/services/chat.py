@@ -12,18 +12,22 @@ import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
+from gateway.domain.budgets import glob
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
-from gateway.errors import AuditUnavailable, ContentPolicyViolation, GatewayError
+from gateway.errors import AccessDenied, AuditUnavailable, ContentPolicyViolation, GatewayError
 from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
 from gateway.metrics import Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
+from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_guard import ChatGuard, TextJudge
 from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.policies import Policies
+from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
 from gateway.shield.detections import Verdict
 from gateway.store.database import Transaction
@@ -60,7 +64,7 @@ class PromptBlocked(ContentPolicyViolation):
 
 
 class Chat:
-    """The chat of this gateway. routing: where the prompts go."""
+    """The chat of this gateway. routing: where the prompts go. bill: who pays for them."""
 
     def __init__(
         self,
@@ -75,6 +79,8 @@ class Chat:
         dialect: Dialect,
         policy: ShieldPolicy,
         routing: Routing,
+        bill: ChatBill,
+        acceptances: RiskAcceptances,
         access: AccessGuard | None = None,
         policies: Policies | None = None,
     ) -> None:
@@ -90,6 +96,8 @@ class Chat:
         self._policies = policies
         self._guard = ChatGuard(judge, dialect, policy)
         self._routing = routing
+        self._bill = bill
+        self._acceptances = acceptances
         self._access = access or AccessGuard(store=store, clock=clock)
 
     def read(self, body: object) -> ReadPrompt:
@@ -105,7 +113,8 @@ class Chat:
         """Complete one chat.
 
         Raises:
-            NotFound: no provider serves the model.
+            NotFound: no provider serves the model. AccessDenied: the key may not use it.
+            OverBudget: a budget has less left than this may cost; nothing was sent.
             PromptBlocked: the shield's verdict; nothing was sent.
             EntryDenied: the access list refuses the prompt, and nothing was sent, or what came back.
             ShieldUnavailable: the shield failed; nothing was sent, or nothing is given out.
@@ -114,10 +123,11 @@ class Chat:
         """
         started_seconds = self._clock.monotonic_seconds()
         prompt, leaves = request.prompt, request.leaves
-        guard = self._guard_of(principal)
         turn = Turn(principal, context, prompt, None, started_seconds)
         try:
+            guard = self._guard_of(turn)
             candidates = self._candidates(turn)
+            await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
             turn.inbound = await guard.inbound(leaves, prompt)
             if turn.inbound.action == "blocked":
                 raise PromptBlocked(self._summary(turn))
@@ -145,20 +155,23 @@ class Chat:
         Raises:
             UpstreamUnavailable: no provider told.
         """
-        if self._access.rules is None:
-            return await self._guard.models(await self._routing.models())
         access = self._access
-        found = await self._routing.models(allowed=lambda name: access.may_use(principal, Subject.PROVIDER, name))
-        return await self._guard.models(
-            tuple(model for model in found if access.may_use(principal, Subject.MODEL, str(model["id"])))
-        )
+        if access.rules is None:
+            found = await self._routing.models()
+        else:
+            found = await self._routing.models(allowed=lambda name: access.may_use(principal, Subject.PROVIDER, name))
+            found = tuple(model for model in found if access.may_use(principal, Subject.MODEL, str(model["id"])))
+        return await self._guard.models(tuple(model for model in found if _may_use(principal, str(model["id"]))))
 
     def _candidates(self, turn: Turn) -> Sequence[Candidate]:
         """Return who may answer, the first as the turn's provider until another did.
 
         Raises:
             NotFound: no provider serves the model. EntryDenied: the access list refuses all that do.
+            AccessDenied: the key may not use the model.
         """
+        if not _may_use(turn.principal, turn.prompt.model):
+            raise AccessDenied("The API key may not use this model.", param="model")
         candidates: Sequence[Candidate] = self._routing.candidates(turn.prompt.model)
         turn.provider = candidates[0].name
         if self._access.rules is not None:
@@ -166,11 +179,16 @@ class Chat:
             turn.provider = candidates[0].name
         return candidates
 
-    def _guard_of(self, principal: Principal) -> ChatGuard:
-        if self._policies is None or principal.policy is None:
+    def _guard_of(self, turn: Turn) -> ChatGuard:
+        principal, policy = turn.principal, self._policy
+        judge = self._judge
+        if self._acceptances.any():
+            judge = self._acceptances.judge_for(judge, Source(turn.claimed_agent(), principal.lineage))
+        if self._policies is not None:
+            policy = self._policies.of(principal, policy)
+        if judge is self._judge and policy is self._policy:
             return self._guard
-        policy = self._policies.of(principal, self._policy)
-        return ChatGuard(self._judge, self._dialect, policy, aside=self._guard.aside)
+        return ChatGuard(judge, self._dialect, policy, aside=self._guard.aside)
 
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name
@@ -180,9 +198,10 @@ class Chat:
         """Send the prompt to a provider and take the time."""
         begun_seconds = self._clock.monotonic_seconds()
         outcome = "failed"
+        turn.is_sent = True
         try:
             routed = await self._routing.complete(turn.forwarded(), candidates, traceparent=turn.context.traceparent)
-            turn.provider = routed.provider
+            self._bill.answered(turn, routed, candidates)
             outcome = "ok"
             return routed.reply
         except UpstreamRefused as error:
@@ -223,6 +242,7 @@ class Chat:
         def work(tx: Transaction) -> None:
             self._audit.append(tx, event)
             self._raise_alerts(tx, turn, row)
+            self._bill.settle(tx, turn, row)
             self._store.traffic.insert(tx, row)
 
         await self._audit.commit(work)
@@ -249,3 +269,8 @@ class Chat:
                     text_sha256=row.text_sha256 or "",
                     text_chars=row.text_chars,
                 )
+
+
+def _may_use(principal: Principal, model: str) -> bool:
+    """Tell whether the key's own list of models has this one; a key without a list may use all."""
+    return not principal.models or any(glob(name).match(model.casefold()) for name in principal.models)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gateway.domain.budgets import Usage
 from gateway.domain.policies import stronger
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
@@ -11,6 +12,7 @@ from gateway.llm.base import Prompt, Reply, UpstreamRefused
 from gateway.services.access_guard import EntryDenied
 from gateway.services.alerts import described
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
+from gateway.services.spending import Held, OverBudget
 from gateway.shield.detections import ScanResult, Verdict
 
 OPERATION = "chat.completions"
@@ -22,7 +24,9 @@ _STATUS_BY_CODE: Mapping[str, int] = {
     "invalid_request": 400,
     "access_denied": 403,
     "not_found": 404,
+    "budget_exceeded": 429,
     "upstream_unavailable": 502,
+    "overloaded": 503,
     "shield_unavailable": 503,
     CLIENT_GONE: 499,
 }
@@ -45,6 +49,8 @@ class Turn:
     provider: the name of who answered or would have; None if nobody serves the model.
     started_seconds: monotonic. failure: why there is no completion, as a code; status: what the client is told.
     denied_by: id of the entry of the access list that refused.
+    hold_id, held, worst: what was taken from budgets before the prompt left. used: what it took in the end; None when
+    nothing was, or nobody counted. payees: ids and names of the providers who may be paid. is_sent: the prompt left.
     """
 
     principal: Principal
@@ -59,11 +65,23 @@ class Turn:
     failure: str | None = None
     status: int = 200
     denied_by: str | None = None
+    hold_id: str | None = None
+    held: tuple[Held, ...] = ()
+    worst: Usage | None = None
+    used: Usage | None = None
+    payees: frozenset[str] = frozenset()
+    over_budget: OverBudget | None = None
+    is_sent: bool = False
 
     def fail(self, error: GatewayError | None) -> None:
         """Note why there is no completion. None: the client left."""
         if isinstance(error, EntryDenied):
             self.denied_by = error.entry.id
+        if isinstance(error, OverBudget):
+            self.over_budget = error
+        if error is None and self.is_sent and self.used is None:
+            # Nobody will ever know how much of it was made, so that it counts as all that it may have been.
+            self.used = self.worst
         self.failure = CLIENT_GONE if error is None else error.code
         self.status = error.status if isinstance(error, UpstreamRefused) else _STATUS_BY_CODE.get(self.failure, 500)
 
@@ -88,6 +106,12 @@ class Turn:
         user = self.prompt.body.get("user")
         named = self.context.agent or (self._unless_found("user", user) if isinstance(user, str) else None)
         return named[:MAX_AGENT_CHARS] if named else None
+
+    def claimed_agent(self) -> str:
+        """Return who the caller says to be, as `agent` does, else the key's name. Unchecked: never to be stored."""
+        user = self.prompt.body.get("user")
+        named = self.context.agent or (user if isinstance(user, str) else None) or self.principal.name
+        return named[:MAX_AGENT_CHARS]
 
     def model(self) -> str | None:
         """Return the name of the model, unless something was found in it."""
@@ -116,6 +140,7 @@ class Turn:
             text_chars=inbound.text_chars if inbound else 0,
             prompt_tokens=reply.prompt_tokens if reply else None,
             reply_tokens=reply.completion_tokens if reply else None,
+            cost_microusd=self.used.microusd if self.used else None,
             elapsed_us=round((now_seconds - self.started_seconds) * 1_000_000),
             overhead_us=round(summary.overhead_ms * 1000),
         )
@@ -132,6 +157,7 @@ class Turn:
             "chars": row.text_chars,
             "prompt_tokens": row.prompt_tokens,
             "reply_tokens": row.reply_tokens,
+            "cost_microusd": row.cost_microusd,
             "elapsed_us": row.elapsed_us,
             "overhead_us": row.overhead_us,
         }
@@ -139,6 +165,8 @@ class Turn:
             details["policy"] = self.principal.policy
         if self.denied_by is not None:
             details["access_entry"] = self.denied_by
+        if self.over_budget is not None:
+            details["budget"] = self.over_budget.standing.budget.id
         for name, step in (("inbound", self.inbound), ("outbound", self.outbound)):
             if step is not None:
                 details[name] = {

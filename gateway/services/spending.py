@@ -12,7 +12,7 @@ While no budget covers a request, all it costs is a comparison of two integers.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gateway.clock import Clock, Ids
+from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
 from gateway.domain.budgets import (
     HOLD_SECONDS,
@@ -47,21 +47,19 @@ class OverBudget(BudgetExceeded):
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
-    """What one completion holds until it is settled. held: each budget with the beginning of its period."""
+class Held:
+    """A budget from which something was taken, and the beginning of its period then."""
 
-    id: str
-    worst: Usage
-    held: tuple[tuple[str, int], ...]
+    budget_id: str
+    begins_at: int
 
 
 class Spending:
     """The budgets at work. Makes and changes none."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, alerts: Alerts) -> None:
+    def __init__(self, *, store: Store, clock: Clock, alerts: Alerts) -> None:
         self._store = store
         self._clock = clock
-        self._ids = ids
         self._alerts = alerts
         self._known: tuple[Budget, ...] = ()
         self._generation = -1
@@ -78,21 +76,21 @@ class Spending:
             self._generation = generation
         return bool(self._known)
 
-    async def reserve(self, spender: Spender, worst: Usage) -> Reservation | None:
-        """Take `worst` from every budget that covers `spender`, or from none. None: none does.
+    def covering(self, spender: Spender) -> tuple[str, ...]:
+        """Return the ids of the budgets that cover `spender`. `any` comes first."""
+        return tuple(budget.id for budget in self._known if budget.covers(spender))
+
+    async def reserve(self, hold_id: str, budget_ids: Collection[str], worst: Usage) -> tuple[Held, ...]:
+        """Take `worst` from all these budgets under `hold_id`, or from none of them.
 
         Raises:
             OverBudget: one has less left. Nothing was taken. Of several, the one that waits longest.
             StoreUnavailable: nothing was taken.
         """
-        covering = [budget.id for budget in self._known if budget.covers(spender)] if self.any() else []
-        if not covering:
-            return None
         now_at = self._clock.now_at()
-        hold_id = self._ids.new("hold")
 
-        def work(tx: Transaction) -> Reservation:
-            standings = self._standings(tx, covering, now_at)
+        def work(tx: Transaction) -> tuple[Held, ...]:
+            standings = self._standings(tx, budget_ids, now_at)
             short = [
                 standing
                 for standing in standings
@@ -105,28 +103,27 @@ class Spending:
                 amount = worst.amount(standing.budget.unit)
                 if self._store.budgets.reserve(tx, hold_id, standing, amount, now_at=now_at):
                     self.end_alerts(tx, standing.budget.id, now_at, "A new period has begun.")
-            held = tuple((standing.budget.id, standing.period.begins_at) for standing in standings)
-            return Reservation(hold_id, worst, held)
+            return tuple(Held(standing.budget.id, standing.period.begins_at) for standing in standings)
 
         return await self._store.db.write(work, is_durable=False)
 
     def settle(
-        self, tx: Transaction, reservation: Reservation, actual: Usage | None, providers: Collection[str]
+        self, tx: Transaction, hold_id: str, held: Collection[Held], actual: Usage | None, providers: Collection[str]
     ) -> None:
-        """Give back in `tx` what was taken and add what was used. actual: None when nothing was.
+        """Give back in `tx` what was taken under `hold_id` and add what was used. actual: None when nothing was.
 
         providers: id and name of the one that answered; a budget of another one is given all back. Also right when
-        the reservation was taken for an orphan meanwhile.
+        what was held was taken for an orphan's meanwhile.
         """
-        self._store.budgets.let_go(tx, reservation.id)
+        self._store.budgets.let_go(tx, hold_id)
         if actual is None:
             return
         now_at = self._clock.now_at()
-        for budget_id, begins_at in reservation.held:
-            budget = self._store.budgets.by_id(tx, budget_id)
+        for one in held:
+            budget = self._store.budgets.by_id(tx, one.budget_id)
             if budget is None or (budget.scope is BudgetScope.PROVIDER and budget.scope_value not in providers):
                 continue
-            standing = self._store.budgets.spend(tx, budget, begins_at, actual.amount(budget.unit))
+            standing = self._store.budgets.spend(tx, budget, one.begins_at, actual.amount(budget.unit))
             self._tell(tx, standing, now_at)
 
     def refused(self, tx: Transaction, error: OverBudget) -> None:

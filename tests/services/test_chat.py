@@ -16,6 +16,7 @@ from gateway.clock import SystemClock, SystemIds
 from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
+from gateway.domain.prices import Price, Prices
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider
 from gateway.errors import (
@@ -35,9 +36,13 @@ from gateway.metrics import Metrics
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.chat import Chat, ChatAnswer, PromptBlocked
+from gateway.services.chat_bill import ChatBill
+from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
+from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
+from gateway.services.spending import Spending
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.redact import redact_spans
 from gateway.shield.scoring import Policy, judge
@@ -177,6 +182,14 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
             connect=lambda provider, key: echo if provider.base_url is None else upstream,
             upstream=None if is_alone else settings_made,
         ),
+        bill=ChatBill(
+            store=store,
+            ids=ids,
+            alerts=alerts,
+            costs=ChatCosts(Prices({"*": Price(1_000_000, 2_000_000)})),
+            spending=Spending(store=store, clock=clock, alerts=alerts),
+        ),
+        acceptances=RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit),
     )
     try:
         yield Room(chat, scripted, upstream, store, audit, metrics)
