@@ -3,8 +3,10 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import lru_cache
+from typing import Any
 
 from gateway.errors import InvalidJson, InvalidRequest, TooManyValues
 
@@ -57,7 +59,7 @@ def read_json(
     if len(text) > max_values:
         _refuse_many(text, max_values)
     try:
-        value: object = _DECODER.decode(text)
+        value = _decode(text)
     except json.JSONDecodeError as error:
         raise InvalidJson(f"The text is not valid JSON (line {error.lineno}, column {error.colno}).") from None
     except RecursionError:  # the C parser counts its levels and stops, near 1,000 or 10,000 by version
@@ -72,7 +74,7 @@ def read_json(
 
 def write_json(value: object) -> bytes:
     """Return `value` as compact UTF-8 JSON. NaN, Infinity and lone surrogates raise ValueError."""
-    return _ENCODER.encode(value).encode()
+    return json_text(value).encode()
 
 
 def read_integer(text: str, *, param: str, low: int, high: int) -> int:
@@ -202,5 +204,32 @@ def _constant(name: str) -> float:
     raise InvalidJson(f"The JSON holds {name}, which is no number.")
 
 
+def _decode(text: str) -> object:
+    """Decode at once what begins and ends with a brace; all else as the library does, which looks for blanks first."""
+    if text[:1] == "{":
+        try:
+            value, end = _SCAN(text, 0)
+        except StopIteration:  # no value where one should be: the library says where
+            return _DECODER.decode(text)
+        if end == len(text):
+            return value
+    return _DECODER.decode(text)
+
+
+def json_writer(*, sort_keys: bool = False) -> Callable[[object], str]:
+    """Return what writes a value as compact JSON; NaN and Infinity raise ValueError.
+
+    `JSONEncoder.encode` makes a new encoder of the C extension for each value, which takes longer than a small value.
+    """
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=sort_keys, separators=(",", ":"))
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without the extension
+        return encoder.encode
+    write = make(None, encoder.default, json.encoder.encode_basestring, None, ":", ",", sort_keys, False, False)
+    return lambda value: "".join(write(value, 0))
+
+
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_SCAN: Callable[[str, int], tuple[object, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+json_text = json_writer()
+"""Write a value as compact JSON text; see `write_json`."""

@@ -10,8 +10,9 @@ at most 16 bytes for each of `EXACT_CALLS` calls, whatever the limit is.
 import math
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import Protocol
+
+from gateway.records import record
 
 WINDOW_SECONDS = 60.0
 EXACT_CALLS = 10_000
@@ -19,7 +20,7 @@ _GRID_SECONDS = 0.25
 _SLACK = 256
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Admission:
     """What the window said of one call.
 

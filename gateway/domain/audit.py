@@ -8,10 +8,12 @@ beside it.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
+
+from gateway.records import named_record, record
+from gateway.wire import json_writer
 
 GENESIS_HASH = "0" * 64
 MAX_AUDIT_LIMIT = 1000
@@ -19,7 +21,7 @@ DEFAULT_AUDIT_LIMIT = 100
 
 Outcome = Literal["success", "refused", "failed"]
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+_write = json_writer(sort_keys=True)
 
 
 @named_record
@@ -111,7 +113,7 @@ def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
     """
-    return _ENCODER.encode(
+    return _write(
         {
             "action": event.action,
             "actor": event.actor,
@@ -145,7 +147,31 @@ def chain(prev_hash: str, event: AuditEvent, *, seq: int | None = None) -> str:
 def link(head: ChainHead, event: AuditEvent) -> AuditEvent:
     """Return `event` as the next one after `head`, with `seq`, `prev_hash` and `hash` set."""
     seq = head.seq + 1
-    return replace(event, seq=seq, prev_hash=head.hash, hash=chain(head.hash, event, seq=seq))
+    # Field by field: `replace` takes thrice as long, and every answer waits for it.
+    return AuditEvent(
+        id=event.id,
+        seq=seq,
+        occurred_at=event.occurred_at,
+        source=event.source,
+        action=event.action,
+        outcome=event.outcome,
+        reason=event.reason,
+        actor=event.actor,
+        actor_type=event.actor_type,
+        actor_id=event.actor_id,
+        key_prefix=event.key_prefix,
+        ip=event.ip,
+        user_agent=event.user_agent,
+        resource_type=event.resource_type,
+        resource_id=event.resource_id,
+        before=event.before,
+        after=event.after,
+        request_id=event.request_id,
+        instance_id=event.instance_id,
+        details=event.details,
+        prev_hash=head.hash,
+        hash=chain(head.hash, event, seq=seq),
+    )
 
 
 def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHead, ChainReport]:

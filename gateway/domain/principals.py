@@ -6,6 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
 
+from gateway.records import record
+
 
 class Scope(StrEnum):
     """What an API key may do on `/api/v1`."""
@@ -133,7 +135,7 @@ def local(name: str) -> Principal:
     return Principal(kind="local", id=name, name=name, scopes=ALL_SCOPES, permissions=ALL_PERMISSIONS)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RequestContext:
     """Where a request came from, for the audit.
 

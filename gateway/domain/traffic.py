@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gateway.records import named_record
 from gateway.shield.detections import Verdict
 
 PRODUCTION = "production"
@@ -19,7 +20,7 @@ DEFAULT_TRAFFIC_LIMIT = 100
 Origin = Literal["production", "demo"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_record
 class TrafficRow:
     """What one scan or completion was.
 

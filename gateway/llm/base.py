@@ -1,12 +1,12 @@
 """What passes between chat, dialects and upstreams: records and two protocols. No dialect and no transport."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
 from gateway.errors import GatewayError, UpstreamUnavailable
+from gateway.records import record
 
 
 class LeafKind(StrEnum):
@@ -21,7 +21,7 @@ class LeafKind(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Leaf:
     """One text that reaches the model or the client.
 
@@ -36,7 +36,7 @@ class Leaf:
     view: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Leaves:
     """Every text of one request or of one part of a reply, and the places that hold something no one can read."""
 
@@ -44,7 +44,7 @@ class Leaves:
     opaque_places: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prompt:
     """A checked chat request. body: the parsed object, which is what is forwarded."""
 
@@ -52,7 +52,7 @@ class Prompt:
     body: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reply:
     """A checked completion.
 
@@ -67,7 +67,7 @@ class Reply:
     is_large: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplyLeaves:
     """The texts of a reply: one entry a choice, in order, and what stands outside of the choices."""
 

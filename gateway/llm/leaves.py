@@ -10,13 +10,14 @@ neighbouring content leaves are appended once more, glued together (the seams), 
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from urllib.parse import unquote_plus
 
 from gateway.errors import BodyTooLarge
 from gateway.llm.base import Leaf, LeafKind, Leaves
 from gateway.llm.payloads import read_payload
+from gateway.records import record
 from gateway.shield.detections import Detection
 
 SEAM_CHARS = 160
@@ -155,7 +156,7 @@ def unescape_json(text: str) -> str:
     return plain
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JoinedText:
     """Many leaves as one text.
 

@@ -201,7 +201,12 @@ def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
 
 
 def _object(values: Mapping[str, object]) -> dict[str, object]:
-    return {_text(name) or "": _value(value) for name, value in values.items()}
+    clean: dict[str, object] = {}
+    for name, value in values.items():
+        if type(value) not in _PLAIN:
+            value = _value(value)
+        clean[name if name.isidentifier() and len(name) <= _TEXT_CHARS else _text(name) or ""] = value
+    return clean
 
 
 def _value(value: object) -> object:

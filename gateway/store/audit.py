@@ -7,6 +7,7 @@ from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit, like
 from gateway.store.headfile import HeadFile
+from gateway.wire import json_text
 
 _COLUMNS = (
     "id",
@@ -63,7 +64,6 @@ SEARCHED = """
 """
 AFTER = " ORDER BY position LIMIT :limit"
 NEWEST_POSITION = "SELECT COALESCE(MAX(position), 0) AS position FROM audit_events"
-_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class AuditRepository:
@@ -214,11 +214,11 @@ def _row(event: AuditEvent) -> tuple[object, ...]:
         event.user_agent,
         event.resource_type,
         event.resource_id,
-        None if event.before is None else _JSON.encode(event.before),
-        None if event.after is None else _JSON.encode(event.after),
+        None if event.before is None else json_text(event.before),
+        None if event.after is None else json_text(event.after),
         event.request_id,
         event.instance_id,
-        _JSON.encode(event.details),
+        json_text(event.details),
         event.prev_hash,
         event.hash,
     )
@@ -235,7 +235,7 @@ def _event(row: Row, *, is_strict: bool = False) -> AuditEvent:
 def _read_json(text: str, *, is_strict: bool) -> object:
     try:
         value = json.loads(text)
-        if is_strict and _JSON.encode(value) != text:
+        if is_strict and json_text(value) != text:
             raise ValueError
         return value
     except (ValueError, RecursionError):

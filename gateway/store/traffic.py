@@ -10,6 +10,7 @@ from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter,
 from gateway.domain.traffic_sums import COUNTERS, Counters, SumKey, sum_up
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit
+from gateway.wire import json_text
 
 _COLUMNS = tuple(field.name for field in fields(TrafficRow))
 _DETECTIONS = _COLUMNS.index("detections")
@@ -77,7 +78,7 @@ class TrafficRepository:
     def insert(self, tx: Transaction, row: TrafficRow) -> None:
         """Insert a row, before the commit, together with others."""
         values = list(_VALUES(row))
-        values[_DETECTIONS] = json.dumps(row.detections, ensure_ascii=False, separators=(",", ":"))
+        values[_DETECTIONS] = json_text(row.detections) if row.detections else "[]"
         values[_ORIGIN] = row.origin or self.origin
         tx.add(ROWS, tuple(values))
 

@@ -33,6 +33,7 @@ FLOORS = {
     "gateway.log": 2.0,
     "gateway.errors": 1.0,
     "gateway.clock": 1.0,
+    "gateway.records": 1.0,
     "gateway.metrics": 1.0,
     "gateway.bundle": 1.0,
     "gateway.shield": 1.0,
