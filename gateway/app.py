@@ -7,6 +7,8 @@ from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
+from gateway.services.agent_sightings import AgentSightings
+from gateway.services.agents import Agents
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
@@ -15,6 +17,7 @@ from gateway.services.authentication import Authentication
 from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
 from gateway.services.circuits import Circuits
+from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.health import Health
 from gateway.services.keys import Keys
@@ -24,6 +27,7 @@ from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
+from gateway.services.rules import Rules
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.signin import SignIn
@@ -54,8 +58,12 @@ class Gateway:
     authentication: Authentication
     scans: Scans
     shield_tests: ShieldTests
+    rules: Rules
+    feed: Feed
     alerts: Alerts
     traffic: Traffic
+    agents: Agents
+    agent_sightings: AgentSightings
     chat: Chat
     posture: Posture
     trust_audits: TrustAudits

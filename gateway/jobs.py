@@ -23,6 +23,7 @@ JOBS = (
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint()),
     Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note()),
     Job("release_budget_orphans", 30.0, lambda gateway: gateway.spending.release_orphans()),
+    Job("publish_feed", 1.0, lambda gateway: gateway.feed.publish()),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )
 

@@ -18,6 +18,8 @@ from gateway.log import Log
 from gateway.metrics import Board, Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
+from gateway.services.agent_sightings import AgentSightings
+from gateway.services.agents import Agents
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
@@ -28,6 +30,7 @@ from gateway.services.chat import Chat
 from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
+from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.health import Health
 from gateway.services.keys import Keys
@@ -40,6 +43,7 @@ from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
+from gateway.services.rules import Rules
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.sign_in_throttle import SignInThrottle
@@ -81,6 +85,9 @@ class Lasting:
     authentication: Authentication
     alerts: Alerts
     traffic: Traffic
+    agents: Agents
+    agent_sightings: AgentSightings
+    feed: Feed
     first_start: FirstStart
     users: Users
     signin: SignIn
@@ -102,6 +109,7 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
     keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
     alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
     refusals = Refusals(audit=audit, clock=clock, alerts=alerts)
+    traffic = Traffic(store=store, clock=clock)
     passwords = Passwords(ids=ids)
     access = AccessGuard(store=store, clock=clock)
     policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
@@ -135,7 +143,10 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
         access=access,
         access_list=AccessList(store=store, clock=clock, ids=ids, audit=audit),
         alerts=alerts,
-        traffic=Traffic(store=store, clock=clock),
+        traffic=traffic,
+        agents=Agents(store=store, clock=clock, ids=ids, audit=audit, traffic=traffic),
+        agent_sightings=AgentSightings(store=store, clock=clock, ids=ids, alerts=alerts),
+        feed=Feed(store=store, clock=clock),
         first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
         users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
         signin=SignIn(
@@ -152,12 +163,8 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
 def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Client) -> Gateway:
     """Make the parts that depend on settings and rules, and put them together with the lasting ones."""
     store, clock, ids, audit, alerts = lasting.store, lasting.clock, lasting.ids, lasting.audit, lasting.alerts
-    policy = ShieldPolicy(
-        mode=ShieldMode(settings.shield_mode),
-        unscannable=Unscannable(settings.unscannable),
-        outbound=OutboundAction(settings.outbound_action),
-        tool_injection=settings.tool_injection,
-    )
+    policy = _policy(settings)
+    rules = Rules(shield=scanner, store=store, clock=clock, audit=audit)
     scans = Scans(
         shield=scanner,
         store=store,
@@ -168,6 +175,7 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
         policy=policy,
         policies=lasting.policies,
         acceptances=lasting.risk_acceptances,
+        rules=rules,
         max_text_chars=settings.max_text_chars,
     )
     dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_text_chars)
@@ -181,7 +189,8 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
         settings=settings,
         shield=scanner,
         scans=scans,
-        shield_tests=ShieldTests(shield=scanner, store=store, clock=clock, audit=audit),
+        rules=rules,
+        shield_tests=ShieldTests(shield=scanner, store=store, clock=clock, audit=audit, rules=rules),
         chat=Chat(
             store=store,
             clock=clock,
@@ -197,6 +206,7 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
             acceptances=lasting.risk_acceptances,
             access=lasting.access,
             policies=lasting.policies,
+            agents=lasting.agent_sightings,
         ),
         posture=posture,
         **_views(lasting, posture),
@@ -206,6 +216,16 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
             routing=routing, circuits=lasting.circuits, providers=lasting.providers, clock=clock
         ),
         **{field.name: getattr(lasting, field.name) for field in fields(Lasting)},
+    )
+
+
+def _policy(settings: Settings) -> ShieldPolicy:
+    """Return what holds for keys that have no policy of their own."""
+    return ShieldPolicy(
+        mode=ShieldMode(settings.shield_mode),
+        unscannable=Unscannable(settings.unscannable),
+        outbound=OutboundAction(settings.outbound_action),
+        tool_injection=settings.tool_injection,
     )
 
 

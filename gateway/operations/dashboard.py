@@ -28,3 +28,15 @@ PAGE_OPERATIONS = (
         summary="Return a file of the dashboard, which never changes under its path.",
     ),
 )
+
+FEED_OPERATIONS = (
+    Operation(
+        name="feed",
+        route=("GET", "/api/feed"),
+        door=Door.SESSION,
+        needs=None,
+        answer=Answer.BARE,
+        has_secret=True,  # a stream, which is never compressed
+        summary="Follow traffic and alerts as server-sent events, as far as the caller may see them.",
+    ),
+)

@@ -1,13 +1,16 @@
 """All rows of the internal API, `/api`. They stand beside what they show, a file for each noun."""
 
 from gateway.operations.access_list import ACCESS_OPERATIONS
+from gateway.operations.agents import AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_OPERATIONS
 from gateway.operations.audit import AUDIT_OPERATIONS
 from gateway.operations.budgets import BUDGET_OPERATIONS
+from gateway.operations.dashboard import FEED_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS
 from gateway.operations.policies import POLICY_OPERATIONS
 from gateway.operations.providers import PROVIDER_OPERATIONS
 from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
+from gateway.operations.shield import SHIELD_OPERATIONS
 from gateway.operations.traffic import TRAFFIC_OPERATIONS
 from gateway.operations.trust_audits import TRUST_AUDIT_OPERATIONS
 from gateway.operations.users import SIGN_IN_OPERATIONS, USER_OPERATIONS
@@ -24,5 +27,8 @@ INTERNAL_OPERATIONS = (
     *TRUST_AUDIT_OPERATIONS,
     *AUDIT_OPERATIONS,
     *ALERT_OPERATIONS,
+    *AGENT_OPERATIONS,
     *TRAFFIC_OPERATIONS,
+    *SHIELD_OPERATIONS,
+    *FEED_OPERATIONS,
 )

@@ -70,6 +70,15 @@ class Policies:
             return default
         return self._known.get(principal.policy, DEFAULT_SHIELD_POLICY)
 
+    def draft(self, wanted: WantedPolicy) -> ShieldPolicy:
+        """Return what a policy would be that is not made.
+
+        Raises:
+            InvalidRequest: a field; `param` says which.
+        """
+        blank = PolicyRecord(id="", name="draft", created_at=0, created_by="")
+        return _changed(blank, wanted).shield_policy()
+
     async def list(self) -> tuple[PolicyRecord, ...]:
         """Return all policies, oldest first."""
         return await self._store.db.read(self._store.policies.all)

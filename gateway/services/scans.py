@@ -10,12 +10,15 @@ import anyio.to_thread
 from gateway.clock import Clock, Ids
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest, ShieldUnavailable
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
 from gateway.services.audit import Audit
 from gateway.services.policies import Policies
+from gateway.services.risk_acceptances import RiskAcceptances
+from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy
@@ -100,6 +103,8 @@ class Scans:
         alerts: Alerts,
         policy: ShieldPolicy,
         policies: Policies | None = None,
+        acceptances: RiskAcceptances | None = None,
+        rules: Rules | None = None,
         max_text_chars: int = MAX_TEXT_CHARS,
     ) -> None:
         self._shield = shield
@@ -110,6 +115,8 @@ class Scans:
         self._alerts = alerts
         self._policy = policy
         self._policies = policies
+        self._acceptances = acceptances
+        self._rules = rules
         self._max_text_chars = max_text_chars
         # More threads would scan no more, and each takes its turn before the event loop gets another.
         self._limiter = anyio.CapacityLimiter(os.cpu_count() or 1)
@@ -127,6 +134,9 @@ class Scans:
         started_seconds = self._clock.monotonic_seconds()
         policy = self._policies.of(principal, self._policy) if self._policies else self._policy
         result = await self.judge_text(command.text, command.direction, policy.scoring)
+        if self._acceptances is not None and self._acceptances.any():
+            source = Source(context.agent or principal.name, principal.lineage)
+            result = self._acceptances.apply(result, policy.scoring, source=source, text=command.text)
         elapsed_us = round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000)
         action: Literal["none", "redacted"] = "none" if result.redacted is None else "redacted"
         row = TrafficRow(
@@ -155,9 +165,29 @@ class Scans:
             verdict=result.verdict,
             score=result.score,
             detections=result.detections,
-            stats=_counted(result),
+            stats=counted(result),
             action=action,
             elapsed_ms=elapsed_us / 1000,
+            redacted=result.redacted,
+        )
+
+    async def rehearse(self, command: ScanText, policy: ShieldPolicy) -> ScanAnswer:
+        """Scan one text by another policy and record nothing.
+
+        Raises:
+            InvalidRequest: the text is too long. ShieldUnavailable: the shield failed.
+        """
+        if len(command.text) > self._max_text_chars:
+            raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
+        started_seconds = self._clock.monotonic_seconds()
+        result = await self.judge_text(command.text, command.direction, policy.scoring)
+        return ScanAnswer(
+            verdict=result.verdict,
+            score=result.score,
+            detections=result.detections,
+            stats=counted(result),
+            action="none" if result.redacted is None else "redacted",
+            elapsed_ms=round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000) / 1000,
             redacted=result.redacted,
         )
 
@@ -168,6 +198,8 @@ class Scans:
             ShieldUnavailable: the shield failed, in whatever way.
         """
         try:
+            if self._rules is not None:
+                self._rules.apply()
             if len(text) <= THREAD_CHARS:
                 return self._shield.scan(text, direction, policy)
             return await anyio.to_thread.run_sync(self._shield.scan, text, direction, policy, limiter=self._limiter)
@@ -226,7 +258,8 @@ def _may_lack(schema: JsonSchema, name: str) -> JsonSchema:
     return schema | {"required": [field for field in required if field != name]}
 
 
-def _counted(result: ScanResult) -> ScanStats:
+def counted(result: ScanResult) -> ScanStats:
+    """Count the detections of a result."""
     counts = {"critical": 0, "high": 0, "medium": 0, "low": 0}
     categories: dict[str, int] = {}
     for detection in result.detections:

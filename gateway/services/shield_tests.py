@@ -14,6 +14,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.schema import Bounds, decode, encode
 from gateway.services.audit import Audit, source_of
+from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import CATEGORIES
 from gateway.shield.suite import SuiteReport, run_suite
@@ -23,6 +24,8 @@ from gateway.wire import read_json, write_json
 
 TAG = "shield-test"
 _LAST = "shield_tests"
+_HISTORY = "shield_tests_history"
+_MOST_HISTORY = 50
 _Category = Annotated[str, Bounds(1, 40)]
 
 
@@ -73,10 +76,48 @@ class LastShieldTests:
     last: ShieldTestsRun | None
 
 
+@dataclass(frozen=True, slots=True)
+class ShieldTestsUnderWay:
+    """A run that this process has begun. done, total: cases."""
+
+    began_at: int
+    began_by: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShieldTestsBrief:
+    """What is kept of an older run."""
+
+    ran_at: int
+    ran_by: str
+    category: str | None
+    include_known_gaps: bool
+    cases: int
+    failures: int
+    detection_rate: float | None
+    false_positive_rate: float | None
+    p50_us: int
+    p95_us: int
+    rules_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShieldTestsState:
+    """The last run, those before it (newest first), and the one that is under way."""
+
+    last: ShieldTestsRun | None
+    history: tuple[ShieldTestsBrief, ...]
+    running: ShieldTestsUnderWay | None
+
+
 class ShieldTests:
     """The validation suite over the rules in use. Who may run it is checked by the edges."""
 
-    def __init__(self, *, shield: Shield, store: Store, clock: Clock, audit: Audit) -> None:
+    def __init__(self, *, shield: Shield, store: Store, clock: Clock, audit: Audit, rules: Rules | None = None) -> None:
+        self._rules = rules
+        self._running: ShieldTestsUnderWay | None = None
         self._shield = shield
         self._store = store
         self._clock = clock
@@ -92,7 +133,9 @@ class ShieldTests:
         """
         if command.category is not None and command.category not in CATEGORIES:
             raise InvalidRequest(f"category must be one of {', '.join(CATEGORIES)}.", param="category")
-        report = await anyio.to_thread.run_sync(self._report, command, limiter=self._limiter)
+        if self._rules is not None:
+            self._rules.apply()
+        report = await anyio.to_thread.run_sync(self._report, command, principal.name, limiter=self._limiter)
         ran_at = self._clock.now_at()
 
         def work(tx: Transaction) -> ShieldTestsRun:
@@ -112,6 +155,8 @@ class ShieldTests:
             text = write_json(encode(run)).decode()
             for name in (own, _LAST):
                 self._store.meta.set(tx, name, text)
+            history = (_brief(run), *self._history(tx))[:_MOST_HISTORY]
+            self._store.meta.set(tx, _HISTORY, write_json([encode(one) for one in history]).decode())
             self._append(tx, principal, context, run)
             return run
 
@@ -121,13 +166,34 @@ class ShieldTests:
         """Return the last run of any process on this database."""
         return LastShieldTests(await self._store.db.read(lambda tx: self._stored(tx, _LAST)))
 
-    def _report(self, command: RunShieldTests) -> SuiteReport:
-        return run_suite(
-            self._shield,
-            command.category,
-            include_known_gaps=command.include_known_gaps,
-            monotonic_seconds=self._clock.monotonic_seconds,
-        )
+    async def state(self) -> ShieldTestsState:
+        """Return the last runs of any process on this database, and what runs in this one."""
+        last, history = await self._store.db.read(lambda tx: (self._stored(tx, _LAST), self._history(tx)))
+        return ShieldTestsState(last, history, self._running)
+
+    def _report(self, command: RunShieldTests, who: str) -> SuiteReport:
+        began_at = self._clock.now_at()
+
+        def told(done: int, total: int) -> None:
+            self._running = ShieldTestsUnderWay(began_at, who, done, total)
+
+        try:
+            return run_suite(
+                self._shield,
+                command.category,
+                include_known_gaps=command.include_known_gaps,
+                monotonic_seconds=self._clock.monotonic_seconds,
+                told=told,
+            )
+        finally:
+            self._running = None
+
+    def _history(self, tx: Transaction) -> tuple[ShieldTestsBrief, ...]:
+        rows = read_json((self._store.meta.get(tx, _HISTORY) or "[]").encode())
+        try:
+            return tuple(decode(ShieldTestsBrief, row) for row in rows) if isinstance(rows, list) else ()
+        except InvalidRequest:
+            return ()  # kept by another version of the gateway
 
     def _stored(self, tx: Transaction, name: str) -> ShieldTestsRun | None:
         text = self._store.meta.get(tx, name)
@@ -157,6 +223,23 @@ class ShieldTests:
             },
         )
         self._audit.append(tx, event)
+
+
+def _brief(run: ShieldTestsRun) -> ShieldTestsBrief:
+    report = run.report
+    return ShieldTestsBrief(
+        ran_at=run.ran_at,
+        ran_by=run.ran_by,
+        category=run.category,
+        include_known_gaps=run.include_known_gaps,
+        cases=report.cases,
+        failures=len(report.failures),
+        detection_rate=report.detection_rate,
+        false_positive_rate=report.false_positive_rate,
+        p50_us=report.p50_us,
+        p95_us=report.p95_us,
+        rules_digest=run.rules_digest,
+    )
 
 
 def _change(last: ShieldTestsRun, report: SuiteReport, digest: str) -> ShieldTestsChange:

@@ -86,6 +86,12 @@ class SignIn:
                 pass  # the session ends a little earlier; the next request notes it
         return found
 
+    def is_live(self, token: str | None) -> bool:
+        """Tell whether the session of a token goes on, without noting a use of it."""
+        digest = hash_token(token) if token else None
+        found = self._store.db.read_now(lambda tx: self._store.sessions.by_digest(tx, digest or ""))
+        return found is not None and found.session.is_live(self._clock.now_at()) and found.user.disabled_at is None
+
     async def end(self, found: SignedIn, context: RequestContext) -> None:
         """Sign out: end this session."""
         session, user = found.session, found.user

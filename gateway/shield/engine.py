@@ -1,6 +1,6 @@
 """Scan a text: its normalized view and every decoded one, rules over each, one detection a rule, one score."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.shield.decode import decodings
@@ -52,9 +52,11 @@ class _Reading:
 
 
 class Shield:
-    """A rule set, ready to scan. Immutable in effect: threads may share it."""
+    """A rule set, ready to scan. Threads may share it; only `override` changes what it finds."""
 
-    __slots__ = ("_briefs", "_disguises", "_matcher", "_model", "_normalizer", "_ruleset")
+    __slots__ = (
+        "_briefs", "_disabled", "_disguises", "_matcher", "_model", "_normalizer", "_ruleset", "_severities",
+    )  # fmt: skip
 
     def __init__(self, ruleset: RuleSet, *, native: bool | None = None, model: LinearModel | None = None) -> None:
         """Put a rule set to work.
@@ -68,6 +70,14 @@ class Shield:
         self._disguises = Disguises(ruleset.layout.vocabulary)
         self._matcher = Matcher(ruleset.layout, native=native)
         self._briefs: dict[int, Brief] = {}
+        self._disabled: frozenset[str] = frozenset()
+        self._severities: Mapping[str, Severity] = {}
+
+    def override(self, *, disabled: Collection[str], severities: Mapping[str, Severity]) -> None:
+        """From the next scan on, leave out the rules of some ids, and count others as of another severity."""
+        self._disabled = frozenset(disabled)
+        self._severities = dict(severities)
+        self._briefs = {}  # last: what a scan that is under way still files goes into the old one
 
     @property
     def rules(self) -> Sequence[Rule]:
@@ -120,9 +130,13 @@ class Shield:
         return judge(detections, policy, redacted=self._redacted(places, text, policy))
 
     def _brief(self, number: int) -> Brief:
-        brief = self._briefs.get(number)
+        briefs = self._briefs
+        brief = briefs.get(number)
         if brief is None:
-            brief = self._briefs[number] = self._ruleset.layout.rule(number)[0]
+            brief = self._ruleset.layout.rule(number)[0]
+            if brief.id in self._severities:
+                brief = replace(brief, severity=self._severities[brief.id])
+            briefs[number] = brief
         return brief
 
     def _decoded(self, reading: "_Reading", signals: frozenset[str]) -> list[Decoded]:
@@ -139,7 +153,7 @@ class Shield:
     ) -> None:
         for match in matches.found:
             rule = self._brief(match.rule)
-            if direction in rule.direction and _has(policy, rule.category):
+            if direction in rule.direction and _has(policy, rule.category) and rule.id not in self._disabled:
                 view = ">".join(reading.chain) or rule.view
                 places.setdefault(match.rule, []).append(_Place(*reading.span(match.start, match.end), view))
 

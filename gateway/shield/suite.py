@@ -152,16 +152,22 @@ def run_suite(
     monotonic_seconds: Callable[[], float],
     include_known_gaps: bool = False,
     cases: Sequence[Case] | None = None,
+    told: Callable[[int, int], None] = lambda done, total: None,
 ) -> SuiteReport:
     """Scan every case, or those of one category, and compare the verdicts with the expected ones.
 
-    cases: instead of those that come along. Nothing is recorded.
+    cases: instead of those that come along. told: called before each with how many are done, and of how many.
+    Nothing is recorded.
     """
-    outcomes = [
-        _scan(shield, case, monotonic_seconds)
+    chosen = [
+        case
         for case in (load_suite() if cases is None else cases)
         if (category is None or case.category == category) and (include_known_gaps or not case.known_gap)
     ]
+    outcomes = []
+    for done, case in enumerate(chosen):
+        told(done, len(chosen))
+        outcomes.append(_scan(shield, case, monotonic_seconds))
     exercised = {rule for outcome in outcomes for rule in outcome.rules}
     total = _group("", outcomes)
     elapsed_us = sorted(outcome.elapsed_us for outcome in outcomes)

@@ -43,6 +43,7 @@ MIGRATIONS = (
     Migration(14, "0014_security_scans"),
     Migration(15, "0015_reports"),
     Migration(16, "0016_event_outputs"),
+    Migration(17, "0017_rule_overrides"),
 )
 
 

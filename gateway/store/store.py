@@ -9,12 +9,14 @@ from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.store.access_list import AccessRepository
+from gateway.store.agents import AgentRepository
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository
 from gateway.store.audit_checkpoints import CheckpointRepository
 from gateway.store.backup import copy_before_migration
 from gateway.store.budgets import BudgetRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
+from gateway.store.feed import FeedRepository
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
@@ -24,6 +26,7 @@ from gateway.store.migrations import migrate
 from gateway.store.policies import PolicyRepository
 from gateway.store.providers import ProviderRepository
 from gateway.store.risk_acceptances import RiskAcceptanceRepository
+from gateway.store.rule_overrides import RuleOverrideRepository
 from gateway.store.sessions import SessionRepository
 from gateway.store.sign_in_failures import SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
@@ -56,6 +59,7 @@ class Store:
         self.keys = KeyRepository(self.generation)
         self.audit = AuditRepository(self.headfile)
         self.alerts = AlertRepository()
+        self.agents = AgentRepository(self.generation)
         self.traffic = TrafficRepository()
         self.users = UserRepository()
         self.sessions = SessionRepository()
@@ -67,6 +71,8 @@ class Store:
         self.providers = ProviderRepository(self.generation)
         self.trust_audits = TrustAuditRepository()
         self.checkpoints = CheckpointRepository()
+        self.rule_overrides = RuleOverrideRepository(self.generation)
+        self.feed = FeedRepository()
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything."""

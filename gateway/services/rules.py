@@ -1,0 +1,158 @@
+"""The rules in use, and what operators have set otherwise of them: hot in every process, versioned, audited."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.clock import Clock
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.rule_overrides import MAX_REASON_CHARS, RuleOverride
+from gateway.domain.traffic_sums import HOUR_MS
+from gateway.errors import InvalidRequest, NotFound
+from gateway.services.audit import Audit
+from gateway.services.trail import Trail, check_version
+from gateway.shield import Shield
+from gateway.shield.detections import Severity
+from gateway.shield.rules import Rule
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+HITS_MS = 7 * 24 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedOverride:
+    """How a rule shall hold. None leaves a field as it is.
+
+    severity: ``default`` for that of the rule file. reason: why, for whoever reads the audit log.
+    """
+
+    rule: str
+    enabled: bool | None = None
+    severity: str | None = None
+    reason: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInUse:
+    """A rule of the file, what was set otherwise, and how often it matched in the last seven days."""
+
+    rule: Rule
+    override: RuleOverride | None
+    hits: int
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it takes part in scans."""
+        return self.override is None or self.override.enabled
+
+    @property
+    def severity(self) -> Severity:
+        """What its matches count as."""
+        return (self.override.severity if self.override else None) or self.rule.severity
+
+
+class Rules:
+    """The rules of one shield. Who may change them is checked by the edges."""
+
+    def __init__(self, *, shield: Shield, store: Store, clock: Clock, audit: Audit) -> None:
+        self._shield = shield
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._trail = Trail(audit, "rule")
+        self._generation = -1
+
+    def apply(self) -> None:
+        """See to it that the shield scans as was set, by whatever process. Cheap unless authority has changed.
+
+        Raises:
+            StoreUnavailable: what was set cannot be read.
+        """
+        generation = self._store.generation.value()
+        if generation != self._generation:
+            overrides = self._store.db.read_now(self._store.rule_overrides.all)
+            self._shield.override(
+                disabled=[one.rule for one in overrides if not one.enabled],
+                severities={one.rule: one.severity for one in overrides if one.severity},
+            )
+            self._generation = generation
+
+    async def list(self) -> tuple[RuleInUse, ...]:
+        """Return all rules, in the order of the file."""
+        overrides, hits = await self._store.db.read(lambda tx: (self._overrides(tx), self._hits(tx)))
+        return tuple(RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0)) for rule in self._shield.rules)
+
+    async def show(self, rule_id: str) -> RuleInUse:
+        """Return one rule.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return next(one for one in await self.list() if one.rule is self._find(rule_id))
+
+    async def change(self, principal: Principal, wanted: WantedOverride, context: RequestContext) -> RuleInUse:
+        """Set how a rule holds. Every process scans so at its next text.
+
+        Raises:
+            NotFound: there is no such rule. InvalidRequest: a field; `param` says which.
+            Conflict: another version. AuditUnavailable: nothing was changed.
+        """
+        rule = self._find(wanted.rule)
+        reason = (wanted.reason or "").strip()
+        if len(reason) > MAX_REASON_CHARS or not reason.isprintable():
+            raise InvalidRequest(f"reason must be at most {MAX_REASON_CHARS} printable characters.", param="reason")
+        if wanted.severity is not None and wanted.severity not in (*Severity, "default"):
+            raise InvalidRequest(f"severity must be default or one of {', '.join(Severity)}.", param="severity")
+        now_at = self._clock.now_at()
+
+        def work(tx: Transaction) -> None:
+            before = self._store.rule_overrides.find(tx, rule.id)
+            version = before.version if before else 0
+            check_version(wanted.version, version, "rule")
+            after = RuleOverride(
+                rule=rule.id,
+                enabled=wanted.enabled if wanted.enabled is not None else before is None or before.enabled,
+                severity=_severity(rule, before, wanted.severity),
+                reason=reason or None,
+                changed_at=now_at,
+                changed_by=principal.name,
+                version=version + 1,
+            )
+            if after.enabled is False and not reason:
+                raise InvalidRequest("Say why the rule is taken out: reason.", param="reason")
+            self._store.rule_overrides.keep(tx, after)
+            shown = {"before": _shown(rule, before), "after": _shown(rule, after)}
+            details = {"reason": reason} if reason else None
+            self._trail.note(tx, "rule_changed", principal, context, id=rule.id, **shown, details=details)
+
+        await self._audit.commit(work)
+        return await self.show(rule.id)
+
+    def _find(self, rule_id: str) -> Rule:
+        rule = next((one for one in self._shield.rules if one.id == rule_id), None)
+        if rule is None:
+            raise NotFound("There is no such rule.", param="rule")
+        return rule
+
+    def _overrides(self, tx: Transaction) -> Mapping[str, RuleOverride]:
+        return {one.rule: one for one in self._store.rule_overrides.all(tx)}
+
+    def _hits(self, tx: Transaction) -> Mapping[str, int]:
+        until = (self._clock.now_at() // HOUR_MS + 1) * HOUR_MS
+        found = self._store.traffic.by_value(
+            tx, "rule", size_ms=HOUR_MS, origin=self._store.traffic.origin, since=until - HITS_MS, until=until
+        )
+        return {rule: counters.requests for rule, counters in found.items()}
+
+
+def _severity(rule: Rule, before: RuleOverride | None, wanted: str | None) -> Severity | None:
+    if wanted is None:
+        return before.severity if before else None
+    return None if wanted in ("default", rule.severity) else Severity(wanted)
+
+
+def _shown(rule: Rule, record: RuleOverride | None) -> dict[str, object]:
+    """Return what the audit log keeps of how a rule held."""
+    severity = record.severity if record and record.severity else rule.severity
+    return {"enabled": record is None or record.enabled, "severity": severity.value}
