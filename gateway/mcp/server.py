@@ -162,6 +162,8 @@ class McpServer:
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: protocolVersion must be a string")
         version = asked if asked in SESSION_VERSIONS else OFFERED_VERSION
         self._session = peer = _Peer(version, _client(params.get("clientInfo")))
+        if peer.client:
+            self._gateway.agent_sightings.greeted(peer.client.partition("/")[0])
         return {
             "protocolVersion": version,
             "capabilities": {"tools": {}},

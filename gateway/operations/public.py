@@ -7,6 +7,7 @@ from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.operations.agents import PUBLIC_AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_FILTERS, list_alerts
 from gateway.operations.audit import AUDIT_FILTERS, list_audit
 from gateway.operations.operation import Answer, Door, Operation
@@ -110,6 +111,7 @@ OPERATIONS = (
         call=last_shield_tests,
         summary="Show the last run of the validation suite: rates, failures, times, and what changed since.",
     ),
+    *PUBLIC_AGENT_OPERATIONS,
     Operation(
         name="alerts.list",
         route=("GET", "/api/v1/alerts"),

@@ -21,6 +21,7 @@ from gateway.errors import AccessDenied, AuditUnavailable, ContentPolicyViolatio
 from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
 from gateway.metrics import Metrics
 from gateway.services.access_guard import AccessGuard
+from gateway.services.agent_sightings import AgentSightings
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.chat_bill import ChatBill
@@ -83,6 +84,7 @@ class Chat:
         acceptances: RiskAcceptances,
         access: AccessGuard | None = None,
         policies: Policies | None = None,
+        agents: AgentSightings | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -94,6 +96,7 @@ class Chat:
         self._judge = judge
         self._policy = policy
         self._policies = policies
+        self._agents = agents
         self._guard = ChatGuard(judge, dialect, policy)
         self._routing = routing
         self._bill = bill
@@ -113,7 +116,7 @@ class Chat:
         """Complete one chat.
 
         Raises:
-            NotFound: no provider serves the model. AccessDenied: the key may not use it.
+            NotFound: no provider serves the model. AccessDenied: the key may not use it, or the agent is blocked.
             OverBudget: a budget has less left than this may cost; nothing was sent.
             PromptBlocked: the shield's verdict; nothing was sent.
             EntryDenied: the access list refuses the prompt, and nothing was sent, or what came back.
@@ -125,6 +128,8 @@ class Chat:
         prompt, leaves = request.prompt, request.leaves
         turn = Turn(principal, context, prompt, None, started_seconds)
         try:
+            if self._agents is not None:
+                self._agents.check(turn.claimed_agent())
             guard = self._guard_of(turn)
             candidates = self._candidates(turn)
             await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
@@ -244,6 +249,8 @@ class Chat:
             self._raise_alerts(tx, turn, row)
             self._bill.settle(tx, turn, row)
             self._store.traffic.insert(tx, row)
+            if self._agents is not None:
+                self._agents.seen(tx, turn.sighting(row), context=turn.context, principal=turn.principal)
 
         await self._audit.commit(work)
 

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gateway.domain.agents import AgentSource
 from gateway.domain.budgets import Usage
 from gateway.domain.policies import stronger
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import GatewayError
 from gateway.llm.base import Prompt, Reply, UpstreamRefused
+from gateway.llm.tools import offered_tools
 from gateway.services.access_guard import EntryDenied
+from gateway.services.agent_sightings import AgentBlocked, Sighting
 from gateway.services.alerts import described
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
 from gateway.services.spending import Held, OverBudget
@@ -48,7 +51,8 @@ class Turn:
 
     provider: the name of who answered or would have; None if nobody serves the model.
     started_seconds: monotonic. failure: why there is no completion, as a code; status: what the client is told.
-    denied_by: id of the entry of the access list that refused.
+    denied_by: id of the entry of the access list that refused, or of the agent that is blocked, whose name is
+    blocked_agent.
     hold_id, held, worst: what was taken from budgets before the prompt left. used: what it took in the end; None when
     nothing was, or nobody counted. payees: ids and names of the providers who may be paid. is_sent: the prompt left.
     """
@@ -65,6 +69,7 @@ class Turn:
     failure: str | None = None
     status: int = 200
     denied_by: str | None = None
+    blocked_agent: str | None = None
     hold_id: str | None = None
     held: tuple[Held, ...] = ()
     worst: Usage | None = None
@@ -77,6 +82,8 @@ class Turn:
         """Note why there is no completion. None: the client left."""
         if isinstance(error, EntryDenied):
             self.denied_by = error.entry.id
+        if isinstance(error, AgentBlocked):
+            self.blocked_agent, self.denied_by = error.name, error.agent_id
         if isinstance(error, OverBudget):
             self.over_budget = error
         if error is None and self.is_sent and self.used is None:
@@ -103,6 +110,8 @@ class Turn:
 
     def agent(self) -> str | None:
         """Return what the caller says of itself: its header, else the request's `user`, unless that holds a secret."""
+        if self.blocked_agent is not None:
+            return self.blocked_agent
         user = self.prompt.body.get("user")
         named = self.context.agent or (self._unless_found("user", user) if isinstance(user, str) else None)
         return named[:MAX_AGENT_CHARS] if named else None
@@ -116,6 +125,18 @@ class Turn:
     def model(self) -> str | None:
         """Return the name of the model, unless something was found in it."""
         return self._unless_found("model", self.prompt.model)
+
+    def sighting(self, row: TrafficRow) -> Sighting:
+        """Return who was seen in this completion, and with which tools, unless something was found in their names."""
+        has_found = self.inbound is None or any("tool" in (one.place or "") for one in self.inbound.result.detections)
+        return Sighting(
+            name=row.agent or "",
+            source=AgentSource.TRAFFIC,
+            occurred_at=row.occurred_at,
+            model=row.model,
+            tools=() if has_found else tuple(offered_tools(self.prompt.body)),
+            blocked=self.blocked_agent is not None,
+        )
 
     def traffic_row(self, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
         """Return the row that stands for this completion."""

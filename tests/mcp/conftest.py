@@ -111,6 +111,7 @@ def new_peer() -> Peer:
         log=Log(log, clock),
         metrics=Metrics(),
         settings=SimpleNamespace(mcp_api_key="k-made-up"),
+        agent_sightings=SimpleNamespace(greeted=lambda client: None),
     )
     tools = (
         _tool("say", Say, script.say),

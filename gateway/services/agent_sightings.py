@@ -1,0 +1,218 @@
+"""Agents as they are seen in chats and MCP sessions: noted when there is news of them, refused when they are blocked.
+
+A chat writes nothing for an agent of which nothing is new. News is: a name never seen, the second sighting, a tool not
+offered before, or that a minute has passed. It is written in the transaction that closes the chat.
+"""
+
+from dataclasses import dataclass
+
+from gateway.clock import Clock, Ids
+from gateway.domain.agents import (
+    MAX_TOOLS,
+    NOTE_EVERY_MS,
+    AgentRecord,
+    AgentSource,
+    clean_name,
+    fold_name,
+    seen,
+)
+from gateway.domain.alerts import AlertSource
+from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import AccessDenied
+from gateway.services.alerts import ITSELF, Alerts
+from gateway.shield.detections import Severity
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+MAX_AGENTS = 10_000
+"""So many agents are kept. Who makes up more names is counted in the traffic and in one alert, and not kept."""
+UNKNOWN, RETIRED, TOO_MANY = "unknown-agent", "retired-agent", "too-many-agents"
+
+
+class AgentBlocked(AccessDenied):
+    """The agent was blocked by somebody. Nothing was sent upstream."""
+
+    def __init__(self, agent_id: str, name: str) -> None:
+        super().__init__(f"The agent {agent_id} is blocked.")
+        self.agent_id = agent_id
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """An agent was there. name: as it names itself, free of secrets. model, tools: what it asked for and offered.
+
+    blocked: whether it was refused for being blocked; that is no use of it, and only its time is noted.
+    """
+
+    name: str
+    source: AgentSource
+    occurred_at: int
+    model: str | None = None
+    tools: tuple[str, ...] = ()
+    blocked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """What was written of an agent last."""
+
+    first_seen_at: int
+    last_seen_at: int
+    tools: frozenset[str]
+
+    def is_news(self, sighting: Sighting) -> bool:
+        at, tools = sighting.occurred_at, sighting.tools
+        if self.first_seen_at == self.last_seen_at != at or abs(at - self.last_seen_at) >= NOTE_EVERY_MS:
+            return True
+        return bool(tools) and not sighting.blocked and not self.tools.issuperset(tools) and len(self.tools) < MAX_TOOLS
+
+
+class AgentSightings:
+    """The agents of which this process knows. `seen` runs where transactions run, everything else in the event loop."""
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, alerts: Alerts) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._alerts = alerts
+        self._noted: dict[str, _Noted] = {}
+        self._folds: dict[str, str] = {}
+        self._blocked: dict[str, str] = {}
+        self._generation = -1
+
+    def check(self, name: str) -> None:
+        """Let pass an agent that is not blocked. What was changed by any process holds at once.
+
+        Raises:
+            AgentBlocked: it is blocked. StoreUnavailable: nobody knows.
+        """
+        generation = self._store.generation.value()
+        if generation != self._generation:
+            self._blocked = self._store.db.read_now(self._store.agents.blocked)
+            self._generation = generation
+        if self._blocked and (agent_id := self._blocked.get(self._folded(name))) is not None:
+            raise AgentBlocked(agent_id, clean_name(name))
+
+    def seen(
+        self,
+        tx: Transaction,
+        sighting: Sighting,
+        *,
+        context: RequestContext | None = None,
+        principal: Principal | None = None,
+    ) -> None:
+        """Note in `tx` that an agent was there, if there is news of it. An unknown one raises an alert, once."""
+        folded, occurred_at = self._folded(sighting.name), sighting.occurred_at
+        if not folded:
+            return
+        memo = f"agent:{folded}"
+        noted: _Noted | None = tx.memo.get(memo) or self._noted.get(folded)
+        if noted is not None and not noted.is_news(sighting):
+            return
+        record = self._store.agents.by_name(tx, folded)
+        if record is None:
+            record = self._discovered(tx, sighting, folded, context, principal)
+            if record is None:
+                return
+        elif record.retired_at is not None and not sighting.blocked:
+            self._raise(tx, _RETIRED_AGENT, folded, record.name, occurred_at, context, principal)
+        is_use = not sighting.blocked
+        tools = sighting.tools if is_use else ()
+        after = seen(record, model=sighting.model if is_use else None, tools=tools, occurred_at=occurred_at)
+        self._store.agents.update(tx, after)
+        first_at, last_at = after.first_seen_at or occurred_at, after.last_seen_at or occurred_at
+        tx.memo[memo] = _Noted(first_at, last_at, frozenset(after.tools) | {*tools})
+        tx.after_commit(memo, lambda is_durable: self._remember(folded, tx.memo.get(memo)))
+
+    def greeted(self, client: str) -> None:
+        """Note, behind, that an MCP client said who it is."""
+        sighting = Sighting(name=client, source=AgentSource.MCP, occurred_at=self._clock.now_at())
+        self._alerts.raise_behind(lambda tx: self.seen(tx, sighting))
+
+    def _folded(self, name: str) -> str:
+        """Return the folded name. Those that are asked for again and again are not folded again."""
+        folded = self._folds.get(name)
+        if folded is None:
+            if len(self._folds) >= MAX_AGENTS:
+                self._folds.clear()
+            folded = self._folds[name] = fold_name(name)
+        return folded
+
+    def _discovered(
+        self,
+        tx: Transaction,
+        sighting: Sighting,
+        folded: str,
+        context: RequestContext | None,
+        principal: Principal | None,
+    ) -> AgentRecord | None:
+        at = sighting.occurred_at
+        if self._store.agents.count(tx) >= MAX_AGENTS:
+            self._raise(tx, _TOO_MANY_AGENTS, "", "", at, context, principal)
+            return None
+        record = AgentRecord(
+            id=self._ids.new("agt"),
+            name=clean_name(sighting.name),
+            folded=folded,
+            source=sighting.source,
+            origin=self._store.traffic.origin,
+            created_at=at,
+            created_by=ITSELF,
+        )
+        self._store.agents.insert(tx, record)
+        self._raise(tx, _UNKNOWN_AGENT, folded, record.name, at, context, principal)
+        return record
+
+    def _raise(
+        self,
+        tx: Transaction,
+        raised: "_Raised",
+        subject: str,
+        name: str,
+        occurred_at: int,
+        context: RequestContext | None,
+        principal: Principal | None,
+    ) -> None:
+        self._alerts.raise_event(
+            tx,
+            source=AlertSource.ACCESS,
+            rule=raised.rule,
+            severity=raised.severity,
+            title=raised.title,
+            description=raised.description,
+            subject=subject,
+            occurred_at=occurred_at,
+            context=context,
+            principal=principal,
+            evidence=({"agent": name},) if name else (),
+        )
+
+    def _remember(self, folded: str, noted: _Noted | None) -> None:
+        if noted is None:
+            return
+        if len(self._noted) >= MAX_AGENTS:
+            self._noted.clear()
+        self._noted[folded] = noted
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    rule: str
+    severity: Severity
+    title: str
+    description: str
+
+
+_UNKNOWN_AGENT = _Raised(
+    UNKNOWN, Severity.LOW, "An unknown agent appeared", "An agent that nobody had registered used the gateway."
+)
+_RETIRED_AGENT = _Raised(
+    RETIRED, Severity.MEDIUM, "A retired agent is in use", "An agent that was retired used the gateway again."
+)
+_TOO_MANY_AGENTS = _Raised(
+    TOO_MANY,
+    Severity.MEDIUM,
+    "Too many names of agents",
+    f"There are {MAX_AGENTS} agents already, so that new names are no longer kept: somebody may be making them up.",
+)
