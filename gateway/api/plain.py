@@ -24,6 +24,7 @@ class PlainEdge:
         self._gateway = gateway
         self._document = write_json(document)
         self._alive = json_response({"status": "ok", "name": SERVICE_NAME})
+        self._about: dict[str, object] = {}
         metrics = gateway.metrics
         metrics.gauge(
             "gateway_build_info", 1, version=__version__, python=python_version(), matcher=gateway.shield.matcher
@@ -42,8 +43,12 @@ class PlainEdge:
         if not all(state in _FINE for state in checks.values()):
             answer["status"] = "degraded"
         uptime_seconds = round(max(0.0, self._gateway.clock.now_at() / 1000 - self._started.value), 3)
-        about = {"version": __version__, "archive_sha256": bundle.archive_sha256()}
-        return json_response(answer | about | {"uptime_seconds": uptime_seconds, "checks": checks})
+        if not self._about:  # the archive is read when somebody asks, and not at the start
+            self._about = {"version": __version__, "archive_sha256": bundle.archive_sha256()}
+        answer |= self._about
+        answer["uptime_seconds"] = uptime_seconds
+        answer["checks"] = checks
+        return json_response(answer)
 
     async def openapi(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Return the description of the API."""

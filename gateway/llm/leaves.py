@@ -9,7 +9,7 @@ neighbouring content leaves are appended once more, glued together (the seams), 
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from urllib.parse import unquote_plus
@@ -27,6 +27,8 @@ SHORT_PAYLOAD_CHARS = 4096
 UNESCAPE_LEVELS = 3
 UNKNOWN_KEY = "*"
 
+_FIELD, _CONTENT = LeafKind.FIELD, LeafKind.CONTENT
+_SILENT = frozenset((int, float, bool, type(None)))
 _INSIDE_WORDS = "-_/+=@'"
 _JSON_START = re.compile(r'\s*[\[{"]')
 _WEB_START = re.compile(r"\s*https?:", re.IGNORECASE)
@@ -53,7 +55,7 @@ class Walk:
         """Return what was collected: content first, so that neighbours in the conversation stay neighbours."""
         return Leaves((*self._content, *self._others), tuple(self._opaque))
 
-    def collect(self, value: object, place: str, kind: LeafKind = LeafKind.FIELD) -> None:
+    def collect(self, value: object, place: str, kind: LeafKind = _FIELD) -> None:
         """Take every string and unknown key of `value`, whatever its shape.
 
         Raises:
@@ -63,11 +65,27 @@ class Walk:
         if isinstance(value, str):
             self.text(value, place, kind)
         elif isinstance(value, dict):
-            for key, item in value.items():
-                self.collect(item, self.key(key, place, kind), kind)
+            self.fields(value, place, kind)
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 self.collect(item, f"{place}[{index}]", kind)
+
+    def fields(
+        self, fields: Mapping[str, object], place: str, kind: LeafKind = _FIELD, *, but: str | None = None
+    ) -> None:
+        """Take every value and unknown key of an object, but for the field `but`.
+
+        Raises:
+            BodyTooLarge: a bound was reached.
+        """
+        words = self._words
+        for key, item in fields.items():
+            if key == but:
+                continue
+            if key in words and (type(item) in _SILENT or (type(item) is str and len(item) < 24 and item in words)):
+                self.step()  # nothing that anybody says
+            else:
+                self.collect(item, self.key(key, place, kind), kind)
 
     def step(self) -> None:
         """Count one value towards the bound.
@@ -79,7 +97,7 @@ class Walk:
         if self._nodes_left < 0:
             raise BodyTooLarge("The JSON holds too many values.")
 
-    def key(self, key: str, place: str, kind: LeafKind = LeafKind.FIELD) -> str:
+    def key(self, key: str, place: str, kind: LeafKind = _FIELD) -> str:
         """Take a key that is no word of the dialect; return the place of its value."""
         if key in self._words:
             return f"{place}.{key}" if place else key
@@ -87,7 +105,7 @@ class Walk:
         self.text(key, place, kind)
         return place
 
-    def text(self, text: str, place: str, kind: LeafKind = LeafKind.FIELD, *, view: str = "") -> None:
+    def text(self, text: str, place: str, kind: LeafKind = _FIELD, *, view: str = "") -> None:
         """Take one string, and what it says when read as JSON or as an address.
 
         Raises:
@@ -99,7 +117,7 @@ class Walk:
         if self._chars_left < 0:
             raise BodyTooLarge("The texts together are longer than allowed.")
         leaf = Leaf(place, text, kind, view)
-        (self._content if kind is LeafKind.CONTENT else self._others).append(leaf)
+        (self._content if kind is _CONTENT else self._others).append(leaf)
         if "\\" in text and _JSON_START.match(text):
             self._unescaped(leaf)
         if ("%" in text or "+" in text) and _WEB_START.match(text):
@@ -181,6 +199,18 @@ class JoinedText:
 
 def join(leaves: Sequence[Leaf]) -> JoinedText:
     """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
+    runs = _runs([leaf for leaf in leaves if leaf.kind is _CONTENT])
+    if runs:
+        return _joined_with_seams(leaves, runs)
+    begin = 0
+    starts = []
+    for leaf in leaves:
+        starts.append(begin)
+        begin += len(leaf.text) + 1
+    return JoinedText("\n".join([leaf.text for leaf in leaves]), starts, [(leaf, 0) for leaf in leaves])
+
+
+def _joined_with_seams(leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -> JoinedText:
     parts: list[str] = []
     starts: list[int] = []
     pieces: list[tuple[Leaf, int]] = []
@@ -210,7 +240,7 @@ def join(leaves: Sequence[Leaf]) -> JoinedText:
 
     for leaf in leaves:
         add(leaf, 0, len(leaf.text), "\n")
-    for run in _runs([leaf for leaf in leaves if leaf.kind is LeafKind.CONTENT]):
+    for run in runs:
         glue(run)
         if len(run) > 2:  # a match must be found as well when a third text stands glued before it
             for first, second in pairwise(run):
@@ -220,6 +250,8 @@ def join(leaves: Sequence[Leaf]) -> JoinedText:
 
 def _runs(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
     """Return the runs of two or more neighbours whose seams may hide a match."""
+    if len(leaves) < 2:
+        return []
     runs: list[list[Leaf]] = []
     for leaf in leaves:
         if runs and _may_hide(runs[-1][-1], leaf):

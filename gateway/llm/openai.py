@@ -19,6 +19,8 @@ MAX_REPLY_NODES = 2_000_000
 _TEXT_PARTS = frozenset((*TEXT_FIELDS, "thinking", "reasoning"))
 _FILE_PARTS = frozenset(("input_audio", "audio", "file", "input_file", "image", "input_image", "video"))
 _FILE_FIELDS = ("data", "file_data")
+_TOOLS = ("tools", "functions")
+_READ_APART = ("message", "logprobs")
 
 
 class OpenAiDialect:
@@ -52,10 +54,12 @@ class OpenAiDialect:
         assert isinstance(messages, list)
         for index, message in enumerate(messages):
             _walk_message(walk, message, f"messages[{index}]")
-        for name, value in prompt.body.items():
-            if name != "messages":
-                kind = LeafKind.TOOL if name in ("tools", "functions") else LeafKind.FIELD
-                walk.collect(value, walk.key(name, ""), kind)
+        tools = {name: prompt.body[name] for name in _TOOLS if name in prompt.body}
+        if tools:
+            walk.fields({name: value for name, value in prompt.body.items() if name not in tools}, "", but="messages")
+            walk.fields(tools, "", LeafKind.TOOL)
+        else:
+            walk.fields(prompt.body, "", but="messages")
         return walk.leaves()
 
     def read_reply(self, body: object) -> Reply:
@@ -96,23 +100,21 @@ class OpenAiDialect:
         try:
             inside = tuple(self._choice_leaves(choice, f"choices[{index}]") for index, choice in enumerate(choices))
             walk = self._reply_walk()
-            for name, value in reply.body.items():
-                if name != "choices":
-                    walk.collect(value, walk.key(name, ""))
+            walk.fields(reply.body, "", but="choices")
         except BodyTooLarge as error:
             raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
         return ReplyLeaves(inside, walk.leaves())
 
     def _choice_leaves(self, choice: Mapping[str, object], place: str) -> Leaves:
         walk = self._reply_walk()
-        for name, value in choice.items():
-            at = walk.key(name, place)
-            if name == "message" and isinstance(value, dict):
-                _walk_message(walk, value, at)
-            elif name == "logprobs":
-                _walk_logprobs(walk, value, at)
-            else:
-                walk.collect(value, at)
+        message, logprobs = choice.get("message"), choice.get("logprobs")
+        if isinstance(message, dict):
+            _walk_message(walk, message, f"{place}.message")
+        else:
+            walk.collect(message, f"{place}.message")
+        if logprobs is not None:
+            _walk_logprobs(walk, logprobs, f"{place}.logprobs")
+        walk.fields({name: value for name, value in choice.items() if name not in _READ_APART}, place)
         return walk.leaves()
 
     def _reply_walk(self) -> Walk:
@@ -130,18 +132,17 @@ def _count(usage: Mapping[str, object] | None, name: str) -> int | None:
 
 def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None:
     """Collect a message: its content as conversation, everything else as fields."""
-    for name, value in message.items():
-        at = walk.key(name, place)
-        if name == "audio" and isinstance(value, dict) and "data" in value:
-            if not _walk_files(walk, value, at, may_be_bare=True):
-                walk.opaque(at)
-        elif name != "content":
-            walk.collect(value, at)
-        elif isinstance(value, str):
-            walk.text(value, at, LeafKind.CONTENT)
-        elif isinstance(value, list):
-            for index, part in enumerate(value):
-                _walk_part(walk, part, f"{at}[{index}]")
+    content, audio = message.get("content"), message.get("audio")
+    if isinstance(content, str):
+        walk.text(content, f"{place}.content", LeafKind.CONTENT)
+    elif isinstance(content, list):
+        for index, part in enumerate(content):
+            _walk_part(walk, part, f"{place}.content[{index}]")
+    if isinstance(audio, dict) and "data" in audio:
+        if not _walk_files(walk, audio, f"{place}.audio", may_be_bare=True):
+            walk.opaque(f"{place}.audio")
+        message = {name: value for name, value in message.items() if name != "audio"}
+    walk.fields(message, place, but="content")
 
 
 def _walk_part(walk: Walk, part: object, place: str) -> None:
