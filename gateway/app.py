@@ -21,6 +21,7 @@ from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.health import Health
 from gateway.services.keys import Keys
+from gateway.services.leases import Leases
 from gateway.services.policies import Policies
 from gateway.services.posture import Posture
 from gateway.services.provider_test import ProviderTest
@@ -64,6 +65,7 @@ class Gateway:
     traffic: Traffic
     agents: Agents
     agent_sightings: AgentSightings
+    leases: Leases
     chat: Chat
     posture: Posture
     trust_audits: TrustAudits

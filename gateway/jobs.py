@@ -10,12 +10,20 @@ from gateway.app import Gateway
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to do every `every_seconds` in each process. call: runs in the event loop and must not hold it up."""
+    """Something to do every `every_seconds` in each process. call: runs in the event loop and must not hold it up.
+
+    is_alone: whether only one process of all on the database does it; another one goes on when that one is gone.
+    first_seconds: when it is done first, if not after `every_seconds`.
+    """
 
     name: str
     every_seconds: float
-    call: Callable[[Gateway], Awaitable[None] | None]
+    call: Callable[[Gateway], Awaitable[object] | None]
+    is_alone: bool = False
+    first_seconds: float | None = None
 
+
+_GRACE_SECONDS = 5.0
 
 JOBS = (
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
@@ -24,6 +32,7 @@ JOBS = (
     Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note()),
     Job("release_budget_orphans", 30.0, lambda gateway: gateway.spending.release_orphans()),
     Job("publish_feed", 1.0, lambda gateway: gateway.feed.publish()),
+    Job("sum_traffic", 5.0, lambda gateway: gateway.traffic.advance(), is_alone=True),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )
 
@@ -36,12 +45,14 @@ async def run_jobs(gateway: Callable[[], Gateway], jobs: Sequence[Job] = JOBS) -
 
 
 async def _repeat(job: Job, gateway: Callable[[], Gateway]) -> None:
+    await anyio.sleep(job.every_seconds if job.first_seconds is None else job.first_seconds)
     while True:
-        await anyio.sleep(job.every_seconds)
         current = gateway()
         try:
-            waiting = job.call(current)
+            is_ours = not job.is_alone or await current.leases.hold(job.name, 2 * job.every_seconds + _GRACE_SECONDS)
+            waiting = job.call(current) if is_ours else None
             if waiting is not None:
                 await waiting
         except Exception as error:  # the edge of a job: whatever failed, the next time may do
             current.log.error("job_failed", error=error, job=job.name)
+        await anyio.sleep(job.every_seconds)

@@ -34,6 +34,7 @@ from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.health import Health
 from gateway.services.keys import Keys
+from gateway.services.leases import Leases
 from gateway.services.passwords import Passwords
 from gateway.services.policies import Policies
 from gateway.services.posture import Posture
@@ -87,6 +88,7 @@ class Lasting:
     traffic: Traffic
     agents: Agents
     agent_sightings: AgentSightings
+    leases: Leases
     feed: Feed
     first_start: FirstStart
     users: Users
@@ -145,6 +147,7 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
         alerts=alerts,
         traffic=traffic,
         agents=Agents(store=store, clock=clock, ids=ids, audit=audit, traffic=traffic),
+        leases=Leases(store=store, clock=clock, ids=ids),
         agent_sightings=AgentSightings(store=store, clock=clock, ids=ids, alerts=alerts),
         feed=Feed(store=store, clock=clock),
         first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),

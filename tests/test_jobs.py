@@ -55,3 +55,28 @@ async def test_a_job_that_fails_is_logged_without_its_text_and_runs_again_and_ot
 def test_every_job_has_a_name_of_its_own_and_waits() -> None:
     assert len({job.name for job in JOBS}) == len(JOBS)
     assert all(job.every_seconds >= 1 for job in JOBS)
+
+
+async def test_a_job_for_one_alone_is_done_by_whoever_holds_its_lease() -> None:
+    calls: list[str] = []
+    asked: list[tuple[str, float]] = []
+    enough = anyio.Event()
+
+    class Leases:
+        """Gives the lease to every second who asks."""
+
+        async def hold(self, name: str, seconds: float) -> bool:
+            asked.append((name, seconds))
+            if len(asked) == 6:
+                enough.set()
+            return len(asked) % 2 == 0
+
+    job = Job("sum", 0.001, lambda gateway: calls.append("sum"), is_alone=True, first_seconds=0)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_jobs, lambda: SimpleNamespace(leases=Leases()), (job,))
+            await enough.wait()
+            group.cancel_scope.cancel()
+    assert {name for name, _ in asked} == {"sum"}
+    assert all(seconds > job.every_seconds for _, seconds in asked)
+    assert len(calls) in (2, 3)

@@ -21,6 +21,7 @@ from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.keys import KeyRepository
+from gateway.store.leases import LeaseRepository
 from gateway.store.meta import MetaRepository
 from gateway.store.migrations import migrate
 from gateway.store.policies import PolicyRepository
@@ -61,6 +62,7 @@ class Store:
         self.alerts = AlertRepository()
         self.agents = AgentRepository(self.generation)
         self.traffic = TrafficRepository()
+        self.leases = LeaseRepository()
         self.users = UserRepository()
         self.sessions = SessionRepository()
         self.sign_in_failures = SignInFailureRepository()

@@ -1,0 +1,30 @@
+"""Who of many processes on one database does a job: whoever holds its lease. Whose process ends loses it in a while."""
+
+from gateway.clock import Clock, Ids
+from gateway.store.database import StoreUnavailable
+from gateway.store.store import Store
+
+
+class Leases:
+    """The leases of this process."""
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._clock = clock
+        self._holder = ids.new("prc")
+
+    async def hold(self, name: str, seconds: float) -> bool:
+        """Take or renew the lease of this name for a while, and tell whether it is ours."""
+        now_at = self._clock.now_at()
+        until_at = now_at + round(seconds * 1000)
+        leases, holder = self._store.leases, self._holder
+        try:
+            if not self._store.db.read_now(
+                lambda tx: leases.is_free(tx, name, holder, now_at=now_at, until_at=until_at)
+            ):
+                return False
+            return await self._store.db.write(
+                lambda tx: leases.take(tx, name, holder, now_at=now_at, until_at=until_at)
+            )
+        except StoreUnavailable:
+            return False
