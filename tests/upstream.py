@@ -11,6 +11,7 @@ echo              the request's JSON as the content        slow {"seconds"}   no
 garbage, html, empty, bad utf8, wrong shape, list, bad gzip                   200 with that
 close             no answer at all                         cut                half an answer, then the end
 chunked, trickle  in chunks; in small slow chunks          gzip, bomb         compressed; 64 MiB of blanks
+drip              in small chunks, half a second between
 huge {"megabytes"}                                         evil headers       headers that must not be passed on
 leak {"place"}    a made-up secret in one of PLACES
 """
@@ -218,6 +219,8 @@ class Handler(socketserver.StreamRequestHandler):
             return False
         if name in ("chunked", "trickle"):
             return self.chunks(raw, pause_seconds=0.01 if name == "trickle" else 0.0)
+        if name == "drip":
+            return self.chunks(raw, pause_seconds=0.5)
         if name == "bomb":
             return self.send(200, gzip.compress(raw[:-1] + b" " * (64 << 20) + raw[-1:]), {"content-encoding": "gzip"})
         if name == "bad gzip":
