@@ -172,12 +172,12 @@ class Spending:
         if standing.exceeded_at is None and standing.spent > standing.budget.effective_amount(now_at):
             self._tell_exceeded(tx, standing, now_at, "More was spent than its limit.")
         elif standing.soft_at is None and standing.is_soft(now_at):
-            self._store.budgets.note_soft(tx, standing, now_at=now_at)
+            self._store.budgets.note_told(tx, standing, is_soft=True, now_at=now_at)
             title = f"A budget is {standing.budget.soft_pct} % spent"
             self._raise(tx, SOFT_RULE, Severity.MEDIUM, title, "It still has room.", standing, now_at)
 
     def _tell_exceeded(self, tx: Transaction, standing: Standing, now_at: int, what: str) -> None:
-        self._store.budgets.note_exceeded(tx, standing, now_at=now_at)
+        self._store.budgets.note_told(tx, standing, is_soft=False, now_at=now_at)
         self._raise(tx, EXCEEDED_RULE, Severity.HIGH, "A budget is used up", what, standing, now_at)
 
     def _raise(

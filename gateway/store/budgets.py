@@ -140,14 +140,10 @@ class BudgetRepository:
         tx.execute(MOVE, place | {"spent": amount, "reserved": 0})
         return self._standing(tx, budget, period_of(budget.window, begins_at))
 
-    def note_soft(self, tx: Transaction, standing: Standing, *, now_at: int) -> None:
-        """Remember that the soft limit was told of in this period."""
-        tx.execute(NOTE_SOFT, _place(standing) | {"now_at": now_at})
-
-    def note_exceeded(self, tx: Transaction, standing: Standing, *, now_at: int) -> None:
-        """Remember that the limit was told of in this period."""
+    def note_told(self, tx: Transaction, standing: Standing, *, is_soft: bool, now_at: int) -> None:
+        """Remember that the limit, or the soft one, was told of in this period."""
         tx.execute(BEGIN_PERIOD, _place(standing))
-        tx.execute(NOTE_EXCEEDED, _place(standing) | {"now_at": now_at})
+        tx.execute(NOTE_SOFT if is_soft else NOTE_EXCEEDED, _place(standing) | {"now_at": now_at})
 
     def orphans(self, tx: Transaction, *, before: int, limit: int) -> Sequence[str]:
         """Return ids under which something has been held since before `before`."""
