@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 
 from gateway.http.messages import BadReply, ClientError, ConnectFailed, NoReply, Reply, ReplyTimeout, ReplyTooLarge
-from gateway.http.reply import ReplyReader
+from gateway.http.reply import ReplyReader, read_whole
 from gateway.http.transport import Connection, DeadlinePassed, Sweep, dial
 
 __all__ = [
@@ -47,7 +47,7 @@ class _Url:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Order:
     """One request, ready to be sent over any connection to its origin. end_seconds: monotonic."""
 
@@ -145,7 +145,7 @@ class Client:
 
     async def _exchange(self, connection: Connection, order: _Order) -> Reply:
         """Send the request and read the reply. Keeps the connection only after a clean and complete one."""
-        reader = ReplyReader(order.method, order.max_reply_bytes)
+        reader: ReplyReader | None = None
         is_done = False
         try:
             begin_seconds = self._watch().now_seconds() + order.first_byte_seconds
@@ -154,7 +154,12 @@ class Client:
             data = await connection.read()
             if not data:
                 raise _Unanswered
+            reply = read_whole(data, order.method, order.max_reply_bytes)
+            if reply is not None:
+                is_done = True
+                return reply
             connection.deadline_seconds = order.end_seconds
+            reader = ReplyReader(order.method, order.max_reply_bytes)
             reader.feed(data)
             while not reader.is_finished:
                 data = await connection.read()
@@ -166,12 +171,16 @@ class Client:
         except DeadlinePassed:
             raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
         finally:
-            if is_done and reader.is_reusable and not connection.has_unread() and not connection.has_unsent():
+            is_reusable = is_done and (reader is None or reader.is_reusable)
+            if is_reusable and not connection.has_unread() and not connection.has_unsent():
                 self._keep(connection, order.url.origin)
             else:
                 connection.abort()
         if reader.needs_decoding and reader.size_bytes > _DECODE_HERE_BYTES:
-            return await anyio.to_thread.run_sync(reader.reply)
+            decoded = await anyio.to_thread.run_sync(_decoded, reader)
+            if isinstance(decoded, Reply):
+                return decoded
+            raise _fresh(decoded)
         return reader.reply()
 
     # The pool.
@@ -233,6 +242,25 @@ class Client:
                 self._urls.clear()
             self._urls[url] = known
         return known
+
+
+def _decoded(reader: ReplyReader) -> Reply | ClientError:
+    """Undo the content coding in a thread.
+
+    A refusal is given back without the thread's traceback: raised there, it would make a circle of frames that keeps
+    what a bomb had become until the next garbage collection.
+    """
+    try:
+        return reader.reply()
+    except ClientError as error:
+        error.__traceback__ = None
+        error.__cause__ = error.__context__ = None
+        return error
+
+
+def _fresh(error: ClientError) -> ClientError:
+    """Return an error like this one, which the idle thread still holds."""
+    return type(error)(error.reason, was_sent=error.was_sent)
 
 
 def _client_tls(ca_file: str | None) -> ssl.SSLContext:

@@ -96,7 +96,7 @@ class HttpError(Exception):
         self.param = param
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Reply:
     """What an upstream answered, complete. headers: lower-case names, as sent; body: its content coding undone."""
 

@@ -23,6 +23,8 @@ _FAST_HEAD = re.compile(
     rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
     rb"((?:[-!#$%&'*+.^_`|~0-9A-Za-z]++:[ \t]*+(?:[!-~][ -~]*+)?\r\n){0,60}+)\r\n"
 )
+_FIELD = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
+_FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
 
@@ -153,6 +155,19 @@ class ReplyReader:
         self.is_reusable = self.is_finished and not head.is_last and not rest
 
 
+def read_whole(data: bytes, method: str, max_reply_bytes: int) -> Reply | None:
+    """Return the reply that `data` is, when it is a plain one, complete, uncoded, and leaves the connection usable.
+
+    None says nothing but that `ReplyReader` has to read it.
+    """
+    head = _fast_head(data, method)
+    if head is None or head.is_last or head.body_bytes is None or head.content_coding:
+        return None
+    if head.size_bytes + head.body_bytes != len(data) or head.body_bytes > max_reply_bytes:
+        return None
+    return Reply(head.status, head.headers, data[head.size_bytes :])
+
+
 def _parse_head(data: bytes, method: str, seen_bytes: int) -> _ReplyHead | None:
     """Return the head at the start of `data`, None when it has not ended yet."""
     end = data.find(b"\r\n\r\n", max(0, seen_bytes - 3))
@@ -174,42 +189,31 @@ def _fast_head(data: bytes, method: str) -> _ReplyHead | None:
     found = _FAST_HEAD.match(data)
     if found is None:
         return None
-    lines = found[2].decode("ascii").split("\r\n")
-    lines.pop()
-    headers: list[tuple[str, str]] = []
-    length = coding = connection = content = None
-    for line in lines:
-        name, _, value = line.partition(":")
-        name, value = name.lower(), value.strip()
-        headers.append((name, value))
-        if name == "content-length":
-            if length is not None or not 0 < len(value) <= 15 or not value.isdigit():
-                return None
-            length = value
-        elif name == "transfer-encoding":
-            if coding is not None or value != "chunked":
-                return None
-            coding = value
-        elif name == "connection":
-            if connection is not None or value not in ("keep-alive", "close"):
-                return None
-            connection = value
-        elif name == "content-encoding":
-            if content is not None:
-                return None
-            content = value
-    if length is not None and coding is not None:
+    headers = tuple([(name.lower(), value.rstrip()) for name, value in _FIELD.findall(found[2].decode("ascii"))])
+    fields = dict(headers)
+    if len(fields) != len(headers) and any(_repeats(headers, name) for name in _FRAMING):
+        return None
+    length, coding, connection = map(fields.get, ("content-length", "transfer-encoding", "connection"))
+    if length is not None and (coding is not None or not length.isdigit() or len(length) > 15):
+        return None
+    if coding is not None and coding != "chunked":
+        return None
+    if connection is not None and connection not in ("keep-alive", "close"):
         return None
     return _framed(
         int(found[1]),
-        tuple(headers),
+        headers,
         found.end(),
         method,
         length=None if length is None else int(length),
         is_chunked=coding is not None,
         is_last=connection == "close",
-        content_coding=content or "",
+        content_coding=fields.get("content-encoding", ""),
     )
+
+
+def _repeats(headers: tuple[tuple[str, str], ...], name: str) -> bool:
+    return sum(1 for one, _ in headers if one == name) > 1
 
 
 def _strict_head(raw: bytes, size_bytes: int, method: str) -> _ReplyHead:
