@@ -89,19 +89,33 @@ async def open_composition(
     Raises:
         SetupError: the rules, the data folder or the database cannot be used.
     """
-    clock = SystemClock()
-    ids = SystemIds(clock)
     scanner = shared.scanner if shared else load_shield(settings.rules)
-    make_data_dir(settings.data_dir)
-    store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
-    try:
-        lasting = make_lasting(store, clock, ids, log, shared)
+    async with open_lasting(settings, log=log, shared=shared) as lasting:
         client = Client(ca_file=settings.upstream_ca_file)
         try:
             yield Composition(settings, scanner, lasting, client)
         finally:
             with anyio.CancelScope(shield=True):
                 await client.aclose()
+
+
+@asynccontextmanager
+async def open_lasting(settings: Settings, *, log: Log, shared: Shared | None = None) -> AsyncGenerator[Lasting]:
+    """Open the data folder, made if need be, and yield the parts that need no rules; close everything afterwards.
+
+    Raises:
+        SetupError: the data folder or the database cannot be used.
+    """
+    clock = SystemClock()
+    ids = SystemIds(clock)
+    make_data_dir(settings.data_dir)
+    store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
+    try:
+        lasting = make_lasting(store, clock, ids, log, shared)
+        try:
+            yield lasting
+        finally:
+            with anyio.CancelScope(shield=True):
                 await lasting.authentication.aclose()
                 lasting.access.flush_hits()
     finally:

@@ -4,14 +4,14 @@ import argparse
 from enum import StrEnum
 from typing import TypeVar
 
-from gateway.app import Gateway
 from gateway.cli.command import OK, Command, Console, nothing, shown, table
-from gateway.cli.manage import context, moment, read_expiry, with_gateway
+from gateway.cli.manage import context, moment, read_expiry, with_records
 from gateway.clock import SystemClock
 from gateway.domain.access_list import GLOBAL, MAX_ENTRY_LIMIT, AccessEntry, EntryFilter, EntryType, ListName
 from gateway.domain.principals import local
 from gateway.errors import InvalidRequest
 from gateway.operations.access_list import view_entry
+from gateway.parts import Lasting
 from gateway.schema import encode
 from gateway.services.access_list import WantedEntry
 
@@ -21,7 +21,7 @@ Word = TypeVar("Word", bound=StrEnum)
 def list_entries(options: argparse.Namespace, console: Console) -> int:
     """List every entry, newest first."""
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         entries: list[AccessEntry] = []
         cursor = None
         while True:
@@ -49,7 +49,7 @@ def list_entries(options: argparse.Namespace, console: Console) -> int:
         console.print(table(rows, ("ID", "LIST", "TYPE", "VALUE", "SCOPE", "HITS", "EXPIRES", "REASON")))
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def add(options: argparse.Namespace, console: Console) -> int:
@@ -63,24 +63,24 @@ def add(options: argparse.Namespace, console: Console) -> int:
         expires_at=read_expiry(options.expires, SystemClock().now_at()) if options.expires else None,
     )
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         entry = await gateway.access_list.add(local("cli"), wanted, context(gateway))
         console.note(f"{entry.list_name.value} {entry.entry_type.value} {shown(entry.value)} is on the access list:")
         console.print(entry.id)
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def remove(options: argparse.Namespace, console: Console) -> int:
     """Remove an entry. A running gateway no longer counts it at its next request."""
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         entry = await gateway.access_list.remove(local("cli"), options.id, context(gateway))
         console.note(f"{entry.id} ({entry.entry_type.value} {shown(entry.value)}) is removed")
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def read_word(words: type[Word], text: str, flag: str) -> Word:

@@ -13,9 +13,11 @@ from gateway.domain.keys import DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, KeyRec
 from gateway.domain.principals import RequestContext, local
 from gateway.errors import InvalidRequest
 from gateway.operations.keys import view_key
+from gateway.parts import Lasting
 from gateway.schema import encode
 
 Work = Callable[[Gateway], Awaitable[int]]
+LightWork = Callable[[Lasting], Awaitable[int]]
 
 
 def with_gateway(options: argparse.Namespace, work: Work) -> int:
@@ -29,7 +31,18 @@ def with_gateway(options: argparse.Namespace, work: Work) -> int:
     return anyio.run(run)
 
 
-def context(gateway: Gateway) -> RequestContext:
+def with_records(options: argparse.Namespace, work: LightWork) -> int:
+    """Do the work with what needs no rules, which is there at once, and close it again."""
+    config = load_settings(options).settings
+
+    async def run() -> int:
+        async with compose.open_lasting(config, log=make_log(config)) as lasting:
+            return await work(lasting)
+
+    return anyio.run(run)
+
+
+def context(gateway: Gateway | Lasting) -> RequestContext:
     """Return the context of a command typed on this host."""
     return RequestContext(request_id=gateway.ids.new("req"), user_agent="cli")
 
@@ -44,21 +57,23 @@ def create(options: argparse.Namespace, console: Console) -> int:
         scopes=tuple(part.strip() for part in options.scopes.split(",") if part.strip()),
         rate_limit=wire.read_integer(options.rate_limit, param="--rate-limit", low=1, high=10_000_000),
         expires_at=expires_at,
+        policy=options.policy,
+        models=tuple(part.strip() for part in (options.models or "").split(",") if part.strip()),
     )
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         created = await gateway.keys.create(local("cli"), new, context(gateway))
         console.note(f"{created.record.id} created; the key is shown this once:")
         console.print(created.key)
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def list_keys(options: argparse.Namespace, console: Console) -> int:
     """List every key record; a key itself is never shown again."""
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         records = await gateway.keys.list()
         now_at = gateway.clock.now_at()
         if options.json:
@@ -79,13 +94,13 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
         console.print(table(rows, ("ID", "NAME", "PREFIX", "STATUS", "PER MINUTE", "SCOPES", "LAST USED")))
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def show(options: argparse.Namespace, console: Console) -> int:
     """Print one key record."""
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         record = await gateway.keys.show(options.id)
         value = as_json(record, gateway.clock.now_at())
         if options.json:
@@ -95,32 +110,32 @@ def show(options: argparse.Namespace, console: Console) -> int:
                 console.print(f"{name}: {shown_value}")
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def revoke(options: argparse.Namespace, console: Console) -> int:
     """Revoke a key. A running gateway refuses it within a second."""
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         record = await gateway.keys.revoke(local("cli"), options.id, context(gateway))
         console.note(f"{record.id} ({record.name}) is revoked")
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def rotate(options: argparse.Namespace, console: Console) -> int:
     """Make a key that takes another's place and print it once, alone on stdout."""
     grace_seconds = wire.read_integer(options.grace_seconds, param="--grace-seconds", low=0, high=MAX_GRACE_SECONDS)
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         created = await gateway.keys.rotate(local("cli"), options.id, context(gateway), grace_seconds=grace_seconds)
         record = created.record
         console.note(f"{record.id} takes the place of {record.rotated_from}; the new key is shown this once:")
         console.print(created.key)
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def read_expiry(text: str, now_at: int) -> int:
@@ -149,6 +164,8 @@ def declare_create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scopes", required=True, help="comma-separated, such as shield:scan,chat:completions")
     parser.add_argument("--rate-limit", default="60", metavar="N", help="requests a minute (60)")
     parser.add_argument("--expires", metavar="AGE|DATE", help="such as 90d or 2030-01-31; never if left out")
+    parser.add_argument("--policy", help="id or name of the policy that holds for the key")
+    parser.add_argument("--models", help="comma-separated models it may use, * and ? stand for any; all if left out")
 
 
 def declare_id(parser: argparse.ArgumentParser) -> None:

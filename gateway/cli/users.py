@@ -2,14 +2,14 @@
 
 import argparse
 
-from gateway.app import Gateway
 from gateway.auth.passwords import make_password
 from gateway.cli.command import OK, Command, Console, nothing, table
-from gateway.cli.manage import context, with_gateway
+from gateway.cli.manage import context, with_records
 from gateway.domain.principals import Role, local
 from gateway.domain.users import MAX_PASSWORD_CHARS, ChangedUser, NewUser
 from gateway.errors import InvalidRequest
 from gateway.operations.users import view_user
+from gateway.parts import Lasting
 from gateway.schema import encode
 
 PASSWORD_RANDOM_BYTES = 20
@@ -19,7 +19,7 @@ def create_user(options: argparse.Namespace, console: Console) -> int:
     """Create a user, with a password from stdin or one that is printed once, alone on stdout."""
     role = read_role(options.role)
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         password = read_password(options, console) or make_password(gateway.ids.random_bytes(PASSWORD_RANDOM_BYTES))
         new = NewUser(username=options.username, password=password, role=role)
         user = await gateway.users.create(local("cli"), new, context(gateway))
@@ -27,13 +27,13 @@ def create_user(options: argparse.Namespace, console: Console) -> int:
         show_password(options, console, password)
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def list_users(options: argparse.Namespace, console: Console) -> int:
     """List the users."""
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         views = [encode(view_user(user)) for user in await gateway.users.list()]
         if options.json:
             console.print_json(views)
@@ -43,13 +43,13 @@ def list_users(options: argparse.Namespace, console: Console) -> int:
         console.print(table(rows, ("ID", "USERNAME", "ROLE", "STATUS", "CREATED")))
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def set_password(options: argparse.Namespace, console: Console) -> int:
     """Give a user another password and end all their sessions."""
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         password = read_password(options, console) or make_password(gateway.ids.random_bytes(PASSWORD_RANDOM_BYTES))
         wanted = ChangedUser(password=password)
         user = await gateway.users.change(local("cli"), options.user, wanted, context(gateway))
@@ -57,19 +57,19 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
         show_password(options, console, password)
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def disable(options: argparse.Namespace, console: Console) -> int:
     """Keep a user out, or let them in again."""
     wanted = ChangedUser(disabled=not options.undo)
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Lasting) -> int:
         user = await gateway.users.change(local("cli"), options.user, wanted, context(gateway))
         console.note(f"{user.username} is {view_user(user).status}")
         return OK
 
-    return with_gateway(options, work)
+    return with_records(options, work)
 
 
 def read_role(text: str) -> Role:

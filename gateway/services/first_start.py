@@ -1,6 +1,7 @@
-"""The first credentials: an admin and a key with every scope, made once, when nobody could sign in otherwise."""
+"""The first credentials: an admin and a key with every scope, made once, when nobody could manage it otherwise."""
 
 from dataclasses import dataclass
+from itertools import chain, count
 
 from gateway.auth.keyhash import KEY_RANDOM_BYTES
 from gateway.auth.passwords import hash_password, make_password
@@ -37,14 +38,15 @@ class FirstStart:
         self._keys = keys
 
     async def make(self) -> FirstCredentials | None:
-        """Make an admin and a key with every scope, or return None when there is a user already.
+        """Make an admin and a key with every scope, or return None when there is an admin already.
 
-        The admin is made last: a start that is cut off before makes both again, and no password is lost.
+        A user without that role, made on the command line before the first start, does not count: nobody could give
+        anybody a role. The admin is made last: a start that is cut off before makes both again; no password is lost.
 
         Raises:
             AuditUnavailable: nothing more was made.
         """
-        if await self._store.db.read(self._store.users.count):
+        if await self._store.db.read(lambda tx: self._store.users.count_active(tx, Role.ADMIN)):
             return None
         who = local("first-start")
         context = RequestContext(request_id=self._ids.new("req"))
@@ -52,7 +54,7 @@ class FirstStart:
         password = make_password(self._ids.random_bytes(KEY_RANDOM_BYTES))
         user = User(
             id=self._ids.new("usr"),
-            username=USERNAME,
+            username=await self._store.db.read(self._free_name),
             password_hash=hash_password(password, self._ids.random_bytes(SALT_BYTES)),
             role=Role.ADMIN,
             created_at=self._clock.now_at(),
@@ -73,4 +75,8 @@ class FirstStart:
             self._audit.append(tx, event)
 
         await self._audit.commit(work)
-        return FirstCredentials(USERNAME, password, created.key)
+        return FirstCredentials(user.username, password, created.key)
+
+    def _free_name(self, tx: Transaction) -> str:
+        names = chain((USERNAME,), (f"{USERNAME}-{number}" for number in count(2)))
+        return next(name for name in names if self._store.users.by_name(tx, name) is None)
