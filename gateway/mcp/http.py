@@ -20,6 +20,7 @@ from gateway.mcp import jsonrpc, stateless
 from gateway.mcp.answers import JSON, answered, faulty, finished, refusal
 from gateway.mcp.door import check_key, check_origin, cors_headers, preflight_headers
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Reply
+from gateway.mcp.progress import Notify
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
 from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
 from gateway.wire import write_json
@@ -127,10 +128,11 @@ class HttpMcp:
             reason = "Invalid request: sessionId is missing; GET /sse tells the address to send to"
             return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
         session = self._streams.find(session_id)
+        call = self._in_session(session, message, session.notify)
         if _is_long(message):
-            self._calls.start(self._in_session(session, message), session.deliver, session)
+            self._calls.start(call, session.deliver, session)
         else:
-            session.deliver(await self._in_session(session, message)())
+            session.deliver(await call())
         return Response(202)
 
     # Streamable HTTP.
@@ -152,9 +154,10 @@ class HttpMcp:
             reason = "Invalid request: Mcp-Session-Id is missing; the answer to initialize has it"
             return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
         session = self._sessions.find(session_id)
-        call = self._in_session(session, message)
+        waiting = _Waiting()
+        call = self._in_session(session, message, waiting.notify)
         if _is_long(message):
-            return await self._call(request, call, session)
+            return await self._call(request, call, session, waiting)
         return answered(await call())
 
     async def _begin(self, message: jsonrpc.Request) -> Response:
@@ -177,11 +180,13 @@ class HttpMcp:
         if fault is not None:
             return faulty(Reply(message.id, fault))
 
+        waiting = _Waiting()
+
         async def call() -> Outcome:
-            reply = await server.handle(message)
+            reply = await server.handle(message, waiting.notify)
             return Outcome(202, None) if reply is None else Outcome(stateless.status_of(reply), server.render(reply))
 
-        return await self._call(request, call, None) if _is_long(message) else answered(await call())
+        return await self._call(request, call, None, waiting) if _is_long(message) else answered(await call())
 
     async def _delete(self, request: Request) -> Response:
         session_id = request.headers.get("mcp-session-id")
@@ -195,10 +200,9 @@ class HttpMcp:
     # Both.
 
     async def _call(
-        self, request: Request, call: Callable[[], Awaitable[Outcome]], session: Session | None
+        self, request: Request, call: Callable[[], Awaitable[Outcome]], session: Session | None, waiting: "_Waiting"
     ) -> Response:
         """Run a call and answer with JSON if it is quick, else with a stream, as the peer takes them."""
-        waiting = _Waiting()
         scope = self._calls.start(call, waiting.answered, session)
         accept = (request.headers.get("accept") or "").lower()
         takes_stream = "text/event-stream" in accept
@@ -214,10 +218,12 @@ class HttpMcp:
         left = scope.cancel if session is None else _nothing
         return Response(200, SSE_HEADERS, stream=waiting.open_stream(left), ends_with_peer=True)
 
-    def _in_session(self, session: Session, message: Message | Batch) -> Callable[[], Awaitable[Outcome]]:
+    def _in_session(
+        self, session: Session, message: Message | Batch, notify: Notify | None = None
+    ) -> Callable[[], Awaitable[Outcome]]:
         async def call() -> Outcome:
             session.server.use(self._gateway())
-            body = await session.server.answer(message)
+            body = await session.server.answer(message, notify)
             if body is None:
                 return Outcome(202, None)
             # A batch is answered by an array, unless it is refused as a whole.
@@ -230,17 +236,28 @@ class HttpMcp:
 
 
 class _Waiting:
-    """A request that waits for a call: first for its outcome, then by a stream."""
+    """A request that waits for a call: for its outcome, or by a stream, on which what was said before goes out."""
 
     def __init__(self) -> None:
         self.done = anyio.Event()
         self.outcome: Outcome | None = None
         self._stream: EventStream | None = None
+        self._said: list[bytes] = []
 
     def open_stream(self, left: Callable[[], None]) -> EventStream:
         """Answer by a stream from now on. left: called when it is over."""
         self._stream = EventStream(left)
+        for said in self._said:
+            self._stream.send(render_event(said))
+        self._said.clear()
         return self._stream
+
+    async def notify(self, message: bytes) -> None:
+        """Take what is said before the answer. An answer without a stream has no place for it."""
+        if self._stream is not None:
+            self._stream.send(render_event(message))
+        else:
+            self._said.append(message)
 
     def answered(self, outcome: Outcome) -> None:
         """Take what became of the call."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
+from gateway.mcp.progress import Progress
 from gateway.mcp.tool import Tool, ToolOutput
 from gateway.schema import encode, json_schema
 from gateway.services.shield_tests import RunShieldTests, ShieldTestsRun
@@ -12,8 +13,13 @@ from gateway.wire import write_time
 _MOST_LISTED = 20  # what a tool answers is read by a model, which pays by the word
 
 
-async def _run(gateway: Gateway, principal: Principal, command: RunShieldTests, context: RequestContext) -> ToolOutput:
-    run = await gateway.shield_tests.run(principal, command, context)
+async def _run(
+    gateway: Gateway, principal: Principal, command: RunShieldTests, context: RequestContext, progress: Progress
+) -> ToolOutput:
+    async def told(done: int, total: int) -> None:
+        await progress.tell(done, total, f"{done} of {total} texts scanned")
+
+    run = await gateway.shield_tests.run(principal, command, context, told)
     report = replace(run.report, unexercised=run.report.unexercised[:_MOST_LISTED])
     return ToolOutput(_text(run), encode(replace(run, report=report)))
 
@@ -58,7 +64,7 @@ RUN_SHIELD_TESTS = Tool(
     ),
     takes=RunShieldTests,
     gives=lambda: json_schema(ShieldTestsRun, written=True),
-    call=_run,
+    long_call=_run,
     is_read_only=False,
     is_idempotent=False,
 )

@@ -17,6 +17,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Notification, Reply, Request, RequestId
+from gateway.mcp.progress import Notify, Progress, token_of
 from gateway.mcp.tool import Tool, ToolOutput
 from gateway.mcp.tools import TOOLS
 from gateway.schema import decode, json_schema
@@ -72,10 +73,13 @@ class McpServer:
         """Answer what comes from now on with another gateway, such as one with rules that were read again."""
         self._gateway = gateway
 
-    async def answer(self, message: Message | Batch) -> bytes | None:
-        """Handle a message or a batch and return the bytes to send, without a line break, or None for silence."""
+    async def answer(self, message: Message | Batch, notify: Notify | None = None) -> bytes | None:
+        """Handle a message or a batch and return the bytes to send, without a line break, or None for silence.
+
+        notify: takes what is said before the answer, such as progress; None where nothing can be.
+        """
         if not isinstance(message, Batch):
-            reply = await self.handle(message)
+            reply = await self.handle(message, notify)
             return None if reply is None else self.render(reply)
         if self.version not in _BATCH_VERSIONS:
             fault = Fault(jsonrpc.INVALID_REQUEST, "Invalid request: this version of the protocol has no batches")
@@ -84,15 +88,15 @@ class McpServer:
         for part in message.messages:
             if isinstance(part, Request) and part.method == "initialize":
                 part = Invalid(part.id, jsonrpc.INVALID_REQUEST, "Invalid request: initialize stands alone")
-            if (reply := await self.handle(part)) is not None:
+            if (reply := await self.handle(part, notify)) is not None:
                 answers.append(self.render(reply))
         return jsonrpc.join(answers) if answers else None
 
-    async def handle(self, message: Message) -> Reply | None:
+    async def handle(self, message: Message, notify: Notify | None = None) -> Reply | None:
         """Handle one message. None: it is a notification, an answer to nothing, or was cancelled."""
         match message:
             case Request():
-                return await self._request(message)
+                return await self._request(message, notify)
             case Notification():
                 self._notified(message)
                 return None
@@ -116,7 +120,7 @@ class McpServer:
         if isinstance(request_id, str | int) and (scope := self._running.get(request_id)) is not None:
             scope.cancel()
 
-    async def _request(self, request: Request) -> Reply | None:
+    async def _request(self, request: Request, notify: Notify | None) -> Reply | None:
         meta = request.params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
         is_stateless = META + "protocolVersion" in meta or request.method == "server/discover"
@@ -129,7 +133,11 @@ class McpServer:
             peer = self._session or _Peer(OFFERED_VERSION, "")
         if isinstance(peer, Fault):
             return Reply(request.id, peer)
-        outcome = await self._tool_call(request, peer) if request.method == "tools/call" else self._told(request, peer)
+        outcome = (
+            await self._tool_call(request, peer, notify)
+            if request.method == "tools/call"
+            else self._told(request, peer)
+        )
         if outcome is None or isinstance(outcome, Fault) or not peer.is_stateless:
             return None if outcome is None else Reply(request.id, outcome)
         return Reply(
@@ -178,7 +186,9 @@ class McpServer:
         caching = {"ttlMs": _LIST_TTL_MS, "cacheScope": "public"} if peer.is_stateless else {}
         return {"tools": tools, **caching}
 
-    async def _tool_call(self, request: Request, peer: _Peer) -> Mapping[str, object] | Fault | None:
+    async def _tool_call(
+        self, request: Request, peer: _Peer, notify: Notify | None
+    ) -> Mapping[str, object] | Fault | None:
         """Run a tool under its request's id, so that it can be cancelled. None: it was."""
         name, arguments = request.params.get("name"), request.params.get("arguments")
         if not isinstance(name, str):
@@ -191,21 +201,24 @@ class McpServer:
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: arguments must be an object")
         if request.id in self._running:
             return Fault(jsonrpc.INVALID_REQUEST, "Invalid request: a call with this id is still running")
+        progress = Progress(token_of(request.params), notify)
         with anyio.CancelScope() as scope:
             self._running[request.id] = scope
             try:
-                result = await self._run(self._tools[name], arguments, peer)
+                result = await self._run(self._tools[name], arguments, peer, progress)
             finally:
                 del self._running[request.id]
         return None if scope.cancel_called else result
 
-    async def _run(self, tool: Tool, arguments: dict[str, object], peer: _Peer) -> Mapping[str, object]:
+    async def _run(
+        self, tool: Tool, arguments: dict[str, object], peer: _Peer, progress: Progress
+    ) -> Mapping[str, object]:
         """Run one tool between its two audit events. What goes wrong in it is a result that says so, not a fault."""
         gateway = self._gateway
         client = peer.client or None
         context = RequestContext(request_id=gateway.ids.new("req"), user_agent=client, agent=client)
         try:
-            output = await self._recorded(tool, arguments, context)
+            output = await self._recorded(tool, arguments, context, progress)
         except GatewayError as error:
             return _failed(error.message if error.param is None else f"Argument {error.param}: {error.message}")
         except Exception as error:
@@ -216,7 +229,9 @@ class McpServer:
             result["structuredContent"] = output.structured
         return result
 
-    async def _recorded(self, tool: Tool, arguments: dict[str, object], context: RequestContext) -> ToolOutput:
+    async def _recorded(
+        self, tool: Tool, arguments: dict[str, object], context: RequestContext, progress: Progress
+    ) -> ToolOutput:
         """Call a tool and write down that it was invoked, and that it was completed or failed."""
         command: object = None
         refusal: GatewayError | None = None
@@ -229,7 +244,7 @@ class McpServer:
         try:
             if refusal is not None:
                 raise refusal
-            output = await tool.call(self._gateway, self._principal, command, context)
+            output = await tool.run(self._gateway, self._principal, command, context, progress)
             reason = ""
         except GatewayError as error:
             reason = error.code

@@ -36,6 +36,11 @@ class Session:
         if self.stream is not None and outcome.body is not None:
             self.stream.send(render_event(outcome.body))
 
+    async def notify(self, message: bytes) -> None:
+        """Send what is said before an answer by the stream."""
+        if self.stream is not None:
+            self.stream.send(render_event(message))
+
     def close(self) -> None:
         """End the stream and cancel what runs."""
         if self.stream is not None:

@@ -142,7 +142,7 @@ async def _converse(server: McpServer, output: _Output, chunks: MemoryObjectRece
     slots = anyio.Semaphore(RUNNING_CALLS)
 
     async def respond(message: Message | Batch) -> None:
-        answer = await server.answer(message)
+        answer = await server.answer(message, output.send)
         if answer is not None:
             await output.send(answer)
 

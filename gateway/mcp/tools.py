@@ -8,8 +8,11 @@ from gateway.domain.alerts import MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSour
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.posture import CheckStatus
 from gateway.domain.principals import Principal, RequestContext
+from gateway.mcp.configure_provider import CONFIGURE_PROVIDER
 from gateway.mcp.manage_access import MANAGE_ACCESS
+from gateway.mcp.manage_budget import MANAGE_BUDGET
 from gateway.mcp.run_shield_tests import RUN_SHIELD_TESTS
+from gateway.mcp.run_trust_audit import RUN_TRUST_AUDIT
 from gateway.mcp.tool import NoArguments, Tool, ToolOutput
 from gateway.schema import Bounds, encode, json_schema
 from gateway.services.posture import PostureReport
@@ -196,5 +199,8 @@ TOOLS: tuple[Tool, ...] = (
         call=_review_audit,
     ),
     MANAGE_ACCESS,
+    CONFIGURE_PROVIDER,
     RUN_SHIELD_TESTS,
+    RUN_TRUST_AUDIT,
+    MANAGE_BUDGET,
 )

@@ -3,10 +3,12 @@
 The texts of the suite are no traffic: they raise no alert and stand in no count of scans.
 """
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
 from gateway.clock import Clock
@@ -26,6 +28,7 @@ TAG = "shield-test"
 _LAST = "shield_tests"
 _HISTORY = "shield_tests_history"
 _MOST_HISTORY = 50
+_TOLD_EVERY = 25
 _Category = Annotated[str, Bounds(1, 40)]
 
 
@@ -124,8 +127,16 @@ class ShieldTests:
         self._audit = audit
         self._limiter = anyio.CapacityLimiter(1)  # one run at a time: it keeps a processor busy
 
-    async def run(self, principal: Principal, command: RunShieldTests, context: RequestContext) -> ShieldTestsRun:
-        """Scan the suite in a worker thread, and keep and audit the result.
+    async def run(
+        self,
+        principal: Principal,
+        command: RunShieldTests,
+        context: RequestContext,
+        told: Callable[[int, int], Coroutine[None, None, None]] | None = None,
+    ) -> ShieldTestsRun:
+        """Scan the suite in a worker thread, and keep and audit the result. Cancelled, it ends after the next case.
+
+        told: awaited now and then with how many cases are done, and of how many.
 
         Raises:
             InvalidRequest: there is no such category.
@@ -135,7 +146,7 @@ class ShieldTests:
             raise InvalidRequest(f"category must be one of {', '.join(CATEGORIES)}.", param="category")
         if self._rules is not None:
             self._rules.apply()
-        report = await anyio.to_thread.run_sync(self._report, command, principal.name, limiter=self._limiter)
+        report = await anyio.to_thread.run_sync(self._report, command, principal.name, told, limiter=self._limiter)
         ran_at = self._clock.now_at()
 
         def work(tx: Transaction) -> ShieldTestsRun:
@@ -171,11 +182,16 @@ class ShieldTests:
         last, history = await self._store.db.read(lambda tx: (self._stored(tx, _LAST), self._history(tx)))
         return ShieldTestsState(last, history, self._running)
 
-    def _report(self, command: RunShieldTests, who: str) -> SuiteReport:
+    def _report(
+        self, command: RunShieldTests, who: str, told: Callable[[int, int], Coroutine[None, None, None]] | None
+    ) -> SuiteReport:
         began_at = self._clock.now_at()
 
-        def told(done: int, total: int) -> None:
+        def note(done: int, total: int) -> None:
+            anyio.from_thread.check_cancelled()
             self._running = ShieldTestsUnderWay(began_at, who, done, total)
+            if told is not None and done % _TOLD_EVERY == 0:
+                anyio.from_thread.run(told, done, total)
 
         try:
             return run_suite(
@@ -183,7 +199,7 @@ class ShieldTests:
                 command.category,
                 include_known_gaps=command.include_known_gaps,
                 monotonic_seconds=self._clock.monotonic_seconds,
-                told=told,
+                told=note,
             )
         finally:
             self._running = None
@@ -196,13 +212,7 @@ class ShieldTests:
             return ()  # kept by another version of the gateway
 
     def _stored(self, tx: Transaction, name: str) -> ShieldTestsRun | None:
-        text = self._store.meta.get(tx, name)
-        if text is None:
-            return None
-        try:
-            return decode(ShieldTestsRun, read_json(text.encode()))
-        except InvalidRequest:
-            return None  # kept by another version of the gateway, whose runs were described otherwise
+        return last_run(self._store, tx, name)
 
     def _append(self, tx: Transaction, principal: Principal, context: RequestContext, run: ShieldTestsRun) -> None:
         event = self._audit.event(
@@ -223,6 +233,17 @@ class ShieldTests:
             },
         )
         self._audit.append(tx, event)
+
+
+def last_run(store: Store, tx: Transaction, name: str = _LAST) -> ShieldTestsRun | None:
+    """Return the newest run, of whatever choice; None before the first."""
+    text = store.meta.get(tx, name)
+    if text is None:
+        return None
+    try:
+        return decode(ShieldTestsRun, read_json(text.encode()))
+    except InvalidRequest:
+        return None  # kept by another version of the gateway, whose runs were described otherwise
 
 
 def _brief(run: ShieldTestsRun) -> ShieldTestsBrief:

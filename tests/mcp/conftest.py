@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Annotated, Any, cast
 
@@ -14,6 +14,7 @@ from gateway.clock import SystemClock, SystemIds
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import AuditUnavailable, InvalidRequest, Overloaded
 from gateway.log import Log
+from gateway.mcp.progress import Progress
 from gateway.mcp.server import McpServer
 from gateway.mcp.tool import NoArguments, Tool, ToolOutput
 from gateway.metrics import Metrics
@@ -63,6 +64,15 @@ class Script:
         self.begun.set()
         await self.may_end.wait()
         return ToolOutput("waited", {})
+
+    async def march(
+        self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext, progress: Progress
+    ) -> ToolOutput:
+        await progress.tell(1, 2, "left")
+        await self.may_end.wait()
+        await progress.tell(1, 2, "left again, which is no progress")
+        await progress.tell(2, 2, "right")
+        return ToolOutput("there", {})
 
     async def refuse(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
         raise Overloaded("Too much at once; try again.")
@@ -120,6 +130,7 @@ def new_peer() -> Peer:
         _tool("object", NoArguments, script.object),
         _tool("crash", NoArguments, script.crash),
         _tool("garble", NoArguments, script.garble),
+        replace(_tool("march", NoArguments, None), long_call=script.march),
     )
     return Peer(McpServer(cast(Gateway, gateway), local("mcp"), tools=tools), script, audit, log, gateway, tools)
 

@@ -494,3 +494,39 @@ async def test_an_unknown_version_without_a_session_is_told_what_there_is(port: 
 async def test_a_notification_without_a_session_is_accepted(port: Port) -> None:
     told = await port.post({"jsonrpc": "2.0", "method": "notifications/x"}, mcp_protocol_version="2026-07-28")
     assert told.status == 202
+
+
+async def spoken(stream: Any) -> list[Any]:
+    """Return every message of a stream to its end; one write may hold several events."""
+    with anyio.fail_after(5):
+        return events(b"".join([piece async for piece in stream]))
+
+
+def events(raw: bytes) -> list[Any]:
+    return [json.loads(line.removeprefix(b"data: ")) for line in raw.split(b"\n") if line.startswith(b"data: ")]
+
+
+async def test_progress_comes_by_the_stream_before_the_answer(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "QUICK_SECONDS", 0.0)
+    session = await port.begin()
+    asked = message("tools/call", "w", name="march", arguments={}, _meta={"progressToken": 7})
+    answer = await port.post(asked, mcp_session_id=session, accept="application/json, text/event-stream")
+    assert header(answer, "content-type") == "text/event-stream"
+    port.peer.script.may_end.set()
+    pieces = await spoken(answer.stream)
+    assert [one.get("params", {}).get("progress") for one in pieces] == [1, 2, None]
+    assert pieces[0]["params"] == {"progressToken": 7, "progress": 1, "total": 2, "message": "left"}
+    assert pieces[-1]["id"] == "w"
+
+
+async def test_progress_comes_to_a_listener_before_the_answer(port: Port) -> None:
+    listener = await (await port.open()).begin()
+    asked = message("tools/call", "w", name="march", arguments={}, _meta={"progressToken": "p"})
+    assert (await listener.send(asked)).status == 202
+    port.peer.script.may_end.set()
+    told: list[Any] = []
+    with anyio.fail_after(5):
+        while not told or "id" not in told[-1]:
+            told += events(await anext(listener.stream))
+    assert [one.get("params", {}).get("progressToken") for one in told] == ["p", "p", None]
+    assert told[-1]["id"] == "w"

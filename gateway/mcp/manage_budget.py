@@ -1,0 +1,180 @@
+"""The tool that reads, sets and removes budgets."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from gateway.app import Gateway
+from gateway.domain.budgets import DEFAULT_SOFT_PCT, BudgetScope, BudgetUnit, BudgetWindow, Standing
+from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.mcp.tool import Tool, ToolOutput
+from gateway.operations.budgets import BudgetView, view_budget
+from gateway.schema import Bounds, encode, json_schema
+from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride
+from gateway.wire import write_time
+
+_NAME_CHARS = 100
+_Action = Literal["list", "get", "set", "create", "delete", "override"]
+
+
+@dataclass(frozen=True, slots=True)
+class ManageBudget:
+    """What to do with which budget. One is named by id, or by scope, scope_value, unit and window."""
+
+    action: Annotated[
+        _Action,
+        "list (default); get; set: change the limit of the budget that is named, or make it; create; delete; "
+        "override: a higher limit until a time.",
+    ] = "list"
+    daily_limit_usd: Annotated[float | None, "The limit, with unit usd and window day."] = None
+    alert_threshold_pct: Annotated[int | None, Bounds(1, 100), "Warn from this part of the limit on."] = None
+    scope: Annotated[
+        BudgetScope | None, "What is counted: everything (global), or one key, agent, model, provider."
+    ] = None
+    scope_value: Annotated[str | None, "Which key, agent, model or provider."] = None
+    unit: Annotated[BudgetUnit | None, "usd (default), tokens or requests."] = None
+    limit: Annotated[float | None, "The limit in the unit."] = None
+    window: Annotated[BudgetWindow | None, "hour, day (default), week or month; in UTC."] = None
+    id: Annotated[str | None, "The budget, bud_ and so on."] = None
+    until_at: Annotated[int | None, "Until when an override holds; to the end of the period if left out."] = field(
+        default=None, metadata={"json_name": "until"}
+    )
+    reason: Annotated[str | None, "Why, for whoever reads the audit log later."] = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetList:
+    """The budgets that were asked for, or the one that was made, changed or removed."""
+
+    action: _Action
+    budgets: tuple[BudgetView, ...]
+
+
+async def _manage(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> ToolOutput:
+    match command.action:
+        case "list":
+            found = await gateway.budgets.list()
+        case "get":
+            found = (await _named(gateway, command),)
+        case "create":
+            found = (await gateway.budgets.create(principal, _wanted(command), context),)
+        case "set":
+            found = (await _set(gateway, principal, command, context),)
+        case "delete":
+            budget_id = command.id or (await _named(gateway, command)).budget.id
+            found = (await gateway.budgets.remove(principal, budget_id, context),)
+        case "override":
+            found = (await _override(gateway, principal, command, context),)
+    now_at = gateway.clock.now_at()
+    views = tuple(view_budget(standing, now_at) for standing in found)
+    heads = {"list": "Budgets:", "get": "Budget:", "create": "Made:", "set": "Set:", "delete": "Removed:"}
+    head = heads.get(command.action, "Raised for a while:") if views else "There is no budget."
+    return ToolOutput("\n".join([head, *map(_line, views)]), encode(BudgetList(command.action, views)))
+
+
+async def _set(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> Standing:
+    """Change the budget that is named, or make it where only its place is named and nothing stands there."""
+    limit = _limit(command)
+    try:
+        named = await _named(gateway, command)
+    except NotFound:
+        if command.id is not None:
+            raise
+        return await gateway.budgets.create(principal, _wanted(command), context)
+    wanted = ChangedBudget(limit=limit, soft_pct=command.alert_threshold_pct, version=named.budget.version)
+    return await gateway.budgets.change(principal, named.budget.id, wanted, context)
+
+
+async def _override(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> Standing:
+    named = await _named(gateway, command)
+    limit = _limit(command)
+    if limit is None:
+        raise InvalidRequest("limit is missing: the limit that holds meanwhile.", param="limit")
+    until_at = named.period.ends_at if command.until_at is None else command.until_at
+    reason = command.reason or "set by an assistant"
+    wanted = WantedOverride(limit=limit, until_at=until_at, reason=reason)
+    return await gateway.budgets.override(principal, named.budget.id, wanted, context)
+
+
+async def _named(gateway: Gateway, command: ManageBudget) -> Standing:
+    """Return the one budget that is meant.
+
+    Raises:
+        NotFound: there is none. Conflict: there are several, so that one must be named by id.
+    """
+    if command.id is not None:
+        return await gateway.budgets.show(command.id)
+    wanted = (_scope(command), command.scope_value, _unit(command), command.window or BudgetWindow.DAY)
+    found = [
+        one
+        for one in await gateway.budgets.list()
+        if (one.budget.scope, one.budget.scope_value, one.budget.unit, one.budget.window) == wanted
+    ]
+    if not found:
+        raise NotFound("There is no such budget; list shows all.")
+    if len(found) > 1:
+        raise Conflict("There are several such budgets: name one by id.", param="id")
+    return found[0]
+
+
+def _wanted(command: ManageBudget) -> WantedBudget:
+    limit = _limit(command)
+    if limit is None:
+        raise InvalidRequest("limit or daily_limit_usd is missing.", param="limit")
+    return WantedBudget(
+        limit=limit,
+        unit=_unit(command),
+        scope=_scope(command),
+        scope_value=command.scope_value,
+        window=command.window or BudgetWindow.DAY,
+        soft_pct=DEFAULT_SOFT_PCT if command.alert_threshold_pct is None else command.alert_threshold_pct,
+    )
+
+
+def _limit(command: ManageBudget) -> float | None:
+    if command.daily_limit_usd is None:
+        return command.limit
+    if command.limit is not None:
+        raise InvalidRequest("Give limit or daily_limit_usd, not both.", param="daily_limit_usd")
+    if _unit(command) is not BudgetUnit.USD or command.window not in (None, BudgetWindow.DAY):
+        raise InvalidRequest("daily_limit_usd goes with unit usd and window day.", param="daily_limit_usd")
+    return command.daily_limit_usd
+
+
+def _scope(command: ManageBudget) -> BudgetScope:
+    return command.scope or BudgetScope.GLOBAL
+
+
+def _unit(command: ManageBudget) -> BudgetUnit:
+    return command.unit or BudgetUnit.USD
+
+
+def _line(view: BudgetView) -> str:
+    whose = view.scope.value if view.scope_value is None else f"{view.scope.value} {_short(view.scope_value)}"
+    return (
+        f"- {view.id} {whose}: {view.spent:g} of {view.effective_limit:g} {view.unit.value} spent this "
+        f"{view.window.value} ({view.status}), {view.remaining:g} left until {write_time(view.resets_at)}"
+    )
+
+
+def _short(text: str) -> str:
+    """Keep what others named within its line: a model reads these lines."""
+    return " ".join(text.split())[:_NAME_CHARS]
+
+
+MANAGE_BUDGET = Tool(
+    name="manage_budget",
+    title="Manage budgets",
+    description=(
+        "Read, set, create, remove or raise for a while the budgets of this gateway: dollars, tokens or requests by "
+        "hour, day, week or month, for everything or for one key, agent, model or provider. Answers what was spent and "
+        "what is left."
+    ),
+    takes=ManageBudget,
+    gives=lambda: json_schema(BudgetList, written=True),
+    call=_manage,
+    is_read_only=False,
+    is_destructive=True,
+    is_idempotent=False,
+)
+"""The row of the tool."""

@@ -1,0 +1,204 @@
+"""The tools that manage: each changes or reads the real store, and the API shows the same."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from open_site import Site, open_site
+
+from gateway.domain.audit import AuditFilter
+from gateway.domain.principals import local
+from gateway.mcp import jsonrpc
+from gateway.mcp.server import McpServer
+from gateway.mcp.tools import TOOLS
+
+
+class Assistant:
+    """Somebody who calls tools of a gateway, and the API of the same gateway."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.server = McpServer(site.gateway, local("mcp"))
+        self.said: list[dict[str, Any]] = []
+
+    async def send(self, method: str, **params: object) -> Any:
+        async def notify(message: bytes) -> None:
+            self.said.append(json.loads(message))
+
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        raw = await self.server.answer(jsonrpc.parse(json.dumps(message).encode()), notify)
+        assert raw is not None
+        return json.loads(raw)["result"]
+
+    async def call(self, tool: str, /, **arguments: object) -> Any:
+        """Call a tool that does what it is asked; return what it answers as an object."""
+        result = await self.send("tools/call", name=tool, arguments=arguments)
+        assert not result["isError"], result
+        return result["structuredContent"]
+
+    async def refused(self, tool: str, /, **arguments: object) -> str:
+        """Call a tool that refuses; return its words."""
+        result = await self.send("tools/call", name=tool, arguments=arguments)
+        assert result["isError"]
+        return result["content"][0]["text"]
+
+    async def shown(self, path: str) -> Any:
+        answer = await self.site.ask("GET", path)
+        assert answer["status"] == 200, answer
+        return answer["data"]
+
+
+@pytest.fixture
+async def assistant(tmp_path: Path) -> AsyncIterator[Assistant]:
+    async with open_site(tmp_path) as site:
+        one = Assistant(site)
+        await one.send("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t"})
+        yield one
+
+
+PLACE = "https://models.example/v1"
+
+
+async def test_a_provider_is_added_changed_switched_off_and_removed(assistant: Assistant) -> None:
+    secret = "a-key-that-is-made-up"
+    made = await assistant.call(
+        "configure_provider", action="add", name="main", base_url=PLACE, api_key=secret, models=["gpt-*"]
+    )
+    (provider,) = made["providers"]
+    assert (provider["name"], provider["base_url"], provider["models"]) == ("main", PLACE, ["gpt-*"])
+    assert provider["has_api_key"] is True
+    assert [provider] == await assistant.shown("/api/providers")
+
+    changed = await assistant.call("configure_provider", action="update", name="main", models=["gpt-5*", "o*"])
+    assert changed["providers"][0]["models"] == ["gpt-5*", "o*"]
+    assert changed["providers"][0]["has_api_key"] is True  # what is not said stays
+    assert (await assistant.call("configure_provider", action="disable", name="main"))["providers"][0][
+        "enabled"
+    ] is False
+    assert (await assistant.shown("/api/providers"))[0]["enabled"] is False
+    assert (await assistant.call("configure_provider", action="enable", name="main"))["providers"][0]["enabled"] is True
+    assert (await assistant.call("configure_provider"))["providers"] == await assistant.shown("/api/providers")
+
+    assert (await assistant.call("configure_provider", action="remove", name="main"))["providers"][0]["name"] == "main"
+    assert await assistant.shown("/api/providers") == []
+    events = (await assistant.site.gateway.audit.page(AuditFilter(source="mcp", limit=100))).items
+    assert {"provider_created", "provider_changed", "provider_removed"} <= {event.action for event in events}
+    assert secret not in repr(events)
+
+
+async def test_a_provider_is_tested_by_a_real_request(assistant: Assistant) -> None:
+    await assistant.call("configure_provider", action="add", name="mirror", type="echo")
+    tested = await assistant.call("configure_provider", action="test", name="mirror")
+    assert tested["test"]["ok"] is True and tested["test"]["models"] == ["echo"]
+    actions = await assistant.site.actions("provider")
+    assert "provider_tested" in actions
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"action": "add"}, "name"),
+        ({"action": "add", "name": "x"}, "base_url"),
+        ({"action": "add", "name": "x", "base_url": "http://169.254.169.254/v1"}, "base_url"),
+        ({"action": "add", "name": "x", "base_url": "http://127.0.0.1:1/v1"}, "base_url"),
+        ({"action": "remove"}, "name"),
+        ({"action": "remove", "name": "nobody"}, "no such provider"),
+        ({"action": "explode"}, "action"),
+    ],
+)
+async def test_a_provider_that_cannot_be_is_told_its_argument(
+    assistant: Assistant, arguments: dict[str, Any], words: str
+) -> None:
+    assert words in await assistant.refused("configure_provider", **arguments)
+    assert await assistant.shown("/api/providers") == []
+
+
+async def test_a_budget_is_set_read_raised_for_a_while_and_deleted(assistant: Assistant) -> None:
+    (budget,) = (await assistant.call("manage_budget", action="set", daily_limit_usd=5, alert_threshold_pct=70))[
+        "budgets"
+    ]
+    assert (budget["limit"], budget["unit"], budget["window"], budget["soft_pct"]) == (5, "usd", "day", 70)
+    assert [budget] == await assistant.shown("/api/budgets")
+
+    again = (await assistant.call("manage_budget", action="set", daily_limit_usd=7.5))["budgets"][0]
+    assert (again["id"], again["limit"], again["soft_pct"]) == (budget["id"], 7.5, 70)
+    assert (await assistant.call("manage_budget", action="get"))["budgets"] == await assistant.shown("/api/budgets")
+
+    raised = await assistant.call("manage_budget", action="override", limit=20, reason="a demonstration")
+    assert raised["budgets"][0]["effective_limit"] == 20
+    assert raised["budgets"][0]["override"]["until"] == raised["budgets"][0]["resets_at"]
+    assert (await assistant.shown(f"/api/budgets/{budget['id']}"))["override"]["reason"] == "a demonstration"
+
+    other = await assistant.call(
+        "manage_budget", action="create", scope="agent", scope_value="bot", unit="requests", limit=3, window="hour"
+    )
+    assert len((await assistant.call("manage_budget"))["budgets"]) == 2
+    await assistant.call("manage_budget", action="delete", id=other["budgets"][0]["id"])
+    await assistant.call("manage_budget", action="delete")
+    assert await assistant.shown("/api/budgets") == []
+    actions = await assistant.site.actions("budget")
+    assert actions == [
+        "budget_created", "budget_changed", "budget_overridden", "budget_created", "budget_removed", "budget_removed"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"action": "create"}, "limit"),
+        ({"action": "create", "limit": -1}, "limit"),
+        ({"action": "set", "daily_limit_usd": 1, "limit": 1}, "daily_limit_usd"),
+        ({"action": "set", "daily_limit_usd": 1, "window": "month"}, "daily_limit_usd"),
+        ({"action": "create", "scope": "key", "scope_value": "nobody", "limit": 1}, "scope_value"),
+        ({"action": "get"}, "no such budget"),
+        ({"action": "delete", "id": "bud_none"}, "no such budget"),
+        ({"action": "set", "alert_threshold_pct": 101, "daily_limit_usd": 1}, "alert_threshold_pct"),
+        ({"action": "override", "limit": 1}, "no such budget"),
+    ],
+)
+async def test_a_budget_that_cannot_be_is_told_its_argument(
+    assistant: Assistant, arguments: dict[str, Any], words: str
+) -> None:
+    assert words in await assistant.refused("manage_budget", **arguments)
+    assert await assistant.shown("/api/budgets") == []
+
+
+async def test_which_of_several_budgets_is_meant_must_be_said(assistant: Assistant) -> None:
+    for _ in range(2):
+        await assistant.call("manage_budget", action="create", daily_limit_usd=1)
+    assert "by id" in await assistant.refused("manage_budget", action="delete")
+    assert len(await assistant.shown("/api/budgets")) == 2
+
+
+async def test_the_trust_audit_is_run_kept_and_narrowed(assistant: Assistant) -> None:
+    whole = await assistant.call("run_trust_audit")
+    assert len(whole["checks"]) >= 30
+    assert (await assistant.shown(f"/api/trust-audits/{whole['id']}")) == whole
+    grave = await assistant.call("run_trust_audit", min_severity="high", category="keys")
+    assert grave["checks"]
+    assert {check["category"] for check in grave["checks"]} == {"keys"}
+    assert {check["severity"] for check in grave["checks"]} <= {"critical", "high"}
+    # What was not asked for was checked and kept all the same.
+    assert len((await assistant.shown(f"/api/trust-audits/{grave['id']}"))["checks"]) == len(whole["checks"])
+    assert "category must be one of" in await assistant.refused("run_trust_audit", category="weather")
+
+
+async def test_a_long_tool_tells_of_its_progress_when_asked_and_never_backwards(assistant: Assistant) -> None:
+    await assistant.send("tools/call", name="run_shield_tests", arguments={})
+    assert assistant.said == []
+    await assistant.send("tools/call", name="run_shield_tests", arguments={}, _meta={"progressToken": "t"})
+    told = [message["params"] for message in assistant.said]
+    assert {message["method"] for message in assistant.said} == {"notifications/progress"}
+    assert len(told) > 3 and all(one["progressToken"] == "t" for one in told)
+    done = [one["progress"] for one in told]
+    assert done == sorted(set(done)) and done[-1] < told[-1]["total"]
+
+
+def test_the_rows_of_all_tools_are_whole() -> None:
+    assert {tool.name for tool in TOOLS} == {
+        "shield_scan", "check_posture", "query_threats", "review_audit", "manage_access", "configure_provider",
+        "run_shield_tests", "run_trust_audit", "manage_budget",
+    }  # fmt: skip
+    assert all((tool.call is None) != (tool.long_call is None) for tool in TOOLS)
