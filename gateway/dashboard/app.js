@@ -19,7 +19,7 @@ const PAGES = [
 ];
 const app = document.getElementById("app");
 const THEME = "gateway.theme";
-let main, links, page = null, leave = new AbortController(), awaitsPage = false;
+let main, links, page = null, leave = new AbortController(), framed = new AbortController(), awaitsPage = false;
 
 const mayOpen = (one) => !one.needs || can(...one.needs);
 
@@ -61,13 +61,15 @@ function frame() {
   burger.setAttribute("aria-expanded", "false");
   burger.setAttribute("aria-controls", "nav");
   const state = h("span.live", { role: "status", title: "How this page gets its news" });
-  feed.on((name, value) => { if (name === "state") showState(state, value); }, new AbortController());
+  framed.abort();
+  framed = new AbortController();
+  feed.on((name, value) => { if (name === "state") showState(state, value); }, framed.signal);
   showState(state, feed.state);
   const user = h("details.menu", h("summary.btn.quiet", icon("user"), h("span.user-name", session.user.username)),
     h("div.menu-list", h("p", h("b", session.user.username), h("br"), h("span.dim", session.user.role.replace("_", " "))),
       session.asksForUser && [button("Change password", () => { user.open = false; changePassword(); }, { kind: "quiet", sign: "lock" }), button("Sign out", signOut, { kind: "quiet", sign: "out" })],
       !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): whoever is on this host may do everything.")));
-  document.addEventListener("click", (event) => { if (!user.contains(event.target)) user.open = false; });
+  document.addEventListener("click", (event) => { if (!user.contains(event.target)) user.open = false; }, { signal: framed.signal });
   main = h("main", { id: "main", tabindex: "-1" });
   fill(app,
     h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to the content"),

@@ -122,6 +122,8 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
   return {
     node,
     press,
+    /** Ask from the first page on, as other filters want it. */
+    restart() { place = 0; cursors.length = 1; return load ? fetchPage() : draw(); },
     reload: () => (load ? fetchPage() : draw()),
     set(list) { all = list; place = Math.min(place, Math.max(0, Math.ceil(list.length / size) - 1)); draw(); },
     get isFirst() { return place === 0; },

@@ -141,7 +141,7 @@ class Rules:
     def _hits(self, tx: Transaction) -> Mapping[str, int]:
         until = (self._clock.now_at() // HOUR_MS + 1) * HOUR_MS
         found = self._store.traffic.by_value(
-            tx, "rule", size_ms=HOUR_MS, origin=self._store.traffic.origin, since=until - HITS_MS, until=until
+            tx, "rule", origin=self._store.traffic.origin, since=until - HITS_MS, until=until
         )
         return {rule: counters.requests for rule, counters in found.items()}
 

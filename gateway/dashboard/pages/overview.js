@@ -1,3 +1,125 @@
-// placeholder while the frame is built
-import { h } from "../dom.js";
-export async function draw({ main }) { main.append(h("p", "…")); return {}; }
+// The first page: how things stand, what happens, and at most five things to do next.
+
+import { api, feed } from "../api.js";
+import { bars, dial, meter, series } from "../charts.js";
+import { ago, compact, fill, h, icon, microusd, millis, number, percent, time } from "../dom.js";
+import { button, empty, headed, load, panel, RANGES, severity, SEVERITIES, stat, status, words } from "../ui.js";
+
+const KINDS = [{ key: "passed", label: "Passed", name: "allow" }, { key: "reviews", label: "For review", name: "review" }, { key: "blocks", label: "Blocked", name: "block" }];
+const THREAT = { blocks: "Blocked requests", active_alerts: "Active alerts", auth_failures: "Failed sign-ins and keys", bypass: "Shield only observes", budget_breaches: "Budgets exceeded", offline_instances: "Offline instances" };
+
+export async function draw(context, here) {
+  const { main, tools, can, link, signal } = context;
+  const seen = { since: here.query.since || "24h", freshAt: null };
+  const parts = Object.fromEntries(["banner", "start", "scores", "todo", "flow", "stats", "rules", "alerts", "budgets", "fleet"].map((name) => [name, h("div", { data: { part: name } })]));
+  const fresh = h("p.dim.small");
+  const range = h("select", { "aria-label": "Time range", onchange: (event) => { seen.since = event.target.value; context.filter({ since: seen.since }); again.flow(); } },
+    RANGES.map(([key, label]) => h("option", { value: key, selected: key === seen.since }, label)));
+  fill(tools, can("traffic:read") && range);
+  fill(main, parts.banner, parts.start, h("div.main-side", h("div.stack", can("posture:read") && panel("How things stand", parts.scores), can("traffic:read") && headed("Requests", parts.stats, parts.flow)),
+    h("div.stack", panel("Next", parts.todo), can("alerts:read") && headed("Active alerts", h("a", { href: link("alerts") }, "All alerts"), parts.alerts))),
+  h("div.grid3", can("traffic:read") && panel("Rules that matched most", parts.rules), can("budgets:read") && headed("Budgets", h("a", { href: link("cost") }, "Cost"), parts.budgets), can("fleet:read") && headed("Fleet", h("a", { href: link("fleet") }, "Fleet"), parts.fleet)), fresh);
+
+  const known = {};
+  const note = () => {
+    seen.freshAt = new Date().toISOString();
+    fill(fresh, "Read ", time(seen.freshAt), feed.state === "live" ? "; news come as they happen." : feed.state === "polling" ? "; asked again every ten seconds." : ".");
+    fill(parts.todo, todo(known, context));
+    banner(parts.banner, known);
+  };
+  const part = (name, permission, ask, show) => (can(permission) ? load(parts[name], async () => { known[name] = await ask(); return known[name]; }, (value) => { const drawn = show(value); note(); return drawn; }) : () => {});
+
+  const again = {
+    flow: part("flow", "traffic:read", () => api.get("/api/traffic/summary", { since: seen.since }, signal), (sum) => {
+      fill(parts.stats, null);
+      fill(parts.rules, sum.top.rules?.length ? bars(sum.top.rules.slice(0, 8).map((one) => ({ label: one.value, value: one.requests, href: link("shield", ["rules", one.value]), name: "block" })), { label: "Rules by requests they matched" }) : empty("No rule has matched in this time."));
+      if (!sum.totals.requests) firstSteps(parts.start, context);
+      return [h("div.stats", stat("Requests", compact(sum.totals.requests)), stat("Blocked", compact(sum.totals.blocks), percent(sum.totals.requests ? sum.totals.blocks / sum.totals.requests : null)), stat("For review", compact(sum.totals.reviews), percent(sum.totals.requests ? sum.totals.reviews / sum.totals.requests : null)),
+        stat("Gateway's share, p95", millis(sum.totals.overhead_p95_ms), `p50 ${millis(sum.totals.overhead_p50_ms)}`), stat("Spent", microusd(sum.totals.cost_microusd))),
+      series(sum.series.map((one) => ({ ...one, passed: one.requests - one.blocks - one.reviews })), KINDS, { label: "Requests over time", height: 196 })];
+    }),
+    scores: part("scores", "posture:read", () => api.get("/api/posture", { since: "7d" }, signal), (found) => scores(found, link)),
+    alerts: part("alerts", "alerts:read", () => api.page("/api/alerts", { scope: "active", limit: 200 }, signal), (page) => { context.count(page.items.length); return alerts(page.items, link); }),
+  };
+  await new Promise((resolve) => requestAnimationFrame(resolve));
+  again.budgets = part("budgets", "budgets:read", () => api.page("/api/budgets", {}, signal), ({ items }) => budgets(items, context));
+  again.fleet = part("fleet", "fleet:read", () => api.get("/api/fleet", {}, signal), (found) => fleet(found.instances || []));
+  if (can("providers:read")) api.page("/api/providers", {}, signal).then(({ items }) => { known.providers = items; note(); }, () => {});
+
+  let soon = null;
+  context.on((name) => {
+    if (name === "state") { note(); return; }
+    clearTimeout(soon);
+    soon = setTimeout(() => { again.flow(); if (name !== "traffic") again.alerts(); }, 700);
+  });
+  const slow = setInterval(() => Object.values(again).forEach((call) => call()), 60000);
+  signal.addEventListener("abort", () => { clearInterval(slow); clearTimeout(soon); });
+  return {};
+}
+
+function banner(node, known) {
+  const check = known.scores?.trust_audit?.checks.find((one) => one.id === "shield-mode" || one.id === "shield-blocks");
+  const observes = known.scores?.threat.some((one) => one.name === "bypass" && one.points > 0) || check?.status === "fail";
+  if (!known.scores) return;
+  fill(node, h(`div.banner${observes ? ".soso" : ""}`, icon(observes ? "REVIEW" : "ALLOW", observes ? "soso" : "good"),
+    observes ? h("span", h("b", "Observing. "), "The shield records what it would block, and lets it pass.") : h("span", h("b", "Protecting. "), "What the shield blocks is neither sent to a model nor given back."),
+    h("span.row-line", Object.entries(known.scores.services).map(([name, state]) => h("span.small", words(name), " ", status(state))))));
+}
+
+function scores(found, link) {
+  const audit = found.trust_audit, bad = (audit?.checks || []).filter((one) => one.status === "fail").slice(0, 3);
+  const posture = found.posture_score, threat = found.threat_score;
+  const why = found.threat.filter((one) => one.points >= 0.05).sort((one, other) => other.points - one.points).slice(0, 4);
+  return h("div.dials",
+    h("div.stack.tight", h("h3", "Posture"), dial(posture, { label: "Posture score", word: posture === null ? "no trust audit yet" : posture >= 80 ? "good" : posture >= 50 ? "fair" : "poor", kind: posture === null ? "none" : posture >= 80 ? "good" : posture >= 50 ? "soso" : "bad" }),
+      audit ? h("ul.list", bad.map((one) => h("li", icon(one.severity, ""), h("a.grow", { href: link("posture", [one.id]) }, one.title))), !bad.length && h("li.dim", `All ${audit.passed} checks that apply hold.`)) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
+    h("div.stack.tight", h("h3", "Threat"), dial(threat, { label: "Threat score", word: threat > 75 ? "severe" : threat > 50 ? "high" : threat > 25 ? "raised" : "low", kind: threat > 50 ? "bad" : threat > 25 ? "soso" : "good" }),
+      why.length ? h("ul.list", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`)))) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
+}
+
+function alerts(items, link) {
+  if (!items.length) return empty("No active alerts.");
+  const counts = SEVERITIES.map((name) => [name, items.filter((one) => one.severity === name)]).filter(([, list]) => list.length);
+  return [h("div.row-line", counts.map(([name, list]) => h("a", { href: link("alerts", [], { severity: name }) }, severity(name), " ", h("b", number(list.length))))),
+    h("ul.list.lines", [...items].sort((one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity)).slice(0, 5).map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow.cut", { href: link("alerts", [one.id]), title: one.title }, one.title), h("span.dim.small", ago(one.first_seen)))))];
+}
+
+function budgets(items, { link, can }) {
+  if (!items.length) return empty("No budgets. Nothing bounds what may be spent.", can("budgets:manage") && h("a.btn", { href: link("cost") }, "Make one"));
+  return h("ul.list", [...items].sort((one, other) => other.spent / other.effective_limit - one.spent / one.effective_limit).slice(0, 5).map((one) => {
+    const share = one.effective_limit ? one.spent / one.effective_limit : 1;
+    return h("li", h("span.grow.cut", one.name || `${words(one.scope)} ${one.scope_value || ""}`), h("b", percent(share, 0)), meter(share, { label: `${one.name || one.scope}: spent`, kind: one.status === "exceeded" ? "bad" : one.status === "warning" ? "soso" : "good", mark: one.soft_pct / 100 }));
+  }));
+}
+
+const fleet = (items) => (items.length ? h("ul.strip", items.slice(0, 12).map((one) => h("li", status(one.connection === "online" ? one.status : one.connection), h("span.cut", one.name)))) : empty("No instance has said that it runs."));
+
+/** At most five things to do, the gravest first. */
+function todo(known, { can, link, session, changePassword }) {
+  const list = [];
+  const alerts = known.alerts?.items || [];
+  const grave = alerts.filter((one) => one.severity === "critical" && one.status === "open");
+  if (grave.length) list.push(["critical", grave.length === 1 ? grave[0].title : `${grave.length} critical alerts that nobody has looked at`, "Look", link("alerts", grave.length === 1 ? [grave[0].id] : [], grave.length === 1 ? {} : { severity: "critical", status: "open" })]);
+  if (session.isFirstPassword) list.push(["high", "You use the first password, which others have seen", "Change it", changePassword]);
+  const over = (known.budgets?.items || []).filter((one) => one.status === "exceeded");
+  if (over.length) list.push(["high", `${over.length === 1 ? over[0].name || "A budget" : `${over.length} budgets`} exceeded`, "See", link("cost")]);
+  for (const check of (known.scores?.trust_audit?.checks || []).filter((one) => one.status === "fail" && ["critical", "high"].includes(one.severity)).slice(0, 2)) list.push([check.severity, check.title, "Fix", link("posture", [check.id])]);
+  const lost = (known.fleet?.instances || []).filter((one) => one.connection === "offline");
+  if (lost.length) list.push(["medium", `${lost.length === 1 ? lost[0].name : `${lost.length} instances`} offline`, "See", link("fleet")]);
+  if (known.scores && !known.scores.trust_audit && can("posture:manage")) list.push(["medium", "No trust audit has been run yet", "Run it", link("posture")]);
+  const open = alerts.filter((one) => one.severity === "high" && one.status === "open");
+  if (open.length) list.push(["medium", `${open.length} high alert${open.length > 1 ? "s" : ""} that nobody has looked at`, "Look", link("alerts", [], { severity: "high", status: "open" })]);
+  if (known.providers && !known.providers.some((one) => one.enabled && one.type !== "echo") && can("providers:manage")) list.push(["low", "No provider yet: the built-in model echo answers", "Add one", link("settings", ["providers"])]);
+  if (!list.length) return empty("Nothing needs you now.");
+  return h("ul.list.todo", list.slice(0, 5).map(([kind, text, label, to]) => h("li", icon(kind, `sev-${kind}`), h("span.grow", text), typeof to === "string" ? h("a.btn.small", { href: to }, label) : button(label, to, { kind: "small" }))));
+}
+
+function firstSteps(node, { can, link, session, changePassword }) {
+  const steps = [
+    session.asksForUser && [session.isFirstPassword ? "Change the first password" : "The first password is changed", session.isFirstPassword && button("Change", changePassword, { kind: "small" })],
+    can("providers:manage") && ["Add a provider, or stay with the built-in model echo", h("a.btn.small", { href: link("settings", ["providers"]) }, "Providers")],
+    can("api_keys:manage") && ["Create an API key and copy the line that tries it", h("a.btn.small", { href: link("keys", [], { create: "1" }) }, "Create a key")],
+    ["See the scan arrive under Traffic", can("traffic:read") && h("a.btn.small", { href: link("traffic") }, "Traffic")],
+  ].filter(Boolean);
+  fill(node, panel("First steps", h("ol.list", steps.map(([text, act], index) => h("li", h("span.tag", index + 1), h("span.grow", text), act)))));
+}

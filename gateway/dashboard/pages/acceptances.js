@@ -1,0 +1,49 @@
+// Accepted risks: who lets what pass, why and until when. The detection stays listed and adds nothing to the score.
+
+import { api, at } from "../api.js";
+import { fill, h, time } from "../dom.js";
+import { formDialog } from "../form.js";
+import { button, code, confirm, status, toast } from "../ui.js";
+import { cut, table } from "../table.js";
+
+const SCOPES = { finding: "This finding alone", rule_agent: "The rule, for one agent or key", rule: "The rule, for everybody" };
+
+export async function draw(context) {
+  const { main, tools, can, signal, link } = context;
+  const mayAct = can("risk_acceptances:manage");
+  const list = table({
+    label: "Accepted risks, newest first",
+    load: (cursor) => api.page("/api/risk-acceptances", { limit: 50, cursor }, signal),
+    none: "No risk has been accepted.",
+    columns: [
+      { label: "Rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
+      { label: "Covers", low: 1, cell: (row) => cut(SCOPES[row.scope] || row.scope) },
+      { label: "Agent or key", low: 2, cell: (row) => cut(row.agent || row.key) },
+      { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) },
+      { label: "By", low: 3, cell: (row) => cut(row.accepted_by) },
+      { label: "Until", cell: (row) => time(row.until) },
+      { label: "State", cell: (row) => status(row.status) },
+    ],
+    tools: mayAct ? (row) => (row.status === "active" ? h("span", button("Change", () => formDialog("Change the acceptance", [
+      { name: "reason", label: "Why", type: "area", rows: 3, value: row.reason, required: true }, { name: "until", label: "Until", type: "expiry", value: row.until, most: 90 },
+    ], (values) => api.patch(at("risk-acceptances", row.id), { ...values, version: row.version }), { told: "Changed.", done: list.reload })), " ",
+    button("Revoke", () => confirm("Revoke this acceptance?", `${row.rule} counts again from the next text on. The record stays.`, "Revoke", async () => { await api.remove(at("risk-acceptances", row.id)); toast("Revoked."); list.reload(); }))) : null) : null,
+  });
+  fill(tools, mayAct && button("Accept a risk", () => acceptDialog({}, list.reload), { kind: "primary", sign: "plus" }));
+  fill(main, h("section.panel", list.node));
+  return { press: list.press };
+}
+
+/** Ask for what an acceptance needs. given: {rule, agent, digest, alert} as far as they are known. */
+export function acceptDialog(given, done) {
+  const scopes = [(given.digest || given.alert) && ["finding", SCOPES.finding], ["rule_agent", SCOPES.rule_agent], ["rule", SCOPES.rule]].filter(Boolean);
+  return formDialog("Accept a risk", [
+    { name: "scope", label: "Covers", type: "select", options: scopes },
+    !given.alert && { name: "rule", label: "Rule", value: given.rule, required: true, hint: "Its id, such as ignore-previous." },
+    !given.alert && { name: "agent", label: "Agent", value: given.agent || "", hint: "For a rule and one agent: the agent's name.", when: (values) => values.scope === "rule_agent" },
+    { name: "reason", label: "Why", type: "area", rows: 3, required: true, hint: "For whoever reads the audit log." },
+    { name: "until", label: "Until", type: "expiry", days: "30", most: 90 },
+  ], ({ agent, ...values }) => api.post("/api/risk-acceptances", {
+    ...values, alert: given.alert, agent: values.scope === "rule_agent" ? agent : undefined, digest: values.scope === "finding" && !given.alert ? given.digest : undefined,
+  }), { label: "Accept", told: "Accepted. The rule is still listed and adds nothing to the score.", done, intro: given.alert ? h("span", "Of the alert’s rule ", code(given.rule), ".") : null });
+}

@@ -1,0 +1,73 @@
+// Agents: who uses models through the gateway, as seen in traffic or registered, and what each may go on doing.
+
+import { api, at } from "../api.js";
+import { ago, compact, fill, h, time } from "../dom.js";
+import { form, formDialog } from "../form.js";
+import { button, confirm, dialog, facts, filters, load, severity, status, tags, toast, words } from "../ui.js";
+import { cut, table } from "../table.js";
+import { detail } from "./detail.js";
+
+const STATES = ["active", "discovered", "idle", "inactive", "configured", "blocked", "retired"];
+
+export async function draw(context, here) {
+  const { main, tools, can, signal, link } = context;
+  let values = here.query;
+  const mayAct = can("agents:manage");
+  const list = table({
+    label: "Agents, newest first",
+    load: (cursor) => api.page("/api/agents", { ...values, limit: 50, cursor }, signal),
+    href: (row) => link("agents", [row.id], values),
+    none: "No agent fits. They are found in traffic, or registered here.",
+    columns: [
+      { label: "Agent", wide: true, cell: (row) => cut(row.name) },
+      { label: "State", cell: (row) => status(row.status) },
+      { label: "Risk", low: 1, cell: (row) => severity(row.risk) },
+      { label: "Model", low: 2, cell: (row) => cut(row.model) },
+      { label: "Owner", low: 3, cell: (row) => cut(row.owner) },
+      { label: "Source", low: 3, cell: (row) => words(row.source) },
+      { label: "Requests, 24 h", align: "end", low: 1, cell: (row) => compact(row.requests_24h) },
+      { label: "Blocked, 24 h", align: "end", low: 2, cell: (row) => compact(row.blocks_24h) },
+      { label: "Last seen", low: 1, cell: (row) => ago(row.last_seen) },
+    ],
+  });
+  fill(tools, mayAct && button("Import", () => bringIn(list.reload)), mayAct && button("Register agent", () => formDialog("Register agent", fields(), (given) => api.post("/api/agents", given), { label: "Register", told: "Agent registered.", done: list.reload }), { kind: "primary", sign: "plus" }));
+  fill(main, filters([{ name: "search", label: "Search", placeholder: "Name, owner, tag" }, { name: "status", label: "State", options: ["", ...STATES] }, { name: "risk", label: "Risk", options: ["", "high", "medium", "low"] }, { name: "source", label: "Source", options: ["", "traffic", "mcp", "manual", "import"] }],
+    values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  const show = detail(context, ["agents"], (id) => one(id, context, list.reload));
+  show(here);
+  return { moved: (to) => { show(to); }, press: list.press };
+}
+
+const fields = (agent) => [
+  !agent && { name: "name", label: "Name", required: true, hint: "As it names itself in X-Service-Agent." },
+  { name: "owner", label: "Owner", value: agent?.owner }, { name: "role", label: "Role", value: agent?.role }, { name: "model", label: "Model", value: agent?.model },
+  { name: "tools", label: "Tools", type: "list", value: agent?.tools, hint: "Names, with commas between." }, { name: "tags", label: "Tags", type: "list", value: agent?.tags },
+];
+
+function bringIn(done) {
+  const box = dialog("Import agents", form([{ name: "text", label: "Agents as JSON", type: "area", rows: 10, required: true, placeholder: '[{"name": "crm-bot", "owner": "sales", "tools": ["search"]}]', hint: "A list. New ones are made, known ones changed; all of it or nothing." }], async ({ text }) => {
+    let agents;
+    try { agents = JSON.parse(text); } catch { throw Object.assign(new Error("This is not JSON."), { param: "text" }); }
+    return api.post("/api/agents/import", { agents: Array.isArray(agents) ? agents : agents.agents });
+  }, { label: "Import", cancel: () => box.close(), done: (made) => { box.close(); toast(`${made.created} made, ${made.changed} changed, ${made.unchanged} as they were.`); done(); } }));
+}
+
+function one(id, context, changed) {
+  const body = h("div.stack");
+  const again = load(body, () => api.get(at("agents", id), {}, context.signal), (agent) => {
+    const after = () => { again(); changed(); };
+    const set = (to, told) => async () => { await api.patch(at("agents", agent.id), { status: to, version: agent.version }); toast(told); after(); };
+    return [
+      h("div.row-line", status(agent.status), severity(agent.risk), h("span.dim", "risk")), h("h2", agent.name),
+      context.can("agents:manage") && h("div.row-line",
+        button("Change", () => formDialog(`Change ${agent.name}`, fields(agent), (given) => api.patch(at("agents", agent.id), { ...given, version: agent.version }), { told: "Changed.", done: after })),
+        agent.status === "blocked" || agent.status === "retired" ? button("Let it in again", set("active", "The agent may use the gateway again.")) : [
+          button("Retire", set("retired", "Agent retired.")),
+          button("Block", () => confirm(`Block ${agent.name}?`, "Its requests are refused from now on, whatever key it uses.", "Block", set("blocked", "Agent blocked.")), { kind: "danger" })]),
+      facts(["Owner", agent.owner], ["Role", agent.role], ["Model", agent.model], ["Source", words(agent.source)], ["First seen", time(agent.first_seen, "never")], ["Last seen", time(agent.last_seen, "never")], ["Requests in 24 h", compact(agent.requests_24h)], ["Blocked in 24 h", compact(agent.blocks_24h)], ["Tags", tags(agent.tags)]),
+      h("div", h("h3", "Tools"), tags(agent.tools)),
+      h("div.row-line", context.can("traffic:read") && h("a.btn", { href: context.link("traffic", [], { agent: agent.name }) }, "Its traffic"), context.can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { agent: agent.name, scope: "all" }) }, "Its alerts")),
+    ];
+  });
+  return { title: "Agent", body };
+}

@@ -1,0 +1,94 @@
+// The queue of alerts: what each is about, what led to it, and who does something about it.
+
+import { api, at } from "../api.js";
+import { ago, fill, h, number, time } from "../dom.js";
+import { formDialog } from "../form.js";
+import { button, code, empty, facts, failed, filters, load, severity, status, tag, toast, words } from "../ui.js";
+import { cut, table } from "../table.js";
+import { acceptDialog } from "./acceptances.js";
+import { detail } from "./detail.js";
+
+const STATES = { acknowledged: "Acknowledge", investigating: "Investigate", resolved: "Resolve", false_positive: "False positive", suppressed: "Suppress", open: "Open again" };
+const LEADS = { open: ["acknowledged", "investigating", "resolved", "false_positive", "suppressed"], acknowledged: ["investigating", "resolved", "false_positive", "suppressed"], investigating: ["resolved", "false_positive", "suppressed"], resolved: ["open"], false_positive: ["open"], suppressed: ["open"] };
+const ASKS = ["resolved", "false_positive", "suppressed"];
+
+export async function draw(context, here) {
+  const { main, tools, link, can, signal, session } = context;
+  let values = { scope: "active", ...here.query }, soon = null;
+  const mayAct = can("alerts:manage");
+  const changed = () => { list.reload(); context.on && refresh(); };
+  const quick = (row, to) => { if (mayAct && LEADS[row.status].includes(to)) move(row, to, changed); };
+  const list = table({
+    label: "Alerts, newest first",
+    load: (cursor) => api.page("/api/alerts", { ...pick(values), limit: 50, cursor }, signal),
+    href: (row) => link("alerts", [row.id], values),
+    none: () => empty(values.scope === "active" ? "No active alerts. Everything has been looked at." : "No alert fits. Take filters away."),
+    keys: { a: (row) => quick(row, "acknowledged"), r: (row) => quick(row, "resolved") },
+    tools: mayAct ? (row) => h("span.row-line", LEADS[row.status].slice(0, 1).map((to) => button(STATES[to], () => move(row, to, changed)))) : null,
+    columns: [
+      { label: "Alert", wide: true, cell: (row) => cut(row.title) },
+      { label: "Severity", cell: (row) => severity(row.severity) },
+      { label: "State", low: 1, cell: (row) => status(row.status) },
+      { label: "Source", low: 3, cell: (row) => words(row.source) },
+      { label: "About", low: 2, cell: (row) => cut(row.agent || row.key_prefix) },
+      { label: "Times", align: "end", low: 2, cell: (row) => number(row.count) },
+      { label: "First seen", low: 3, cell: (row) => ago(row.first_seen) },
+      { label: "Last seen", low: 1, cell: (row) => ago(row.last_seen) },
+      { label: "With", low: 3, cell: (row) => cut(row.assigned_to || row.acknowledged_by) },
+    ],
+  });
+  const refresh = () => api.page("/api/alerts", { scope: "active", limit: 100 }, signal).then((page) => context.count(page.items.length), () => {});
+  fill(tools, h("span.dim.small", mayAct ? "j k move, Enter opens, a acknowledges, r resolves" : "j k move, Enter opens"));
+  fill(main, filters([
+    { name: "scope", label: "Which", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
+    { name: "severity", label: "Severity", options: ["", "critical", "high", "medium", "low"] },
+    { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
+    { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity"] },
+    { name: "rule", label: "Rule" }, { name: "agent", label: "Agent" },
+    { name: "assigned_to", label: "With", options: [["", "Anybody"], [session.user.username, "Me"]] },
+  ], values, (change) => { values = { scope: "active", ...context.filter(change) }; if (change.status) values.scope = "all"; list.restart(); }), h("section.panel", list.node));
+  const show = detail(context, ["alerts"], (id) => one(id, context, changed));
+  show(here);
+  context.on((name) => { if (name !== "alert" && name !== "tick") return; clearTimeout(soon); soon = setTimeout(changed, 500); });
+  signal.addEventListener("abort", () => clearTimeout(soon));
+  return { moved: (to) => { show(to); }, press: list.press };
+}
+
+const pick = ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, since, until }) => ({ scope: state ? "all" : scope, severity: grade, status: state, source, rule, agent, assigned_to, since, until });
+
+/** Bring an alert into another state, with a word about it where it ends. */
+function move(alert, to, changed) {
+  const send = (body) => api.patch(at("alerts", alert.id), { status: to, version: alert.version, ...body });
+  const told = `Alert: ${words(to).toLowerCase()}.`;
+  if (!ASKS.includes(to)) { send({}).then(() => { toast(told); changed(); }, failed); return; }
+  formDialog(`${STATES[to]}: ${alert.title}`, [
+    to === "suppressed" && { name: "suppressed_until", label: "Until", type: "expiry", days: "7", most: 90, hint: "Comes back when it is seen again afterwards." },
+    { name: "note", label: to === "resolved" ? "What was done" : "Why", type: "area", rows: 3, required: to !== "resolved", blank: undefined },
+  ], (values) => send({ ...values, note: values.note || undefined }), { label: STATES[to], told, done: changed });
+}
+
+function one(id, context, changed) {
+  const body = h("div.stack");
+  const again = load(body, () => api.get(at("alerts", id), {}, context.signal), (alert) => {
+    const after = () => { again(); changed(); };
+    return [
+      h("div.row-line", severity(alert.severity), status(alert.status), tag(words(alert.source)), alert.count > 1 && h("span.dim", `${number(alert.count)} times`)),
+      h("h2", alert.title), h("p", alert.description),
+      context.can("alerts:manage") && h("div.row-line", LEADS[alert.status].map((to) => button(STATES[to], () => move(alert, to, after), { kind: to === "acknowledged" ? "primary" : "" })),
+        button("Assign", () => formDialog("Assign", [{ name: "assigned_to", label: "To", value: alert.assigned_to || context.session.user.username, required: true }], (values) => api.patch(at("alerts", alert.id), { ...values, version: alert.version }), { label: "Assign", told: "Assigned.", done: after })),
+        alert.source === "shield" && context.can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: alert.rule, agent: alert.agent, alert: alert.id }, after))),
+      facts(["Rule", alert.source === "shield" ? h("a", { href: context.link("shield", ["rules", alert.rule]) }, alert.rule) : alert.rule], ["First seen", time(alert.first_seen)], ["Last seen", time(alert.last_seen)], ["Agent", alert.agent], ["Key", alert.key_prefix && code(alert.key_prefix)], ["Seen in", alert.origin && code(alert.origin)],
+        ["Request", alert.request_id && (context.can("traffic:read") ? h("a", { href: context.link("traffic", [alert.request_id]) }, alert.request_id) : code(alert.request_id))], ["Assigned to", alert.assigned_to], alert.resolution && ["Resolution", alert.resolution], alert.suppressed_until && ["Suppressed until", time(alert.suppressed_until)], alert.acceptance && ["Accepted by", h("a", { href: context.link("shield", ["acceptances"]) }, alert.acceptance)]),
+      alert.evidence.length ? h("div", h("h3", "Evidence"), alert.evidence.map(evidence)) : null,
+      h("div", h("h3", "Timeline"), alert.timeline.length ? h("ol.timeline", alert.timeline.map((step) => h("li", h("div", h("b", words(step.action)), " ", h("span.dim", "by "), step.actor, " ", h("span.dim.small", time(step.occurred_at))), step.note && h("p", step.note)))) : h("p.dim", "Nobody has done anything about it yet.")),
+    ];
+  });
+  return { title: "Alert", body };
+}
+
+function evidence(item) {
+  const lines = item.detections || (item.rule ? [item] : []);
+  const rest = Object.entries(item).filter(([name]) => name !== "detections" && (lines.length !== 1 || lines[0] !== item));
+  return h("div.stack.tight", rest.length ? facts(...rest.map(([name, value]) => [words(name.replace(/_at$/, "")), value === null ? "–" : name.endsWith("_at") && typeof value === "string" ? time(value) : typeof value === "object" ? code(JSON.stringify(value)) : String(value)])) : null,
+    lines.length ? h("ul.list", lines.map((line) => h("li", severity(line.severity), h("span.grow", h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.rule), " ", h("span.dim", `${line.view} ${line.start}–${line.end}${line.place ? ` in ${line.place}` : ""}`)), h("b", `${line.score} points`)))) : null);
+}

@@ -1,0 +1,24 @@
+// Details at the side of a list: which one stands in the address, so that it can be linked to.
+
+import { dialog } from "../ui.js";
+
+/**
+ * Return `show(here)`, which opens what the address names, and closes what it does not name any more.
+ * open(id): {title, body, actions}. page: whose address is left when the reader closes it. at: where the id stands.
+ */
+export function detail(context, path, open) {
+  let box = null, shown = null;
+  const close = () => { shown = null; if (box) { const node = box; box = null; node.close(); } };
+  context.signal.addEventListener("abort", close);
+  return function show(here) {
+    const id = here.rest[0];
+    if (id === shown) return;
+    close();
+    if (!id) return;
+    shown = id;
+    const { title, body, actions, kind = "drawer" } = open(id);
+    box = dialog(title, body, { actions, kind, closed: () => { if (shown === id) { shown = null; box = null; const now = context.place(); history.replaceState(null, "", context.link(path[0], path.slice(1), now.query)); } } });
+    box.querySelector("h2").focus();
+    return box;
+  };
+}

@@ -1,0 +1,56 @@
+// Policies: what a score means for the keys that have one, and a text to try a draft on before it holds.
+
+import { api, at } from "../api.js";
+import { fill, h, time } from "../dom.js";
+import { form } from "../form.js";
+import { button, confirm, dialog, facts, load, status, tag, toast, words } from "../ui.js";
+import { table } from "../table.js";
+import { found } from "./scan.js";
+
+export const CATEGORIES = ["injection", "jailbreak", "extraction", "indirect", "tool_abuse", "command", "sensitive_path", "exfiltration", "c2", "social_engineering", "encoding", "steganography", "secret", "pii", "financial"];
+
+export async function draw(context, here) {
+  const { main, tools, can, signal } = context;
+  const body = h("section.panel");
+  const mayAct = can("policies:manage");
+  const again = load(body, () => api.page("/api/policies", {}, signal), ({ items }) => table({
+    label: "Policies", rows: items, none: "No policies yet. Keys without one are held to the settings of the gateway.",
+    columns: [
+      { label: "Policy", cell: (row) => h("b", row.name), sort: (row) => row.name.toLowerCase() },
+      { label: "Mode", cell: (row) => status(row.mode === "observe" ? "observe" : "active"), sort: (row) => row.mode },
+      { label: "Review from", align: "end", low: 1, cell: (row) => row.review_score },
+      { label: "Block from", align: "end", cell: (row) => row.block_score },
+      { label: "Categories set otherwise", low: 2, cell: (row) => h("span.tags", Object.entries(row.category_actions).map(([name, act]) => tag(`${words(name)}: ${act}`))) },
+      { label: "Made", low: 3, cell: (row) => time(row.created_at) },
+    ],
+    tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm("Remove this policy?", `${row.name} is removed. Keys that have it must be given another one first.`, "Remove", async () => { await api.remove(at("policies", row.id)); toast("Policy removed."); again(); }))) : (row) => button("Show", () => edit(row, again, true)),
+  }).node);
+  fill(tools, mayAct && button("New policy", () => edit(null, again), { kind: "primary", sign: "plus" }));
+  fill(main, h("p.dim", "A policy says from which score a text is for review or blocked, and gives categories another weight. It holds for the keys that have it from their next request on."), body);
+  return { moved: () => {} };
+}
+
+function edit(row, again, isOnlyShown = false) {
+  const set = row || { mode: "block", block_score: 60, review_score: 25, category_actions: {}, unscannable: "review", outbound: "block", tool_injection: true };
+  const weights = h("div.checks", CATEGORIES.map((name) => h("label.row-line", h("span.grow", words(name)), h("select", { name: `category ${name}`, "aria-label": words(name), data: { name } }, [["", "By its rules"], ["block", "Block"], ["review", "Review"], ["redact", "Mask"], ["allow", "Allow"]].map(([key, label]) => h("option", { value: key, selected: (set.category_actions[name] || "") === key }, label))))));
+  const read = () => Object.fromEntries([...weights.querySelectorAll("select")].filter((one) => one.value).map((one) => [one.dataset.name, one.value]));
+  const node = form([
+    { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
+    { name: "mode", label: "Mode", type: "select", value: set.mode, options: [["block", "Block what is over the score"], ["observe", "Only observe: record, and let it pass"]] },
+    { name: "review_score", label: "Review from score", type: "number", min: 1, max: 100, value: set.review_score, required: true },
+    { name: "block_score", label: "Block from score", type: "number", min: 1, max: 100, value: set.block_score, required: true },
+    { name: "unscannable", label: "Parts that cannot be read (images, audio, files)", type: "select", value: set.unscannable, options: [["review", "For review"], ["block", "Block"], ["allow", "Allow"]] },
+    { name: "outbound", label: "Replies that are over the score", type: "select", value: set.outbound, options: [["block", "Hold back"], ["redact", "Pass on, masked"]] },
+    { name: "tool_injection", label: "Look for injection in tool descriptions as well", type: "switch", value: set.tool_injection },
+    { name: "category_actions", label: "Weight of categories", type: "own", make: () => ({ node: weights, value: read }) },
+  ], (values) => (row ? api.patch(at("policies", row.id), { ...values, version: row.version }) : api.post("/api/policies", values)), {
+    label: row ? "Save policy" : "Make policy", cancel: () => box.close(), done: () => { box.close(); toast("Policy saved. It holds from the next request on."); again(); },
+  });
+  if (isOnlyShown) for (const input of node.querySelectorAll("input,select,button[type=submit]")) input.disabled = true;
+  const result = h("div");
+  const trial = form([{ name: "text", label: "Text", type: "area", rows: 4, required: true }, { name: "direction", label: "Direction", type: "select", options: [["inbound", "Inbound"], ["outbound", "Outbound"]] }], async (values) => {
+    const { review_score, block_score, category_actions } = node.values();
+    fill(result, found(await api.post("/api/shield/dry-run", { ...values, review_score, block_score, category_actions }), values.text));
+  }, { label: "Try the draft", kind: "" });
+  const box = dialog(row ? `Policy ${row.name}` : "New policy", [node, h("details.more", h("summary", "Dry run: try this draft on a text. Nothing is recorded."), trial, result), row && facts(["Made", time(row.created_at)], ["By", row.created_by])], { kind: "drawer" });
+}

@@ -1,0 +1,69 @@
+// The rules of the shield as they hold here: found, shown with their examples, taken out or counted otherwise.
+
+import { api, at } from "../api.js";
+import { fill, h, number, time } from "../dom.js";
+import { formDialog } from "../form.js";
+import { button, code, facts, filters, load, severity, SEVERITIES, status, tag, words } from "../ui.js";
+import { cut, table } from "../table.js";
+import { detail } from "./detail.js";
+
+export async function draw(context, here) {
+  const { main, signal, link } = context;
+  let all = [], values = here.query, list = null;
+  const body = h("section.panel"), bar = h("div");
+  const show = detail(context, ["shield", "rules"], (id) => one(id, context, () => again()));
+  const fits = (row) => (!values.category || row.category === values.category) && (!values.severity || row.severity === values.severity)
+    && (!values.state || { on: row.enabled, off: !row.enabled, changed: row.version > 0 && (!row.enabled || row.severity !== row.file_severity), hit: row.hits > 0, never: !row.hits }[values.state])
+    && (!values.search || `${row.id} ${row.name} ${row.description} ${row.standards.join(" ")}`.toLowerCase().includes(values.search.toLowerCase()));
+  const again = load(body, () => api.page("/api/shield/rules", {}, signal), ({ items }) => {
+    all = items;
+    if (list) { list.set(all.filter(fits)); return undefined; }
+    fill(bar, filters([
+      { name: "search", label: "Search", placeholder: "Name, text, standard" },
+      { name: "category", label: "Category", options: ["", ...new Set(all.map((row) => row.category))] },
+      { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
+      { name: "state", label: "State", options: [["", "Any"], ["on", "In use"], ["off", "Taken out"], ["changed", "Set otherwise"], ["hit", "Matched lately"], ["never", "Not matched lately"]] },
+    ], values, (change) => { values = context.filter(change); list.set(all.filter(fits)); }));
+    list = table({
+      label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], values), none: "No rule fits. Take filters away.", sorted: { index: 3, down: true },
+      columns: [
+        { label: "Rule", cell: (row) => cut(row.name, row.description), sort: (row) => row.name.toLowerCase() },
+        { label: "Severity", cell: (row) => severity(row.severity), sort: (row) => SEVERITIES.indexOf(row.severity) },
+        { label: "Category", low: 1, cell: (row) => words(row.category), sort: (row) => row.category },
+        { label: "Hits in 7 days", align: "end", cell: (row) => number(row.hits), sort: (row) => row.hits },
+        { label: "Direction", low: 2, cell: (row) => row.direction.join(", "), sort: (row) => row.direction.join() },
+        { label: "Standards", low: 3, cell: (row) => cut(row.standards.join(", ")) },
+        { label: "State", low: 1, cell: (row) => (row.enabled ? (row.severity !== row.file_severity ? tag("Set otherwise", "accent") : h("span.dim", "In use")) : status("disabled")), sort: (row) => Number(row.enabled) },
+      ],
+    });
+    return list.node;
+  });
+  fill(main, bar, body);
+  show(here);
+  return { moved: (to) => show(to), press: (event) => list?.press(event) };
+}
+
+function one(id, context, changed) {
+  const body = h("div.stack");
+  const again = load(body, () => api.get(at("shield/rules", id), {}, context.signal), (rule) => {
+    const after = () => { again(); changed(); };
+    const save = (fields, more, label, told, reason = true) => formDialog(`${label}: ${rule.name}`, [
+      ...fields, { name: "reason", label: "Why", type: "area", rows: 3, required: reason, hint: "Stands in the audit log and with the rule." },
+    ], (values) => api.patch("/api/shield/rules", { rule: rule.id, version: rule.version, ...more, ...values }), { label, told, done: after });
+    return [
+      h("div.row-line", severity(rule.severity), tag(words(rule.category)), rule.enabled ? null : status("disabled"), rule.severity !== rule.file_severity && h("span.dim", `the rule file says ${rule.file_severity}`)),
+      h("p", rule.description),
+      rule.changed_at && h("div.banner.soso", h("span", h("b", rule.enabled ? "Set otherwise" : "Taken out"), " by ", rule.changed_by, " on ", time(rule.changed_at), rule.reason && [": ", rule.reason])),
+      context.can("shield:manage") && h("div.row-line",
+        rule.enabled ? button("Take out", () => save([], { enabled: false }, "Take out", "The rule is taken out, in every worker."), { kind: "danger" }) : null,
+        rule.enabled ? null : button("Put back", async () => { await api.patch("/api/shield/rules", { rule: rule.id, enabled: true, version: rule.version }); after(); }, { kind: "primary" }),
+        button("Change severity", () => save([{ name: "severity", label: "Severity", type: "select", value: rule.severity === rule.file_severity ? "default" : rule.severity, options: [["default", `As in the file (${rule.file_severity})`], ...SEVERITIES.map((name) => [name, words(name)])] }], {}, "Change severity", "Severity changed.", false))),
+      facts(["Id", code(rule.id)], ["Hits in 7 days", number(rule.hits)], ["Confidence", number(rule.confidence)], ["Direction", rule.direction.join(", ")], ["Read as", rule.view === "text" ? "The text as sent" : "The normalized text"], ["Standards", rule.standards.length ? h("span.tags", rule.standards.map((each) => tag(each))) : "–"], rule.validator && ["Checked by", code(rule.validator)]),
+      h("div", h("h3", "Looks for"), h("pre.json", rule.pattern || rule.literals.join("\n"))),
+      h("div.grid2", examples("Must match", rule.match), examples("Must not match", rule.pass)),
+    ];
+  });
+  return { title: "Rule", body };
+}
+
+const examples = (title, list) => h("div", h("h3", title), h("ul.list", list.map((text) => h("li", h("code", text)))));

@@ -1,0 +1,45 @@
+// Pages of several parts under tabs: the part stands in the address, and each is loaded when it is chosen.
+
+import { fill, h } from "../dom.js";
+import { loading, tabs, trouble } from "../ui.js";
+
+/** Draw the tabs of a page and the chosen part. list: [{id, label, needs, module}]. */
+export async function sections(context, here, page, list) {
+  const open = list.filter((one) => !one.needs || context.can(...one.needs));
+  const bar = h("div"), body = h("div.page");
+  let chosen = null, part = null, leave = new AbortController();
+  fill(context.main, bar, body);
+  context.signal.addEventListener("abort", () => leave.abort());
+
+  async function show(to) {
+    const one = open.find((each) => each.id === to.rest[0]) || open[0];
+    const inner = { ...to, rest: to.rest.slice(1) };
+    if (chosen === one.id) { if (part?.moved) part.moved(inner); return; }
+    leave.abort();
+    leave = new AbortController();
+    const { signal } = leave;
+    const held = bar.contains(document.activeElement);
+    chosen = one.id;
+    part = null;
+    const row = tabs(open.map((each) => [each.id, each.label]), chosen, (id) => context.go(page, [id]));
+    row.setAttribute("aria-label", "Parts of the page");
+    fill(bar, row);
+    if (held) row.querySelector("[aria-selected=true]").focus();
+    body.setAttribute("role", "tabpanel");
+    body.setAttribute("aria-label", one.label);
+    fill(body, loading());
+    fill(context.tools);
+    try {
+      const module = await import(`./${one.module || one.id}.js`);
+      if (signal.aborted) return;
+      fill(body);
+      part = await module.draw({ ...context, main: body, signal, on: (call) => context.on((...event) => { if (!signal.aborted) call(...event); }) }, inner);
+    } catch (error) {
+      if (error.name === "AbortError" || signal.aborted) return;
+      console.error(error);
+      fill(body, trouble(error, () => { chosen = null; show(to); }));
+    }
+  }
+  await show(here);
+  return { moved: (to) => { show(to); }, press: (event) => part?.press?.(event) };
+}

@@ -1,0 +1,102 @@
+// Every request that passed the shield, as they come. A row opens what each rule gave to its score.
+
+import { api, at } from "../api.js";
+import { fill, h, icon, millis, microusd, number, time } from "../dom.js";
+import { formDialog } from "../form.js";
+import { button, code, confirm, empty, facts, filters, load, RANGES, severity, toast, verdict, words } from "../ui.js";
+import { cut, table } from "../table.js";
+import { acceptDialog } from "./acceptances.js";
+import { detail } from "./detail.js";
+
+export async function draw(context, here) {
+  const { main, tools, link, can, signal } = context;
+  let values = here.query, known = new Set(), fresh = new Set(), paused = false, soon = null;
+  const hold = button("Pause", () => { paused = !paused; hold.lastChild.textContent = paused ? "Go on" : "Pause"; if (!paused) list.reload(); }, { kind: "small" });
+  fill(tools, can("shield:read") && h("a.btn", { href: link("shield") }, icon("shield"), "Scan a text"), hold);
+  const list = table({
+    label: "Requests, newest first",
+    load: async (cursor) => {
+      const page = await api.page("/api/traffic", { ...pick(values), limit: 50, cursor }, signal);
+      const before = known;
+      known = new Set(page.items.map((one) => one.id));
+      fresh = before.size ? new Set([...known].filter((id) => !before.has(id))) : new Set();
+      return page;
+    },
+    href: (row) => link("traffic", [row.id], values),
+    mark: (row) => fresh.has(row.id) && "fresh",
+    none: "No request fits. Make the time longer or take filters away.",
+    columns: [
+      { label: "When", cell: (row) => time(row.occurred_at) },
+      { label: "Verdict", cell: (row) => verdict(row.verdict) },
+      { label: "Score", align: "end", cell: (row) => number(row.score) },
+      { label: "Rules", wide: true, low: 1, cell: (row) => cut(row.detections.map((one) => one.rule).join(", ") || "–") },
+      { label: "Agent", low: 2, cell: (row) => h("span.cut", { title: row.agent || "" }, row.agent || "–") },
+      { label: "Key", low: 3, cell: (row) => code(row.key_prefix || "–") },
+      { label: "Model", low: 2, cell: (row) => cut(row.model) },
+      { label: "Action", low: 3, cell: (row) => words(row.action) },
+      { label: "Tokens", align: "end", low: 3, cell: (row) => (row.prompt_tokens === null ? "–" : number((row.prompt_tokens || 0) + (row.reply_tokens || 0))) },
+      { label: "Took", align: "end", low: 1, cell: (row) => millis(row.elapsed_us / 1000) },
+    ],
+  });
+  fill(main, filters([
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
+    { name: "verdict", label: "Verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
+    { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"]] },
+    { name: "agent", label: "Agent" }, { name: "key", label: "Key", placeholder: "svc_…" }, { name: "model", label: "Model" }, { name: "provider", label: "Provider" },
+  ], values, (change) => { values = context.filter(change); known = new Set(); list.restart(); }), h("section.panel", list.node));
+
+  const show = detail(context, ["traffic"], (id) => one(id, context));
+  show(here);
+  context.on((name) => {
+    if ((name !== "traffic" && name !== "tick") || paused || !list.isFirst) return;
+    clearTimeout(soon);
+    soon = setTimeout(list.reload, 500);
+  });
+  signal.addEventListener("abort", () => clearTimeout(soon));
+  return { moved: (to) => { show(to); }, press: list.press };
+}
+
+const pick = ({ since, until, verdict: kind, operation, agent, key, model, provider }) => ({ since, until, verdict: kind, operation, agent, key, model, provider });
+
+/** Show one request. */
+function one(id, context) {
+  const body = h("div.stack"), acts = h("div.row-line");
+  load(body, () => api.get(at("traffic", id), {}, context.signal), (row) => {
+    fill(acts, actions(row, context));
+    return [
+      h("div.row-line", verdict(row.verdict), h("b", `Score ${row.score}`), h("span.dim", words(row.action)), row.status !== 200 && h("span.tag", `HTTP ${row.status}`)),
+      facts(["When", time(row.occurred_at)], ["Operation", code(row.operation)], ["Agent", row.agent], ["Key", row.key_prefix ? code(row.key_prefix) : row.principal_id], ["Model", row.model], ["Provider", row.provider], ["Direction", row.direction && words(row.direction)],
+        ["Text", `${number(row.text_chars)} characters`], ["Tokens", row.prompt_tokens === null ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Took", `${millis(row.elapsed_us / 1000)}, of it ${millis(row.overhead_us / 1000)} the gateway`], ["Request", code(row.request_id)]),
+      ledger(row.ledger, row.score),
+      h("details.more", h("summary", "Why the text is not here"), h("p.dim", "The gateway keeps verdict, rules, places and a hash of a text, and never the text. Its SHA-256 is ", code(row.text_sha256), ".")),
+    ];
+  });
+  return { title: "Request", body: [body, acts] };
+}
+
+/** What each rule gave to a score, to be added up by hand. */
+export function ledger(lines, total, link) {
+  if (!lines.length) return empty("No rule matched.");
+  return h("div", h("h3", "Score ledger"), h("div.table-scroll", h("table.ledger", h("thead", h("tr", h("th", "Rule"), h("th", "Severity"), h("th.low1", "View"), h("th.low1", "Place"), h("th.end", "Times"), h("th.end", "Points"))),
+    h("tbody", lines.map((line) => h("tr", h("td", link ? h("a", { href: link(line.rule) }, line.name || line.rule) : h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || line.rule)), h("td", severity(line.severity)), h("td.low1", code(line.view)), h("td.low1", line.place ? code(line.place) : h("span.dim", `${line.start}–${line.end}`)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
+    h("tfoot", h("tr", h("td", { colspan: "5" }, "Score"), h("td.end", number(total)))))));
+}
+
+function actions(row, context) {
+  const { can } = context;
+  const first = row.ledger[0];
+  return [
+    first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: row.text_sha256, agent: row.agent })),
+    first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { rule: first.rule }) }, "Its alerts"),
+    first && can("alerts:manage") && button("False positive", () => falsePositive(row)),
+    row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `Every request with ${row.key_prefix} is refused from now on, by every worker. This cannot be undone.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
+    row.key_prefix && can("access:manage") && button("Deny the key for a day", () => formDialog("Deny this key for a day", [{ name: "reason", label: "Reason", required: true }], (values) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason: values.reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." })),
+  ];
+}
+
+async function falsePositive(row) {
+  const found = await api.page("/api/alerts", { rule: row.ledger[0].rule, scope: "active", limit: 50 });
+  const alert = found.items.find((one) => one.request_id === row.request_id) || found.items[0];
+  if (!alert) { toast("No active alert belongs to this request.", "bad"); return; }
+  formDialog("Mark as false positive", [{ name: "note", label: "Why", required: true, hint: `Closes the alert “${alert.title}”.` }], (values) => api.patch(at("alerts", alert.id), { status: "false_positive", note: values.note }), { label: "Mark", told: "Marked as a false positive." });
+}
