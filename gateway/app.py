@@ -26,6 +26,7 @@ from gateway.services.policies import Policies
 from gateway.services.posture import Posture
 from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
+from gateway.services.reports import Reports
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
@@ -69,6 +70,7 @@ class Gateway:
     chat: Chat
     posture: Posture
     trust_audits: TrustAudits
+    reports: Reports
     health: Health
     first_start: FirstStart
     users: Users

@@ -29,6 +29,7 @@ JOBS = (
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals()),
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint()),
+    Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due()),
     Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note()),
     Job("release_budget_orphans", 30.0, lambda gateway: gateway.spending.release_orphans()),
     Job("publish_feed", 1.0, lambda gateway: gateway.feed.publish()),

@@ -42,6 +42,7 @@ from gateway.services.provider_keys import ProviderKeys
 from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
+from gateway.services.reports import Reports
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
@@ -238,6 +239,7 @@ def _views(lasting: Lasting, posture: Posture) -> dict[str, Any]:
     return {
         "audit_chain": AuditChain(store=store, clock=clock, audit=audit, alerts=lasting.alerts),
         "audit_export": AuditExport(store=store, audit=audit),
+        "reports": Reports(store=store, clock=clock, ids=ids, audit=audit),
         "trust_audits": TrustAudits(posture=posture, store=store, clock=clock, ids=ids, audit=audit),
     }
 

@@ -5,6 +5,8 @@ from typing import cast
 from gateway.api.reading import read_query
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
+from gateway.domain.reports import ENDINGS
 from gateway.http.messages import Request, Response
 from gateway.operations.audit import EXPORT_QUERY, ExportWanted
 from gateway.services.audit_export import CONTENT_TYPES
@@ -34,3 +36,15 @@ class DocumentEdge:
             ("content-security-policy", POLICY),
         )
         return Response(200, headers, stream=pieces)
+
+    async def report(self, request: Request, who: Principal, context: RequestContext) -> Response:
+        """Send the document of one report."""
+        made = await self._gateway.reports.show(request.path.rpartition("/")[2])
+        report = made.report
+        name = f"{report.type.value}-{write_time(report.until_at)[:10]}.{ENDINGS[report.format]}"
+        headers = (
+            ("content-type", REPORT_TYPES[report.format]),
+            ("content-disposition", f'inline; filename="{name}"'),
+            ("content-security-policy", POLICY),
+        )
+        return Response(200, headers, made.document.encode())

@@ -20,7 +20,7 @@ from gateway.http.messages import Request, Response
 from gateway.http.router import Route
 from gateway.operations.dashboard import PAGE_OPERATIONS
 from gateway.operations.internal import INTERNAL_OPERATIONS
-from gateway.operations.operation import Answer, Operation
+from gateway.operations.operation import Answer, Door, Operation
 from gateway.operations.public import OPERATIONS
 from gateway.schema import decoder, encoder
 from gateway.settings import Settings
@@ -66,8 +66,8 @@ def routes(gateway: Gateway, operations: Sequence[Operation] = ALL_OPERATIONS) -
 def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Handler]:
     """Return what answers the rows that have no call."""
     chat = ChatEdge(gateway)
-    public = [operation for operation in operations if not operation.door.is_internal]
-    plain = PlainEdge(gateway, document(public, gateway.settings))
+    described = [operation for operation in operations if operation.door is not Door.PAGE]
+    plain = PlainEdge(gateway, document(described, gateway.settings))
     signin = SignInEdge(gateway)
     documents = DocumentEdge(gateway)
     static = StaticEdge()
@@ -83,6 +83,7 @@ def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Ha
         "auth.password": signin.password,
         "sessions.end_all": signin.end_all,
         "audit.export": documents.audit_export,
+        "reports.document": documents.report,
         "feed": FeedEdge(gateway).watch,
         "dashboard.page": static.page,
         "dashboard.file": static.file,

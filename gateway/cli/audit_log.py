@@ -49,7 +49,7 @@ def audit_export(options: argparse.Namespace, console: Console) -> int:
     async def work(gateway: Gateway) -> int:
         pieces = await gateway.audit_export.begin(local("cli"), wanted, ExportFormat(options.format), context(gateway))
         with ExitStack() as files:
-            out = files.enter_context(_private_file(options.output)) if options.output else console.out
+            out = files.enter_context(private_file(options.output)) if options.output else console.out
             async for piece in pieces:
                 out.write(piece.decode())
         if options.output:
@@ -59,7 +59,7 @@ def audit_export(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
-def _private_file(path: str) -> TextIO:
+def private_file(path: str) -> TextIO:
     """Open a file that its owner alone may read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="")

@@ -7,7 +7,22 @@ from typing import NoReturn
 
 from gateway import __version__
 from gateway.bundle import NativeReport
-from gateway.cli import access_list, manage, providers, rules, scan, serve, trust_audit, upkeep, users
+from gateway.cli import (
+    access_list,
+    budgets,
+    demo,
+    manage,
+    policies,
+    providers,
+    report,
+    risk_acceptances,
+    rules,
+    scan,
+    serve,
+    trust_audit,
+    upkeep,
+    users,
+)
 from gateway.cli.command import FAILED, Command, Console
 from gateway.errors import GatewayError
 
@@ -18,9 +33,14 @@ COMMANDS: tuple[Command, ...] = (
     *users.COMMANDS,
     *access_list.COMMANDS,
     *providers.COMMANDS,
+    *budgets.COMMANDS,
+    *policies.COMMANDS,
+    *risk_acceptances.COMMANDS,
     *rules.COMMANDS,
     *trust_audit.COMMANDS,
+    *report.COMMANDS,
     *upkeep.COMMANDS,
+    *demo.COMMANDS,
 )
 
 

@@ -192,7 +192,7 @@ def suite(facts: Facts) -> Finding:
     if facts.suite_at is None:
         return warned("the validation suite was never run here")
     if facts.suite_failures:
-        return failed(f"{facts.suite_failures} cases of the last run had another verdict than expected")
+        return failed(f"cases of the last run that had another verdict than expected: {facts.suite_failures}")
     if facts.suite_is_stale:
         return warned("the rules have changed since the last run")
     age_days = (facts.now_at - facts.suite_at) // DAY_MS
@@ -239,8 +239,8 @@ def backup(facts: Facts) -> Finding:
 
 
 def refusals(count: int, what: str, *, many: int, flood: int) -> Finding:
-    """Judge how often somebody was refused in 24 hours."""
-    seen = f"{count} {what} in 24 hours"
+    """Judge how often something happened."""
+    seen = f"{count} {what}"
     if count >= flood:
         return failed(seen)
     return warned(seen) if count >= many else passed(seen)

@@ -245,7 +245,7 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "keys-refused", "Few calls come with a bad key", "keys", Severity.MEDIUM,
-        lambda facts: looks.refusals(facts.key_refusals, "kinds of refused calls", many=50, flood=500),
+        lambda facts: looks.refusals(facts.key_refusals, "kinds of refused calls in 24 hours", many=50, flood=500),
         why="Many refusals mean that somebody tries keys, or that a revoked key is still in use somewhere.",
         fix="Look at the audit log for api_key_refused, and deny the addresses it names.",
         refs=("OWASP API2:2023", "CWE-307"),
@@ -266,7 +266,7 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "users-sign-in", "Few sign-ins fail", "access", Severity.MEDIUM,
-        lambda facts: looks.refusals(facts.sign_in_failures, "failed sign-ins", many=20, flood=200),
+        lambda facts: looks.refusals(facts.sign_in_failures, "failed sign-ins in 24 hours", many=20, flood=200),
         why="Many failures mean that somebody guesses passwords.",
         fix="Look at the audit log for sign_in_failed, and deny the addresses it names.",
         refs=("CWE-307", "MITRE ATT&CK T1110"),

@@ -9,6 +9,7 @@ from gateway.operations.dashboard import FEED_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS
 from gateway.operations.policies import POLICY_OPERATIONS
 from gateway.operations.providers import PROVIDER_OPERATIONS
+from gateway.operations.reports import REPORT_OPERATIONS
 from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
 from gateway.operations.shield import SHIELD_OPERATIONS
 from gateway.operations.traffic import TRAFFIC_OPERATIONS
@@ -26,6 +27,7 @@ INTERNAL_OPERATIONS = (
     *ACCEPTANCE_OPERATIONS,
     *TRUST_AUDIT_OPERATIONS,
     *AUDIT_OPERATIONS,
+    *REPORT_OPERATIONS,
     *ALERT_OPERATIONS,
     *AGENT_OPERATIONS,
     *TRAFFIC_OPERATIONS,

@@ -7,14 +7,11 @@ from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter
 from gateway.domain.policies import ShieldMode
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import Role
-from gateway.errors import InvalidRequest
-from gateway.schema import decode
-from gateway.services.shield_tests import ShieldTestsRun
+from gateway.services.shield_tests import last_run
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
 from gateway.store.store import Store
-from gateway.wire import read_json
 
 _WHOLE_SUITE = "shield_tests::False"
 """Where `services.shield_tests` keeps the last run over all categories."""
@@ -58,13 +55,9 @@ def _old_critical(store: Store, tx: Transaction, now_at: int) -> int:
 
 
 def _suite(store: Store, tx: Transaction, shield: Shield) -> dict[str, Any]:
-    text = store.meta.get(tx, _WHOLE_SUITE)
-    if text is None:
+    run = last_run(store, tx, _WHOLE_SUITE)
+    if run is None:
         return {}
-    try:
-        run = decode(ShieldTestsRun, read_json(text.encode()))
-    except InvalidRequest:
-        return {}  # kept by another version of the gateway
     return {
         "suite_at": run.ran_at,
         "suite_failures": len(run.report.failures),

@@ -26,6 +26,7 @@ from gateway.store.meta import MetaRepository
 from gateway.store.migrations import migrate
 from gateway.store.policies import PolicyRepository
 from gateway.store.providers import ProviderRepository
+from gateway.store.reports import ReportRepository
 from gateway.store.risk_acceptances import RiskAcceptanceRepository
 from gateway.store.rule_overrides import RuleOverrideRepository
 from gateway.store.sessions import SessionRepository
@@ -73,6 +74,7 @@ class Store:
         self.providers = ProviderRepository(self.generation)
         self.trust_audits = TrustAuditRepository()
         self.checkpoints = CheckpointRepository()
+        self.reports = ReportRepository()
         self.rule_overrides = RuleOverrideRepository(self.generation)
         self.feed = FeedRepository()
 

@@ -1,0 +1,98 @@
+"""Charts as SVG text: bars and lines, drawn whole, for paper and screens. Pure; runs no script and loads nothing."""
+
+from collections.abc import Sequence
+
+from gateway.domain.tables import html_cell, shown
+
+WIDTH, HEIGHT = 720, 240
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 44
+_COLORS = ("#2457a6", "#c0392b", "#d68910", "#1e8449", "#6c3483", "#148f77")
+_BAR_HEIGHT, _LABEL_WIDTH, _MOST_BARS = 22, 220, 20
+_LABELS = 8
+
+
+def lines(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str) -> str:
+    """Return lines over labels, one a series, with a legend. None breaks a line; of the labels some are written."""
+    high = nice(max((value for _, values in series for value in values if value is not None), default=0))
+    count = max(len(labels), 1)
+
+    def x(number: int) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (number / (count - 1) if count > 1 else 0.5)
+
+    def y(value: float) -> float:
+        return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - value / high)
+
+    parts = [_open(WIDTH, HEIGHT + 20, title)]
+    for step in range(5):
+        value = high * step / 4
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>')
+        parts.append(_text(_LEFT - 6, y(value) + 4, _short(value), "end"))
+    named = [number for number, label in enumerate(labels) if label]
+    for number in named[:: -(-len(named) // _LABELS) or 1]:
+        anchor = "start" if number == 0 else "end" if number == len(labels) - 1 else "middle"
+        parts.append(_text(x(number), HEIGHT - _BOTTOM + 18, labels[number], anchor))
+    left = float(_LEFT)
+    for place, (name, values) in enumerate(series):
+        color = _COLORS[place % len(_COLORS)]
+        for run in _runs(values):
+            points = " ".join(f"{x(number):.1f},{y(value):.1f}" for number, value in run)
+            parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{points}"/>')
+            if len(run) <= 40:
+                parts.extend(
+                    f'<circle cx="{x(number):.1f}" cy="{y(value):.1f}" r="2.5" fill="{color}"/>'
+                    for number, value in run
+                )
+        parts.append(f'<rect x="{left:.1f}" y="{HEIGHT - 4}" width="10" height="10" fill="{color}"/>')
+        parts.append(_text(left + 15, HEIGHT + 5, name, "start"))
+        left += 34 + 7 * len(name)
+    return "".join((*parts, "</svg>"))
+
+
+def bars(labels: Sequence[str], values: Sequence[float], title: str, written: Sequence[str]) -> str:
+    """Return one bar a label, longest as given, with its value written beside it."""
+    labels, values, written = labels[:_MOST_BARS], values[:_MOST_BARS], written[:_MOST_BARS]
+    high = max(values, default=0) or 1
+    room = WIDTH - _LABEL_WIDTH - 90
+    parts = [_open(WIDTH, _BAR_HEIGHT * len(labels) + 8, title)]
+    for number, (label, value, words) in enumerate(zip(labels, values, written, strict=True)):
+        top = number * _BAR_HEIGHT + 4
+        cut = label if len(label) <= 32 else label[:31] + "…"
+        parts.append(_text(_LABEL_WIDTH - 8, top + 13, cut, "end"))
+        width = max(room * value / high, 1 if value else 0)
+        parts.append(f'<rect x="{_LABEL_WIDTH}" y="{top}" width="{width:.1f}" height="16" fill="{_COLORS[0]}" rx="2"/>')
+        parts.append(_text(_LABEL_WIDTH + width + 6, top + 13, words, "start"))
+    return "".join((*parts, "</svg>"))
+
+
+def nice(high: float) -> float:
+    """Return a round number that is at least `high`, and 1 at the least."""
+    scale = 1.0
+    while scale * 10 <= high:
+        scale *= 10
+    return next((scale * step for step in (1, 2, 4, 5, 8, 10) if scale * step >= high), scale * 10)
+
+
+def _open(width: int, height: int, title: str) -> str:
+    named = html_cell(title)
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{named}" xmlns="http://www.w3.org/2000/svg">'
+
+
+def _text(x: float, y: float, words: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html_cell(words)}</text>'
+
+
+def _short(value: float) -> str:
+    for scale, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:g}{sign}"
+    return f"{value:g}" if value == round(value, 2) else shown(value)
+
+
+def _runs(values: Sequence[float | None]) -> list[list[tuple[int, float]]]:
+    runs: list[list[tuple[int, float]]] = [[]]
+    for number, value in enumerate(values):
+        if value is None:
+            runs.append([])
+        else:
+            runs[-1].append((number, value))
+    return [run for run in runs if run]
