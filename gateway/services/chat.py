@@ -12,6 +12,7 @@ import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
+from gateway.domain.alerts import AlertSource
 from gateway.domain.budgets import glob
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
@@ -30,7 +31,7 @@ from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
-from gateway.shield.detections import Verdict
+from gateway.shield.detections import Severity, Verdict
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -235,7 +236,7 @@ class Chat:
         event = self._audit.event(
             "chat_blocked" if is_blocked else "chat_failed" if turn.failure else "chat_completed",
             source="chat",
-            outcome="refused" if is_blocked or turn.denied_by else "failed" if turn.failure else "success",
+            outcome="refused" if is_blocked or turn.is_refused() else "failed" if turn.failure else "success",
             reason="content_policy_violation" if is_blocked else turn.failure,
             principal=turn.principal,
             request=turn.context,
@@ -262,8 +263,22 @@ class Chat:
                 self._metrics.count("gateway_tokens_total", tokens, kind=kind)
 
     def _raise_alerts(self, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
-        """Raise one alert for each direction in which something has to be looked at."""
+        """Raise one alert for each direction in which something has to be looked at, and for what is not allowed."""
         context = replace(turn.context, agent=turn.agent())
+        if turn.failure == AccessDenied.code:
+            self._alerts.raise_event(
+                tx,
+                source=AlertSource.ACCESS,
+                rule="access-denied",
+                severity=Severity.MEDIUM,
+                title="A chat was refused access",
+                description="It asked for a model, provider, tool or domain, or came by an agent, that is not allowed.",
+                subject=f"{turn.principal.id} {turn.denied_by or 'limits'}",
+                occurred_at=row.occurred_at,
+                context=context,
+                principal=turn.principal,
+                evidence=({"request_id": context.request_id, "access_entry": turn.denied_by},),
+            )
         for origin, step in (("chat.inbound", turn.inbound), ("chat.outbound", turn.outbound)):
             if step is not None and step.result.verdict is not Verdict.ALLOW:
                 self._alerts.raise_from_scan(

@@ -21,6 +21,7 @@ from gateway.shield.detections import ScanResult, Verdict
 OPERATION = "chat.completions"
 MAX_AGENT_CHARS = 100
 CLIENT_GONE = "client_gone"
+_REFUSALS = ("access_denied", "budget_exceeded")
 # What a dashboard shows beside a request that got no completion; 499 is the usual word for a client that left.
 _STATUS_BY_CODE: Mapping[str, int] = {
     "content_policy_violation": 400,
@@ -91,6 +92,10 @@ class Turn:
             self.used = self.worst
         self.failure = CLIENT_GONE if error is None else error.code
         self.status = error.status if isinstance(error, UpstreamRefused) else _STATUS_BY_CODE.get(self.failure, 500)
+
+    def is_refused(self) -> bool:
+        """Tell whether a rule of this gateway, and no failure, is why there is no completion."""
+        return self.failure in _REFUSALS
 
     def forwarded(self) -> Prompt:
         """Return what goes to the model: the prompt, or what the policy leaves of it."""

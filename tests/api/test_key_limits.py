@@ -32,7 +32,18 @@ async def test_a_refused_model_is_recorded(site: Site) -> None:
     key = (await site.key(models=["other"], scopes=["chat:completions", "audit:read"]))["key"]
     assert (await site.chat(key))["status"] == 403
     (event,) = (await site.ask("GET", "/api/v1/audit?source=chat", key=key))["data"]
-    assert (event["action"], event["reason"], event["details"]["status"]) == ("chat_failed", "access_denied", 403)
+    assert (event["action"], event["reason"], event["outcome"]) == ("chat_failed", "access_denied", "refused")
+    assert event["details"]["status"] == 403
+
+
+async def test_refused_models_and_tools_raise_one_alert_each(site: Site) -> None:
+    key = (await site.key(models=["echo"], scopes=["chat:completions", "alerts:read"]))["key"]
+    await site.make("/api/access", list="deny", type="TOOL", value="shell*")
+    tools = [{"type": "function", "function": {"name": "shell_run", "parameters": {}}}]
+    for fields in ({"model": "other"}, {"model": "other"}, {"tools": tools}):
+        assert (await site.chat(key, **fields))["error"]["code"] == "access_denied"
+    alerts = (await site.ask("GET", "/api/v1/alerts?source=access", key=key))["data"]
+    assert sorted(alert["count"] for alert in alerts if alert["rule"] == "access-denied") == [1, 2]
 
 
 @pytest.mark.parametrize(("models", "names"), [([], ["echo"]), (["e*"], ["echo"]), (["gpt-*"], [])])
