@@ -16,9 +16,11 @@ MOST_EVENTS = 2000
 HOUR_MS = 3_600_000
 
 _TRAFFIC = "FROM traffic WHERE origin = 'production' AND occurred_at >= :since AND occurred_at < :until"
-_COUNTS = """
-    COUNT(*) AS requests, COUNT(*) FILTER (WHERE verdict = 'BLOCK') AS blocked,
-    COUNT(*) FILTER (WHERE verdict = 'REVIEW') AS reviewed,
+_BLOCKED = "COUNT(*) FILTER (WHERE verdict = 'BLOCK')"
+_REVIEWED = "COUNT(*) FILTER (WHERE verdict = 'REVIEW')"
+_COUNTS = f"""
+    COUNT(*) AS requests, {_BLOCKED} AS blocked,
+    {_REVIEWED} AS reviewed,
     COALESCE(SUM(prompt_tokens), 0) + COALESCE(SUM(reply_tokens), 0) AS tokens,
     COALESCE(SUM(cost_microusd), 0) / 1000000.0 AS cost
 """
@@ -62,8 +64,9 @@ def _grouped(noun: str, column: str) -> Query:
 
 def _blocked(noun: str, column: str) -> Query:
     sql = f"""
-        SELECT COALESCE({column}, '(none)') AS value, COUNT(*) FILTER (WHERE verdict = 'BLOCK') AS blocked,
-               COUNT(*) FILTER (WHERE verdict = 'REVIEW') AS reviewed {_TRAFFIC} AND verdict <> 'ALLOW' GROUP BY 1 ORDER BY 2 DESC, 3 DESC
+        SELECT COALESCE({column}, '(none)') AS value, {_BLOCKED} AS blocked,
+               {_REVIEWED} AS reviewed
+          {_TRAFFIC} AND verdict <> 'ALLOW' GROUP BY 1 ORDER BY 2 DESC, 3 DESC
     """
     return Query(f"requests with BLOCK or REVIEW, by {noun}", sql, (noun, "blocked", "reviewed"))
 
@@ -81,20 +84,21 @@ def _events(noun: str, column: str) -> Query:
 _TRAFFIC_QUERIES = {
     "totals": Query(
         "all requests of the traffic table",
-        f"""SELECT {_COUNTS}, COUNT(*) FILTER (WHERE status >= 500), COUNT(DISTINCT agent), COUNT(DISTINCT key_prefix), COUNT(DISTINCT model)
+        f"""SELECT {_COUNTS}, COUNT(*) FILTER (WHERE status >= 500),
+                   COUNT(DISTINCT agent), COUNT(DISTINCT key_prefix), COUNT(DISTINCT model)
             {_TRAFFIC}""",
         (*_COUNT_COLUMNS, "failed (5xx)", "agents", "keys", "models"),
     ),
     "by_time": Query(
         "requests of the traffic table, by time",
-        f"""SELECT {_BY_DAY} AS at, COUNT(*), COUNT(*) FILTER (WHERE verdict = 'BLOCK'), COUNT(*) FILTER (WHERE verdict = 'REVIEW')
+        f"""SELECT {_BY_DAY} AS at, COUNT(*), {_BLOCKED}, {_REVIEWED}
             {_TRAFFIC} GROUP BY 1 ORDER BY 1""",
         ("time:time", "requests", "blocked", "reviewed"),
         most=5000,
     ),
     "threats_by_time": Query(
         "requests with BLOCK or REVIEW, by time",
-        f"""SELECT {_BY_DAY} AS at, COUNT(*) FILTER (WHERE verdict = 'BLOCK'), COUNT(*) FILTER (WHERE verdict = 'REVIEW')
+        f"""SELECT {_BY_DAY} AS at, {_BLOCKED}, {_REVIEWED}
             {_TRAFFIC} AND verdict <> 'ALLOW' GROUP BY 1 ORDER BY 1""",
         ("time:time", "blocked", "reviewed"),
         most=5000,
@@ -148,8 +152,11 @@ _TRAFFIC_QUERIES = {
 _ALERT_QUERIES = {
     "alert_totals": Query(
         "alerts last seen in the period",
-        f"""SELECT COUNT(*), COUNT(*) FILTER (WHERE {_ACTIVE}), COUNT(*) FILTER (WHERE {_ACTIVE} AND severity = 'critical'), COUNT(*) FILTER (WHERE status = 'resolved'),
-                   COUNT(*) FILTER (WHERE status = 'false_positive'), AVG(resolved_at - first_seen_at) / 60000.0 {_SEEN}""",
+        f"""SELECT COUNT(*), COUNT(*) FILTER (WHERE {_ACTIVE}), 
+                   COUNT(*) FILTER (WHERE {_ACTIVE} AND severity = 'critical'),
+                   COUNT(*) FILTER (WHERE status = 'resolved'),
+                   COUNT(*) FILTER (WHERE status = 'false_positive'),
+                   AVG(resolved_at - first_seen_at) / 60000.0 {_SEEN}""",
         ("alerts", "active", "active and critical", "resolved", "false positives", "mean minutes to resolve"),
     ),
     "alerts_by_severity": _alerts("severity", "severity"),

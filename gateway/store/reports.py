@@ -8,7 +8,8 @@ from gateway.store.filters import Where, check_limit
 MAX_REPORTS = 100
 KEPT_REPORTS = 200
 _COLUMNS = """
-    id, report_type, report_format, since_at, until_at, created_at, created_by, schedule, document_bytes, document_sha256
+    id, report_type, report_format, since_at, until_at, created_at, created_by, schedule, document_bytes,
+    document_sha256
 """
 INSERT = f"""
     INSERT INTO reports ({_COLUMNS}, document)
