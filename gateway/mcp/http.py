@@ -13,7 +13,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.app import Gateway
-from gateway.domain.principals import local
+from gateway.domain.principals import RequestContext, local
+from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, MissingApiKey
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.mcp import jsonrpc, stateless
@@ -23,6 +24,7 @@ from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Reply
 from gateway.mcp.progress import Notify
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
 from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
+from gateway.services.refusals import KEY_REFUSED
 from gateway.wire import write_json
 
 MESSAGE_BYTES = 8 * 1024 * 1024
@@ -30,6 +32,8 @@ SESSIONS = 1_024
 QUICK_SECONDS = 1.0  # a call that takes longer is answered by a stream
 _OTHER_BYTES = 65_536
 _ID_BYTES = 20
+
+_REFUSED: Mapping[str, type[GatewayError]] = {one.code: one for one in (MissingApiKey, InvalidApiKey, AccessDenied)}
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -86,6 +90,9 @@ class HttpMcp:
         except HttpError as error:
             if error.status in (401, 403):
                 gateway.metrics.count("gateway_auth_failures_total", code=error.code)
+                context = RequestContext(request_id=request_id, ip=request.peer)
+                refused = _REFUSED[error.code](error.message)
+                gateway.authentication.refusals.note(refused, context, action=KEY_REFUSED, resource_type="mcp")
             response = refusal(error, request_id)
         return finished(response, request_id, cors_headers(request.headers))
 

@@ -12,7 +12,7 @@ import pytest
 from gateway.app import Gateway
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.principals import Principal, RequestContext, local
-from gateway.errors import AuditUnavailable, InvalidRequest, Overloaded
+from gateway.errors import AuditUnavailable, GatewayError, InvalidRequest, Overloaded
 from gateway.log import Log
 from gateway.mcp.progress import Progress
 from gateway.mcp.server import McpServer
@@ -26,12 +26,16 @@ class FakeAudit:
     """Keeps what it is given to record, as (action, outcome, reason, details)."""
 
     events: list[tuple[str, str, str | None, Mapping[str, object] | None]] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     is_broken: bool = False
 
     def event(
         self, action: str, *, outcome: str = "success", reason: str | None = None, **rest: Any
     ) -> tuple[str, str, str | None, Mapping[str, object] | None]:
         return action, outcome, reason, rest.get("details")
+
+    def refuse(self, error: GatewayError) -> None:
+        self.refused.append(error.code)
 
     async def record(self, event: tuple[str, str, str | None, Mapping[str, object] | None]) -> None:
         if self.is_broken:
@@ -121,6 +125,9 @@ def new_peer() -> Peer:
         log=Log(log, clock),
         metrics=Metrics(),
         settings=SimpleNamespace(mcp_api_key="k-made-up"),
+        authentication=SimpleNamespace(
+            refusals=SimpleNamespace(note=lambda error, context, **more: audit.refuse(error))
+        ),
         agent_sightings=SimpleNamespace(greeted=lambda client: None),
     )
     tools = (

@@ -159,6 +159,8 @@ async def test_without_the_key_nobody_comes_in(port: Port, method: str, path: st
         assert (await port.ask(method, path, {}, key=None, **fields)).status == 401
     queried = await port.ask(method, path, {}, key=None, query=f"api_key={KEY}&key={KEY}&token={KEY}")
     assert read(queried)["error"]["code"] == "missing_api_key"
+    assert port.peer.audit.refused.count("invalid_api_key") == 5
+    assert set(port.peer.audit.refused) == {"invalid_api_key", "missing_api_key"}
 
 
 async def test_either_header_brings_the_key_and_no_key_expected_lets_nobody_in(port: Port, peer: Any) -> None:
