@@ -1,9 +1,22 @@
 """The OpenAPI 3.1 document, derived from the rows of `operations` and the records they name. Serves nothing."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from gateway import __version__
+from gateway.api.folding import places_of
 from gateway.api.openapi_chat import CHAT_REPLY, CHAT_REQUEST, JSON, MODELS
+from gateway.api.openapi_internal import (
+    INTERNAL_BODIES,
+    INTERNAL_DATA,
+    MEDIA_TYPES,
+    SCHEMES,
+    SESSION_CODES,
+    SIGN_IN_CODES,
+    UNDESCRIBED,
+    route_parameters,
+    session_security,
+)
 from gateway.api.responses import STATUS_BY_CODE
 from gateway.operations.operation import Answer, Door, Operation, Parameter
 from gateway.schema import WRITTEN_TIME_PATTERN, JsonSchema, json_schema
@@ -69,7 +82,7 @@ _HEALTH: JsonSchema = {
     },
 }
 # Bodies by the name of the row, for rows that an edge answers by itself.
-_BODIES: dict[str, JsonSchema] = {"chat.completions": CHAT_REQUEST}
+_BODIES: dict[str, JsonSchema] = {"chat.completions": CHAT_REQUEST, **INTERNAL_BODIES}
 _REPLIES: dict[str, JsonSchema] = {
     "chat.completions": CHAT_REPLY,
     "models.list": MODELS,
@@ -98,6 +111,7 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
             "securitySchemes": {
                 "serviceKey": {"type": "apiKey", "in": "header", "name": "X-Service-Key"},
                 "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "svc_ and 40 hex digits"},
+                **SCHEMES,
             },
             "schemas": {"Error": _ERROR, "Meta": _META, "Page": _PAGE, "Json": JSON},
         },
@@ -106,7 +120,8 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
 
 def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
     """Return the operation object of one row."""
-    needs = f" Needs the scope `{operation.needs}`." if operation.needs else ""
+    kind = "permission" if operation.door.is_internal else "scope"
+    needs = f" Needs the {kind} `{operation.needs}`." if operation.needs else ""
     # A schema would promise that any text of its form is taken; only an earlier answer holds one that is.
     opaque = "".join(f" `{one.name}`: {one.about}" for one in operation.query if one.schema is None)
     described: dict[str, object] = {
@@ -114,17 +129,24 @@ def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
         "summary": operation.summary,
         "description": operation.summary + needs + opaque,
         "tags": [operation.name.split(".")[0]],
-        "security": _security(operation),
-        "parameters": [_parameter(parameter) for parameter in operation.query if parameter.schema is not None],
+        "security": _security(operation, settings),
+        "parameters": [
+            *route_parameters(operation, _names(operation)),
+            *(_parameter(parameter) for parameter in operation.query if parameter.schema is not None),
+        ],
         "responses": _responses(operation),
     }
     body = _body(operation, settings)
     if body is not None:
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+        # A row with places in its path may be sent without a body when no field of one must be there.
+        is_needed = bool(body.get("required", True)) or not places_of(operation)
+        described["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": body}}}
     return described
 
 
-def _security(operation: Operation) -> list[dict[str, list[str]]]:
+def _security(operation: Operation, settings: Settings) -> list[dict[str, list[str]]]:
+    if operation.door.is_internal:
+        return session_security(operation, settings)
     keys: list[dict[str, list[str]]] = [{"serviceKey": []}, {"bearer": []}]
     if operation.door is Door.OPEN:
         return []
@@ -142,30 +164,44 @@ def _parameter(parameter: Parameter) -> dict[str, object]:
 
 
 def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
-    if operation.takes is None or operation.query:
+    if not _takes_body(operation) or operation.takes is None:
         return _BODIES.get(operation.name)
     schema = json_schema(operation.takes)
-    properties = dict(schema["properties"])  # type: ignore[call-overload]
+    places = places_of(operation)
+    all_properties: JsonSchema = schema["properties"]  # type: ignore[assignment]
+    properties: dict[str, JsonSchema] = {
+        name: one  # type: ignore[misc]
+        for name, one in all_properties.items()
+        if name not in places
+    }
     # Said in words: a text over this may be over the limit of bytes as well, which is another refusal (413).
     for name, setting in (operation.max_chars or {}).items():
         about = properties[name].get("description", "")
         properties[name] = properties[name] | {
             "description": f"{about} At most {getattr(settings, setting)} characters.".lstrip()
         }
-    return schema | {"properties": properties}
+    required: list[str] = [name for name in schema["required"] if name not in places]  # type: ignore[attr-defined]
+    return schema | {"properties": properties, "required": required}
 
 
 def _responses(operation: Operation) -> dict[str, object]:
     """Return the good answer and every error the row may give, the protocol's own as the default."""
-    media_type = "text/plain" if operation.name == "metrics" else "application/json"
+    good = _good(operation)
+    media_types = MEDIA_TYPES.get(operation.name, ("application/json",))
     responses: dict[str, object] = {
-        "200": {"description": "Done.", "content": {media_type: {"schema": _good(operation)}}}
+        str(operation.status): {
+            "description": "Done.",
+            # What a stream or a document holds, no schema can tell.
+            "content": {name: {} if operation.name in UNDESCRIBED else {"schema": good} for name in media_types},
+        }
     }
-    codes = _EVERY_CODE + operation.fails
-    if operation.door is not Door.OPEN and operation.door is not Door.OPTIONAL:
-        codes += _KEY_CODES
+    codes = _EVERY_CODE + operation.fails + _door_codes(operation)
     if _takes_body(operation):
         codes += _BODY_CODES
+    if places_of(operation):
+        codes += ("not_found",)
+    if operation.door.is_internal and operation.route[0] in ("POST", "PATCH"):
+        codes += ("conflict",)
     by_status: dict[int, list[str]] = {}
     for code in codes:
         by_status.setdefault(STATUS_BY_CODE[code], []).append(code)
@@ -175,8 +211,24 @@ def _responses(operation: Operation) -> dict[str, object]:
     return responses
 
 
+def _door_codes(operation: Operation) -> tuple[str, ...]:
+    if operation.door is Door.SESSION:
+        return SESSION_CODES if operation.route[0] == "GET" else (*SESSION_CODES, "csrf_failed")
+    if operation.door is Door.SIGN_IN:
+        return SIGN_IN_CODES
+    return () if operation.door in (Door.OPEN, Door.OPTIONAL) else _KEY_CODES
+
+
+def _names(operation: Operation) -> frozenset[str]:
+    """Return the fields of what a row takes."""
+    return frozenset(one.name for one in fields(operation.takes)) if operation.takes else frozenset()  # type: ignore[arg-type]
+
+
 def _takes_body(operation: Operation) -> bool:
-    return operation.name in _BODIES or (operation.takes is not None and not operation.query)
+    """Tell whether a row reads a body: what its path does not tell must come from somewhere."""
+    if operation.name in _BODIES:
+        return True
+    return not operation.query and operation.call is not None and bool(_names(operation) - set(places_of(operation)))
 
 
 def _error(description: str) -> dict[str, object]:
@@ -188,9 +240,11 @@ def _error(description: str) -> dict[str, object]:
 
 def _good(operation: Operation) -> JsonSchema:
     """Return the schema of the good answer, in its envelope if it has one."""
-    if operation.gives is None or operation.call is None:
-        return _REPLIES.get(operation.name, _TEXT)
-    inner = operation.schema() if operation.schema else json_schema(operation.gives, written=True)
+    inner = INTERNAL_DATA.get(operation.name)
+    if inner is None:
+        if operation.gives is None or operation.call is None:
+            return _REPLIES.get(operation.name, _TEXT)
+        inner = operation.schema() if operation.schema else json_schema(operation.gives, written=True)
     if operation.answer is Answer.BARE:
         return inner
     properties: JsonSchema = {"ok": {"const": True}, "data": inner, "meta": {"$ref": "#/components/schemas/Meta"}}

@@ -7,10 +7,15 @@ import pytest
 
 from gateway.api.openapi import document
 from gateway.api.responses import STATUS_BY_CODE
-from gateway.operations.public import OPERATIONS
+from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.operation import Door
+from gateway.operations.public import OPERATIONS as PUBLIC_OPERATIONS
 from gateway.settings import Settings
 
-DOCUMENT: Any = json.loads(json.dumps(document(OPERATIONS, Settings(data_dir=":memory:"))))
+OPERATIONS = PUBLIC_OPERATIONS + INTERNAL_OPERATIONS
+OPEN = Settings(data_dir=":memory:")
+SIGNED_IN = Settings(data_dir=":memory:", rbac_enabled=True)
+DOCUMENT: Any = json.loads(json.dumps(document(OPERATIONS, OPEN)))
 DESCRIBED = {
     (method.upper(), path): described
     for path, methods in DOCUMENT["paths"].items()
@@ -28,9 +33,28 @@ def test_every_row_is_described_once_under_its_name() -> None:
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
 def test_security_of_a_row_is_its_door(row: Any) -> None:
     keys = [{"serviceKey": []}, {"bearer": []}]
-    expected = {"key": keys, "optional": [*keys, {}], "loopback": [*keys, {}], "open": []}[row.door.value]
+    expected = {"key": keys, "optional": [*keys, {}], "loopback": [*keys, {}]}.get(row.door.value, [])
     assert DESCRIBED[row.route]["security"] == expected
-    assert set(DOCUMENT["components"]["securitySchemes"]) == {"serviceKey", "bearer"}
+    assert set(DOCUMENT["components"]["securitySchemes"]) == {"serviceKey", "bearer", "session", "csrf"}
+
+
+@pytest.mark.parametrize("row", INTERNAL_OPERATIONS, ids=lambda row: row.name)
+def test_where_users_sign_in_the_internal_api_asks_for_cookie_and_token(row: Any) -> None:
+    method, path = row.route
+    described: Any = document([row], SIGNED_IN)["paths"]
+    asked = {"session": []} if method == "GET" else {"session": [], "csrf": []}
+    assert described[path][method.lower()]["security"] == ([asked] if row.door is Door.SESSION else [])
+
+
+def test_what_stands_in_the_path_is_a_parameter_and_no_field_of_the_body() -> None:
+    described = DESCRIBED[("PATCH", "/api/providers/{id}")]
+    assert [one["name"] for one in described["parameters"]] == ["id", "If-Match"]
+    body = described["requestBody"]
+    schema = body["content"]["application/json"]["schema"]
+    assert "id" not in schema["properties"] and schema["required"] == [] and not body["required"]
+    assert "requestBody" not in DESCRIBED[("POST", "/api/providers/{id}/test")]
+    assert DESCRIBED[("POST", "/api/providers")]["requestBody"]["required"]
+    assert set(DESCRIBED[("POST", "/api/auth/login")]["requestBody"]["content"]) == {"application/json"}
 
 
 @pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
@@ -41,7 +65,7 @@ def test_errors_of_a_row_stand_under_their_status(row: Any) -> None:
     )
     for code in codes:
         assert f"`{code}`" in responses[str(STATUS_BY_CODE[code])]["description"]
-    assert {"200", "400", "500", "default"} <= set(responses)
+    assert {str(row.status), "400", "500", "default"} <= set(responses)
 
 
 def test_parameters_have_their_exact_bounds() -> None:
