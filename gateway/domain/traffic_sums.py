@@ -5,6 +5,7 @@ rows; those of five minutes and of an hour have every dimension. Times are kept 
 that quantiles of any window can be read from them; they are right to within the step between two bounds.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -27,6 +28,7 @@ BOUNDS_US: tuple[int, ...] = tuple(
 )
 """Upper bounds of the times, in microseconds: 10 us to 68 s in steps of about one half; what is longer is `BEYOND`."""
 BEYOND = "beyond"
+_BOUND_NAMES = (*map(str, BOUNDS_US), BEYOND)
 _VALUE_CHARS = 200
 
 
@@ -73,29 +75,44 @@ class Row(Protocol):
 
 
 def sum_up(rows: Iterable[tuple[Row, Iterable[str]]]) -> dict[SumKey, Counters]:
-    """Return the sums of all rows, each given with the ids of its rules."""
-    sums: dict[SumKey, Counters] = {}
+    """Return the sums of all rows, each given with the ids of its rules.
+
+    Runs for every request that is served, so each row is added once to each of its buckets of five minutes, as plain
+    numbers; minutes and hours are made of what has come together.
+    """
+    fine: dict[tuple[str, str, int, str], list[int]] = {}
+    minutes: dict[tuple[str, str, int, str], list[int]] = {}
     values: dict[str, set[str]] = {}
     for row, rules in rows:
-        one = _counted(row)
+        numbers = _numbers(row)
         at, origin = row["occurred_at"], row["origin"]
-        told = [(ALL, ""), (LATENCY, bound_of(row["elapsed_us"])), (OVERHEAD, bound_of(row["overhead_us"]))]
-        told += [(name, _bounded(values, name, row[column])) for name, column in _BY_COLUMN.items()]
-        told += [("rule", _bounded(values, "rule", rule)) for rule in set(rules)]
-        for size_ms in (FIVE_MINUTES_MS, HOUR_MS):
-            bucket_at = at // size_ms * size_ms
-            for dimension, value in told:
-                _add(sums, SumKey(size_ms, dimension, origin, bucket_at, value), one)
-        _add(sums, SumKey(MINUTE_MS, ALL, origin, at // MINUTE_MS * MINUTE_MS, ""), one)
-    return sums
+        bucket_at = at // FIVE_MINUTES_MS * FIVE_MINUTES_MS
+        told = [
+            (ALL, origin, bucket_at, ""),
+            (LATENCY, origin, bucket_at, bound_of(numbers[7])),
+            (OVERHEAD, origin, bucket_at, bound_of(numbers[8])),
+        ]
+        told += [
+            (dimension, origin, bucket_at, _bounded(values, dimension, row[column]))
+            for dimension, column in _BY_COLUMN.items()
+        ]
+        told += [("rule", origin, bucket_at, _bounded(values, "rule", rule)) for rule in set(rules)]
+        for place in told:
+            _add(fine, place, numbers)
+        _add(minutes, (ALL, origin, at // MINUTE_MS * MINUTE_MS, ""), numbers)
+    hours: dict[tuple[str, str, int, str], list[int]] = {}
+    for (dimension, origin, bucket_at, value), numbers in fine.items():
+        _add(hours, (dimension, origin, bucket_at // HOUR_MS * HOUR_MS, value), numbers)
+    return {
+        SumKey(size_ms, dimension, origin, bucket_at, value): Counters(*numbers)
+        for size_ms, sums in ((MINUTE_MS, minutes), (FIVE_MINUTES_MS, fine), (HOUR_MS, hours))
+        for (dimension, origin, bucket_at, value), numbers in sums.items()
+    }
 
 
 def bound_of(time_us: int) -> str:
     """Return the least bound that is not less than a time, as the value of its sum."""
-    for bound in BOUNDS_US:
-        if time_us <= bound:
-            return str(bound)
-    return BEYOND
+    return _BOUND_NAMES[bisect_left(BOUNDS_US, time_us)]
 
 
 def quantile_ms(counts: Mapping[str, int], share: float) -> float | None:
@@ -115,19 +132,20 @@ def quantile_ms(counts: Mapping[str, int], share: float) -> float | None:
     return round(BOUNDS_US[-1] / 1000, 3)
 
 
-def _counted(row: Row) -> Counters:
+def _numbers(row: Row) -> list[int]:
+    """Return what a row adds, in the order of `COUNTERS`."""
     verdict = row["verdict"]
-    return Counters(
-        requests=1,
-        blocks=int(verdict == "BLOCK"),
-        reviews=int(verdict == "REVIEW"),
-        failures=int(row["status"] >= 400 and row["action"] != "blocked"),
-        prompt_tokens=row["prompt_tokens"] or 0,
-        reply_tokens=row["reply_tokens"] or 0,
-        cost_microusd=row["cost_microusd"] or 0,
-        elapsed_us=row["elapsed_us"],
-        overhead_us=row["overhead_us"],
-    )
+    return [
+        1,
+        int(verdict == "BLOCK"),
+        int(verdict == "REVIEW"),
+        int(row["status"] >= 400 and row["action"] != "blocked"),
+        row["prompt_tokens"] or 0,
+        row["reply_tokens"] or 0,
+        row["cost_microusd"] or 0,
+        row["elapsed_us"],
+        row["overhead_us"],
+    ]
 
 
 def _bounded(values: dict[str, set[str]], dimension: str, value: str | None) -> str:
@@ -143,8 +161,17 @@ def _bounded(values: dict[str, set[str]], dimension: str, value: str | None) -> 
     return value
 
 
-def _add(sums: dict[SumKey, Counters], key: SumKey, one: Counters) -> None:
-    have = sums.get(key)
+def _add(sums: dict[tuple[str, str, int, str], list[int]], place: tuple[str, str, int, str], new: list[int]) -> None:
+    have = sums.get(place)
     if have is None:
-        sums[key] = have = Counters()
-    have.add(one)
+        sums[place] = new.copy()
+        return
+    have[0] += new[0]
+    have[1] += new[1]
+    have[2] += new[2]
+    have[3] += new[3]
+    have[4] += new[4]
+    have[5] += new[5]
+    have[6] += new[6]
+    have[7] += new[7]
+    have[8] += new[8]

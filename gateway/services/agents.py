@@ -181,10 +181,9 @@ class Agents:
             sums = self._store.traffic.by_value(
                 tx,
                 "agent",
-                size_ms=FIVE_MINUTES_MS,
                 origin=self._store.traffic.origin,
-                since=now_at - DAY_MS,
-                until=now_at + FIVE_MINUTES_MS,
+                since=(now_at - DAY_MS) // FIVE_MINUTES_MS * FIVE_MINUTES_MS,
+                until=(now_at // FIVE_MINUTES_MS + 1) * FIVE_MINUTES_MS,
             )
             counts: dict[str, tuple[int, int]] = {}
             for name, one in sums.items():

@@ -27,7 +27,6 @@ MOST_POINTS = 2000
 TOP = 10
 _ROWS_AT_ONCE = 2000
 _MOST_ROUNDS = 50
-_FINE_MS = 2 * DAY_MS
 _STEPS: Mapping[str, int] = {"minute": MINUTE_MS, "5m": FIVE_MINUTES_MS, "hour": HOUR_MS, "day": DAY_MS}
 
 Step = Literal["auto", "minute", "5m", "hour", "day"]
@@ -186,11 +185,8 @@ class Traffic:
         since = until - DAY_MS if wanted.since is None else wanted.since
         if since >= until:
             raise InvalidRequest("since must be before until.", param="since")
-        grain_ms = FIVE_MINUTES_MS if until - since <= _FINE_MS else HOUR_MS
         step_ms = _STEPS.get(wanted.bucket) or _step_of(until - since)
-        if step_ms == FIVE_MINUTES_MS:
-            grain_ms = FIVE_MINUTES_MS
-        widest_ms = max(grain_ms, step_ms)
+        widest_ms = max(FIVE_MINUTES_MS, step_ms)
         since = since // widest_ms * widest_ms
         until = -(-until // widest_ms) * widest_ms
         if (until - since) // step_ms > MOST_POINTS:
@@ -198,12 +194,12 @@ class Traffic:
                 f"The window has more than {MOST_POINTS} steps; take a longer bucket or a shorter window.",
                 param="bucket",
             )
-        return _Window(since, until, grain_ms, step_ms, wanted.origin or self._store.traffic.origin)
+        return _Window(since, until, step_ms, wanted.origin or self._store.traffic.origin)
 
     def _summed(self, tx: Transaction, window: "_Window") -> TrafficSummary:
         steps = self._store.traffic.by_time(
             tx,
-            size_ms=min(window.step_ms, window.grain_ms),
+            size_ms=min(window.step_ms, HOUR_MS),
             step_ms=window.step_ms,
             origin=window.origin,
             since=window.since,
@@ -232,7 +228,6 @@ class Traffic:
         return self._store.traffic.by_value(
             tx,
             dimension,
-            size_ms=window.grain_ms,
             origin=window.origin,
             since=window.since,
             until=window.until,
@@ -241,11 +236,10 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """What to sum. grain_ms: size of the buckets that have every dimension; step_ms: of the series."""
+    """What to sum, on whole five minutes. step_ms: of the series."""
 
     since: int
     until: int
-    grain_ms: int
     step_ms: int
     origin: str
 

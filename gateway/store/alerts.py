@@ -35,6 +35,7 @@ ACTIVE_OF = f"""
      ORDER BY position
 """  # noqa: S608
 BY_ID = f"SELECT {_NAMES} FROM alerts WHERE id = :id"  # noqa: S608
+COUNT = "SELECT COUNT(*) AS count FROM alerts"
 LIST = f"SELECT position, {_NAMES} FROM alerts"  # noqa: S608
 NEWEST_FIRST = " ORDER BY position DESC LIMIT :limit"
 
@@ -67,6 +68,10 @@ class AlertRepository:
         """Return the alert of this id."""
         rows = tx.query(BY_ID, {"id": alert_id})
         return _alert(rows[0]) if rows else None
+
+    def count(self, tx: Transaction) -> int:
+        """Return how many alerts there are."""
+        return int(tx.query(COUNT)[0]["count"])
 
     def page(self, tx: Transaction, wanted: AlertFilter) -> Page[Alert]:
         """List alerts, newest first.

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
-from gateway.domain.traffic_sums import COUNTERS, Counters, SumKey, sum_up
+from gateway.domain.traffic_sums import COUNTERS, FIVE_MINUTES_MS, HOUR_MS, Counters, SumKey, sum_up
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit
 from gateway.wire import json_text
@@ -44,10 +44,19 @@ _OF_WINDOW = """
      WHERE size_ms = :size_ms AND dimension = :dimension AND origin = :origin
        AND bucket_at >= :since AND bucket_at < :until
 """
+# Whole hours from the sums of hours, what stands before and after them from those of five minutes.
+_PIECES = (("hour", "hour_since", "hour_until"), ("fine", "since", "hour_since"), ("fine", "hour_until", "until"))
 BY_TIME = f"""
     SELECT bucket_at - bucket_at % :step_ms AS step_at, {_TOTALS} FROM traffic_sums {_OF_WINDOW} GROUP BY 1 ORDER BY 1
 """  # noqa: S608
-BY_VALUE = f"SELECT value, {_TOTALS} FROM traffic_sums {_OF_WINDOW} GROUP BY value"  # noqa: S608
+_PIECE = """
+    SELECT * FROM traffic_sums
+     WHERE size_ms = :{}_ms AND dimension = :dimension AND origin = :origin AND bucket_at >= :{} AND bucket_at < :{}
+"""
+BY_VALUE = f"""
+    SELECT value, {_TOTALS} FROM ({" UNION ALL ".join(_PIECE.format(*piece) for piece in _PIECES)}) AS pieces
+     GROUP BY value
+"""  # noqa: S608
 # The newest row stays, whatever its age: its place tells the next one's, and up to where the sums are made.
 PRUNE = """
     DELETE FROM traffic
@@ -101,7 +110,8 @@ class TrafficRepository:
         # Said twice, so that the database sees that its index of what is no ALLOW will do.
         if wanted.verdict is not None and wanted.verdict.value != "ALLOW":
             where.add("verdict <> 'ALLOW'")
-        where.add("(key_prefix = :key OR principal_id = :key)", key=wanted.key)
+        is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
+        where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
         for name in ("agent", "model", "provider", "operation", "status"):
             where.add(f"{name} = :{name}", **{name: getattr(wanted, name)})
         where.add("occurred_at >= :since", since=wanted.since)
@@ -144,11 +154,19 @@ class TrafficRepository:
         rows = tx.query(BY_TIME, params | {"dimension": "all"})
         return {int(row["step_at"]): _counters(row) for row in rows}
 
-    def by_value(
-        self, tx: Transaction, dimension: str, *, size_ms: int, origin: str, since: int, until: int
-    ) -> dict[str, Counters]:
-        """Return the sums by the values of one dimension, from `since` to before `until`."""
-        params = {"size_ms": size_ms, "dimension": dimension, "origin": origin, "since": since, "until": until}
+    def by_value(self, tx: Transaction, dimension: str, *, origin: str, since: int, until: int) -> dict[str, Counters]:
+        """Return the sums by the values of one dimension, from `since` to before `until`, on whole five minutes."""
+        first = min(-(-since // HOUR_MS) * HOUR_MS, until)
+        params = {
+            "dimension": dimension,
+            "origin": origin,
+            "hour_ms": HOUR_MS,
+            "fine_ms": FIVE_MINUTES_MS,
+            "since": since,
+            "hour_since": first,
+            "hour_until": max(first, until // HOUR_MS * HOUR_MS),
+            "until": until,
+        }
         return {str(row["value"]): _counters(row) for row in tx.query(BY_VALUE, params)}
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:

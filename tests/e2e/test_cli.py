@@ -215,3 +215,16 @@ def test_every_command_has_help_with_an_example(run, command: str) -> None:
     assert done.returncode == 0
     assert "example: " in done.stdout
     assert "--data-dir" in done.stdout
+
+
+def test_demo_data_fills_a_fresh_folder_and_no_other(run) -> None:
+    first = run("demo-data", "--requests", "500", "--json")
+    assert json.loads(first.stdout)["requests"] == 500
+    again = run("demo-data", "--requests", "500")
+    assert again.returncode == 2
+    assert one_line(again.stderr) and "fresh folder" in again.stderr
+    assert run("audit", "verify").returncode == 0
+    assert run("demo-data", GATEWAY_DATA_DIR=":memory:").returncode == 2
+    for wrong in (("--seed", "x"), ("--requests", "0"), ("--until", "soon")):
+        bad = run("demo-data", "--data-dir", "other", *wrong)
+        assert bad.returncode == 2 and one_line(bad.stderr) and wrong[0] in bad.stderr

@@ -23,7 +23,7 @@ DOORS = {
     "ahocorasick": ("gateway/shield/automaton.py",),
     "sqlite3": ("gateway/store/sqlite.py",),
     "tomllib": ("gateway/settings.py",),
-    "random": (),
+    "random": ("gateway/domain/demo.py",),
     "secrets": (),
     "uuid": (),
     "subprocess": (),

@@ -3,6 +3,8 @@ ALTER TABLE traffic ADD COLUMN origin TEXT NOT NULL DEFAULT 'production';
 CREATE INDEX traffic_by_id ON traffic (id);
 CREATE INDEX traffic_by_request ON traffic (request_id);
 CREATE INDEX traffic_by_verdict ON traffic (verdict, occurred_at) WHERE verdict <> 'ALLOW';
+CREATE INDEX traffic_by_agent ON traffic (agent, occurred_at);
+CREATE INDEX traffic_by_key ON traffic (key_prefix, occurred_at);
 
 -- Sums of the rows of traffic. size_ms: how long a bucket is. dimension: what the rows are told apart by; value: of it.
 CREATE TABLE traffic_sums (

@@ -1,0 +1,70 @@
+"""`demo-data`: a made-up day in a fresh data folder, to look at the gateway with something in it."""
+
+import argparse
+import os
+
+import anyio
+
+from gateway import compose, wire
+from gateway.cli.command import OK, Command, Console, load_settings, make_log
+from gateway.clock import SystemClock
+from gateway.errors import SetupError
+from gateway.schema import encode
+from gateway.services.demo_data import DemoData, DemoReport
+
+DEFAULT_REQUESTS = 100_000
+MOST_REQUESTS = 10_000_000
+
+
+def demo_data(options: argparse.Namespace, console: Console) -> int:
+    """Write the day and say what is in it."""
+    config = load_settings(options).settings
+    path = compose.database_path(config)
+    if config.data_dir == ":memory:":
+        raise SetupError("demo data goes into a folder: name a fresh one with --data-dir")
+    if os.path.exists(path):
+        raise SetupError(f"{config.data_dir} is in use: demo data goes into a fresh folder, name one with --data-dir")
+    seed = wire.read_integer(options.seed, param="--seed", low=0, high=2**31)
+    requests = wire.read_integer(options.requests, param="--requests", low=1, high=MOST_REQUESTS)
+    now_at = SystemClock().now_at()
+    until_at = wire.read_time(options.until, param="--until", now_at=now_at) if options.until else now_at
+
+    async def run() -> DemoReport:
+        async with compose.open_gateway(config, log=make_log(config)) as gateway:
+            maker = DemoData(
+                store=gateway.store, shield=gateway.shield, seed=seed, until_at=until_at, requests=requests
+            )
+            return await maker.write()
+
+    report = anyio.run(run)
+    if options.json:
+        console.print_json(encode(report))
+    else:
+        console.print(
+            f"{report.requests} requests of {report.agents} agents, {report.keys} keys and {report.providers} "
+            f"providers; {report.blocks} blocked, {report.reviews} to review; {report.alerts} alerts, "
+            f"{report.audit_events} audit events"
+        )
+        console.note(f"look at it with: gateway.pyz serve --data-dir {config.data_dir}")
+    return OK
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the story and its length."""
+    parser.add_argument("--seed", default="1", metavar="N", help="which day; the same number tells the same story (1)")
+    parser.add_argument(
+        "--requests", default=str(DEFAULT_REQUESTS), metavar="N", help=f"requests of the day ({DEFAULT_REQUESTS})"
+    )
+    parser.add_argument("--until", metavar="TIME", help="when the day ends, such as 2030-01-31T12:00:00Z; now")
+
+
+COMMANDS = (
+    Command(
+        "demo-data",
+        "Fill a fresh data folder with a made-up day of traffic.",
+        "gateway.pyz demo-data --data-dir /tmp/demo --seed 7",
+        declare,
+        demo_data,
+        has_json=True,
+    ),
+)
