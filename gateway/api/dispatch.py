@@ -22,7 +22,7 @@ _INTERNAL = "Something went wrong inside the gateway; the request id finds it in
 
 
 class Dispatch:
-    """Answers every request of the REST edge: `handle`, `refuse` and `body_limit` are what the server asks for."""
+    """Answers every request of the REST edge: `handle`, `check`, `refuse` and `body_limit` are what the server asks."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -49,61 +49,87 @@ class Dispatch:
         request_id = self._ids.new("req")
         return self._finisher.finish(_refusal(error, request_id), request_id)
 
+    async def check(self, request: Request) -> Response | None:
+        """Look whether a request may come in, by its head: before a large body of it is read.
+
+        None: it may. It is then counted against the rate of its key, and `handle` looks at the key once more, since
+        that may be revoked while the body arrives.
+        """
+        call = _Call(self._ids.new("req"))
+        try:
+            await self._enter(call, request)
+        except Exception as error:
+            return self._finish(self._failed(error, call), call, request)
+        request.call = call
+        return None
+
     async def handle(self, request: Request) -> Response:
         """Answer one request. Every error is an answer; none is raised."""
-        request_id = self._ids.new("req")
-        endpoint: Endpoint | None = None
-        rate: Headers = ()
+        call = request.call if isinstance(request.call, _Call) else _Call(self._ids.new("req"))
         try:
-            endpoint = self._router.match(request.method, request.path).route.handler
-            context = self._callers.context(request, request_id)
-            principal = ANONYMOUS
-            if endpoint.door is not Door.OPEN:
-                principal, admission = await self._enter(endpoint, request, context)
-                if admission is not None:
-                    rate = _rate(endpoint, admission)
-                if principal is not ANONYMOUS and endpoint.needs is not None:
-                    self._authentication.require(principal, endpoint.needs, context)
+            endpoint, principal, context = await self._enter(call, request)
             response = await endpoint.handle(request, principal, context)
-        except GatewayError as error:
-            if endpoint is not None and isinstance(error, RateExceeded):
-                rate = _rate(endpoint, error.admission)
-            self._note(error, request_id, endpoint)
-            response = error_response(error, request_id=request_id)
-        except HttpError as error:
-            response = _refusal(error, request_id)
         except Exception as error:
-            self._gateway.log.error(
-                "internal error", error=error, request_id=request_id, route=endpoint.path if endpoint else None
-            )
-            response = shaped_error(500, "internal_error", _INTERNAL, param=None, request_id=request_id)
+            response = self._failed(error, call)
+        return self._finish(response, call, request)
+
+    def _failed(self, error: Exception, call: "_Call") -> Response:
+        """Return the answer for an error. What is none of ours says nothing but where to look."""
+        request_id, endpoint = call.request_id, call.endpoint
+        if isinstance(error, GatewayError):
+            if endpoint is not None and isinstance(error, RateExceeded):
+                call.rate = _rate(endpoint, error.admission)
+            self._note(error, request_id, endpoint)
+            return error_response(error, request_id=request_id)
+        if isinstance(error, HttpError):
+            return _refusal(error, request_id)
+        self._gateway.log.error(
+            "internal error", error=error, request_id=request_id, route=endpoint.path if endpoint else None
+        )
+        return shaped_error(500, "internal_error", _INTERNAL, param=None, request_id=request_id)
+
+    def _finish(self, response: Response, call: "_Call", request: Request) -> Response:
+        endpoint = call.endpoint
         self._measure(request, endpoint, response.status)
         is_fixed = endpoint is not None and endpoint.has_secret
         accept_encoding = None if is_fixed else request.headers.get("accept-encoding")
-        return self._finisher.finish(response, request_id, rate, accept_encoding)
+        return self._finisher.finish(response, call.request_id, call.rate, accept_encoding)
 
-    async def _enter(
-        self, endpoint: Endpoint, request: Request, context: RequestContext
-    ) -> tuple[Principal, Admission | None]:
-        """Return who calls and what the rate window says. Raises what `Authentication` raises."""
+    async def _enter(self, call: "_Call", request: Request) -> tuple[Endpoint, Principal, RequestContext]:
+        """Return what answers, and who calls. Raises HttpError and what `Authentication` raises."""
+        endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
+        context = self._callers.context(request, call.request_id)
+        door = endpoint.door
+        if door is Door.OPEN:
+            return endpoint, ANONYMOUS, context
         if endpoint.is_internal:
-            return self._internal.enter(endpoint.door, request, context), None
-        if endpoint.door is Door.LOOPBACK and self._callers.is_local(request):
-            return ANONYMOUS, None
-        key = api_key(request.headers)
-        if endpoint.door is not Door.OPTIONAL:
-            principal = await self._authentication.authenticate(key, context)
-            return principal, self._authentication.admit(principal, context)
-        if key is None:
-            return ANONYMOUS, None
+            principal = self._internal.enter(door, request, context)
+        elif door is Door.LOOPBACK and self._callers.is_local(request):
+            principal = ANONYMOUS
+        else:
+            principal = await self._keyed(call, endpoint, api_key(request.headers), context)
+        if principal is not ANONYMOUS and endpoint.needs is not None:
+            self._authentication.require(principal, endpoint.needs, context)
+        return endpoint, principal, context
+
+    async def _keyed(self, call: "_Call", endpoint: Endpoint, key: str | None, context: RequestContext) -> Principal:
+        """Return whose key it is, and count the request against its rate, once."""
+        is_optional = endpoint.door is Door.OPTIONAL
+        if key is None and is_optional:
+            return ANONYMOUS
         try:
             principal = await self._authentication.authenticate(key, context)
-            return principal, self._authentication.admit(principal, context)
-        except RateExceeded as error:
-            return ANONYMOUS, error.admission
-        except GatewayError:
+            if not call.is_counted:
+                call.rate = _rate(endpoint, self._authentication.admit(principal, context))
+                call.is_counted = True
+        except GatewayError as error:
+            if not is_optional:
+                raise
             # A wrong key is told what everybody is told: the answer is no oracle.
-            return ANONYMOUS, None
+            if isinstance(error, RateExceeded):
+                call.rate = _rate(endpoint, error.admission)
+            return ANONYMOUS
+        return principal
 
     def _note(self, error: GatewayError, request_id: str, endpoint: Endpoint | None) -> None:
         """Count and log what an operator wants to know of a refusal."""
@@ -135,6 +161,18 @@ class Dispatch:
         if histogram is None:
             histogram = self._times[route] = self._gateway.metrics.histogram("gateway_request_seconds", route=route)
         histogram.observe(self._clock.monotonic_seconds() - request.started_seconds)
+
+
+class _Call:
+    """What is known of a request on its way. rate: the headers about its key's rate, once it is counted."""
+
+    __slots__ = ("endpoint", "is_counted", "rate", "request_id")
+
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id
+        self.endpoint: Endpoint | None = None
+        self.rate: Headers = ()
+        self.is_counted = False
 
 
 def _rate(endpoint: Endpoint, admission: Admission) -> Headers:

@@ -67,6 +67,10 @@ class Live:
         """Answer a request."""
         return self._dispatch.handle(request)
 
+    def check(self, request: Request) -> Awaitable[Response | None]:
+        """Look at the head of a request with a large body."""
+        return self._dispatch.check(request)
+
     def refuse(self, error: HttpError) -> Response:
         """Render what the protocol refuses."""
         return self._dispatch.refuse(error)
@@ -98,7 +102,7 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
         elif child.is_replacement and child.number == 0:
             await note_reload(composition.gateway)
         live = Live(composition)
-        server = site.make_server(handle=live.handle, refuse=live.refuse, body_limit=live.body_limit)
+        server = site.make_server(handle=live.handle, check=live.check, refuse=live.refuse, body_limit=live.body_limit)
         started: Callable[[], None] = partial(site.console.note, site.ready)
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as beside:

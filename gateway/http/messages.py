@@ -44,6 +44,7 @@ class Request:
     query: as sent, without the ``?``; "" when there is none.
     peer: IP address of the other end of the connection, "" when it has none.
     started_seconds: monotonic time at which the first bytes of the request had arrived.
+    call: what the server's `check` of the head keeps here for `handle`.
     """
 
     method: str
@@ -54,6 +55,7 @@ class Request:
     peer: str
     is_tls: bool
     started_seconds: float
+    call: object = None
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +162,8 @@ class Limits:
     linger_seconds, linger_bytes: how long and how much is read and thrown away after a refusal, so that the peer can
     read the answer. drain_idle_seconds, drain_seconds: what idle and busy connections get after `stop`.
     accepts_per_turn: of the event loop; few where other processes accept from the same socket, so that none takes all.
-    connections: beyond it, a request is answered 503. held_bytes: bodies of all connections that have not arrived whole
+    unchecked_bytes: how much of a body is read before the head is checked. connections: beyond it, a request is
+    answered 503. held_bytes: bodies of all connections that have not arrived whole
     or are being handled; beyond it, 503.
     """
 
@@ -181,5 +184,6 @@ class Limits:
     sweep_seconds: float = 1.0
     piece_bytes: int = 262_144
     accepts_per_turn: int = 512
+    unchecked_bytes: int = 65_536
     held_bytes: int = 512 * 1024 * 1024
     connections: int = field(default_factory=connections_allowed)

@@ -17,9 +17,10 @@ from gateway.http.transport import Sweep, open_accepted
 class Server:
     """An HTTP/1.1 server over sockets that listen already.
 
-    handle: answers a request; what it raises is answered 500. refuse: renders every refusal of the protocol, so that
-    there is one error shape. body_limit: method and path to the bytes a body may have. allowed_hosts: host names
-    (lower case, with a port or without) that are answered; None for all.
+    handle: answers a request; what it raises is answered 500. check: is given the head of a request with a large body
+    before that is read, and returns the answer that refuses it, or None; without it every body is read. refuse:
+    renders every refusal of the protocol, so that there is one error shape. body_limit: method and path to the bytes a
+    body may have. allowed_hosts: host names (lower case, with a port or without) that are answered; None for all.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class Server:
         handle: Callable[[Request], Awaitable[Response]],
         refuse: Callable[[HttpError], Response],
         body_limit: Callable[[str, str], int],
+        check: Callable[[Request], Awaitable[Response | None]] | None = None,
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
         allowed_hosts: frozenset[str] | None = None,
@@ -35,6 +37,7 @@ class Server:
         self._handle = handle
         self._refuse = refuse
         self._body_limit = body_limit
+        self._check = check
         self._limits = limits or Limits()
         self._tls = tls
         self._allowed_hosts = allowed_hosts
@@ -56,7 +59,16 @@ class Server:
         """
         writer = AnswerWriter()
         sweep = Sweep(self._limits.sweep_seconds, writer.tick)
-        site = Site(self._handle, self._refuse, self._body_limit, self._limits, self._allowed_hosts, writer, sweep)
+        site = Site(
+            self._handle,
+            self._refuse,
+            self._body_limit,
+            self._check,
+            self._limits,
+            self._allowed_hosts,
+            writer,
+            sweep,
+        )
         self._stopping = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:

@@ -25,12 +25,21 @@ class Site:
     handle: Callable[[Request], Awaitable[Response]]
     refuse: Callable[[HttpError], Response]
     body_limit: Callable[[str, str], int]
+    check: Callable[[Request], Awaitable[Response | None]] | None
     limits: Limits
     allowed_hosts: frozenset[str] | None
     writer: AnswerWriter
     sweep: Sweep
     is_stopping: bool = False
     held_bytes: int = 0
+
+
+class _Refused(Exception):
+    """The head of a request was checked, and `response` refuses it. Its body was not read."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
 
 
 class Session:
@@ -65,7 +74,9 @@ class Session:
                 if self._unread or connection.has_unread():
                     await self._linger()
             except HttpError as error:
-                await self._refuse(error)
+                await self._refuse(site.refuse(error))
+            except _Refused as refused:
+                await self._refuse(refused.response)
         except Exception as error:
             site.sweep.report("a connection ended by an error of the server", error)
             connection.abort()
@@ -86,18 +97,19 @@ class Session:
         self._is_head = head.method == "HEAD"
         if self._is_surplus:
             raise HttpError(503, "overloaded", "Too many connections are open.", headers=(("retry-after", "1"),))
-        body = b"" if head.body_bytes == 0 else await self._read_body(head)
-        connection.deadline_seconds = NEVER
         request = Request(
             head.method,
             head.path,
             head.query,
             head.headers,
-            body,
+            b"",
             connection.peer,
             connection.is_tls,
             started_seconds,
         )
+        if head.body_bytes != 0:
+            request.body = await self._read_body(head, request)
+        connection.deadline_seconds = NEVER
         try:
             response = await site.handle(request)
         except Exception as error:
@@ -166,17 +178,19 @@ class Session:
             return limits.drain_idle_seconds
         return limits.head_seconds if self._is_first else limits.idle_seconds
 
-    async def _read_body(self, head: Head) -> bytes:
+    async def _read_body(self, head: Head, request: Request) -> bytes:
         site = self._site
         limit_bytes = site.body_limit(head.method, head.path)
         declared_bytes = head.body_bytes
         if declared_bytes is not None and declared_bytes > limit_bytes:
             raise _body_too_large()
+        if declared_bytes is not None and declared_bytes > site.limits.unchecked_bytes:
+            await self._check(request)
         if head.expects_continue and not self._unread:
             self._connection.write(CONTINUE)
         self._connection.deadline_seconds = site.sweep.now_seconds() + site.limits.body_seconds
         if declared_bytes is None:
-            return await self._read_chunks(limit_bytes)
+            return await self._read_chunks(limit_bytes, request)
         data = self._unread
         if len(data) >= declared_bytes:
             self._unread = data[declared_bytes:]
@@ -190,8 +204,19 @@ class Session:
             missing_bytes -= len(data)
         return b"".join(pieces)
 
-    async def _read_chunks(self, limit_bytes: int) -> bytes:
+    async def _check(self, request: Request) -> None:
+        """Have the head of a request checked, so that strangers cannot fill the memory with bodies."""
+        check = self._site.check
+        if check is None:
+            return
+        self._connection.deadline_seconds = NEVER
+        response = await check(request)
+        if response is not None:
+            raise _Refused(response)
+
+    async def _read_chunks(self, limit_bytes: int, request: Request) -> bytes:
         limits = self._site.limits
+        is_checked = False
         reader = ChunkReader(line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
         data, pieces, size_bytes = self._unread, [b""], 0
         self._unread = b""
@@ -207,6 +232,11 @@ class Session:
             if reader.is_finished:
                 self._unread = reader.rest
                 return b"".join(pieces)
+            if size_bytes > limits.unchecked_bytes and not is_checked:
+                is_checked = True
+                deadline_seconds = self._connection.deadline_seconds
+                await self._check(request)
+                self._connection.deadline_seconds = deadline_seconds
             data = await self._more()
 
     async def _more(self) -> bytes:
@@ -295,11 +325,10 @@ class Session:
         await connection.flush()
         connection.deadline_seconds = NEVER
 
-    async def _refuse(self, error: HttpError) -> None:
+    async def _refuse(self, response: Response) -> None:
         """Answer with a refusal, the last of the connection."""
         connection, site = self._connection, self._site
         self._release()
-        response = site.refuse(error)
         connection.write(site.writer.render(response, is_last=True, is_head=self._is_head))
         await self._linger()
 

@@ -119,6 +119,7 @@ async def serving(
     *,
     limits: Limits = QUICK,
     body_limit: int = 1000,
+    check: Callable[[Request], Awaitable[Response | None]] | None = None,
     tls: ssl.SSLContext | None = None,
     client_tls: ssl.SSLContext | None = None,
     allowed_hosts: frozenset[str] | None = None,
@@ -129,6 +130,7 @@ async def serving(
         handle=handle,
         refuse=refuse,
         body_limit=lambda method, path: body_limit,
+        check=check,
         limits=replace(limits, **changed),  # type: ignore[arg-type]
         tls=tls,
         allowed_hosts=allowed_hosts,

@@ -137,6 +137,59 @@ async def test_the_request_says_who_and_how(serve: Serve) -> None:
     assert request.started_seconds > 0
 
 
+async def refuse_all(request: Request) -> Response:
+    assert request.body == b""
+    return Response(401, (), f"no {request.path}".encode())
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 1000\r\n\r\n",
+        b"Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n",
+        b"Content-Length: 101\r\n\r\n" + b"a" * 50,
+        b"Transfer-Encoding: chunked\r\n\r\n65\r\n" + b"a" * 101 + b"\r\n",
+    ],
+)
+async def test_a_large_body_is_read_only_if_its_head_may_come_in(serve: Serve, head: bytes) -> None:
+    async with serve(check=refuse_all, unchecked_bytes=100) as house, house.wire() as wire:
+        answer = await wire.ask(b"POST /x HTTP/1.1\r\nHost: here\r\n" + head)
+        assert (answer.status, answer.body) == (401, b"no /x")
+        assert answer.headers["connection"] == "close"
+
+
+async def test_a_small_body_needs_no_check(serve: Serve) -> None:
+    chunked = (
+        b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + b"a" * 100 + b"\r\n0\r\n\r\n"
+    )
+    async with serve(check=refuse_all, unchecked_bytes=100) as house, house.wire() as wire:
+        raw = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\n" + b"a" * 100
+        assert (await wire.ask(raw)).body == b"POST / ? 100"
+        assert (await wire.ask(chunked)).body == b"POST / ? 100"
+        assert (await wire.ask(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")).status == 200
+
+
+async def test_a_head_that_may_come_in_is_checked_once_and_its_body_read_whole(serve: Serve) -> None:
+    checked: list[Request] = []
+
+    async def check(request: Request) -> None:
+        checked.append(request)
+        request.call = "seen"
+
+    async def handle(request: Request) -> Response:
+        return Response(200, (), f"{request.call} {len(request.body)}".encode())
+
+    chunk = b"65\r\n" + b"a" * 101 + b"\r\n"
+    async with serve(handle, check=check, unchecked_bytes=100) as house, house.wire() as wire:
+        raw = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 500\r\n\r\n" + b"a" * 500
+        assert (await wire.ask(raw)).body == b"seen 500"
+        await wire.send(b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(3):
+            await wire.send(chunk)
+        assert (await wire.ask(b"0\r\n\r\n")).body == b"seen 303"
+    assert len(checked) == 2
+
+
 async def test_a_body_that_waits_for_continue_gets_it(serve: Serve) -> None:
     head = b"POST / HTTP/1.1\r\nHost: here\r\nExpect: 100-Continue\r\nContent-Length: 3\r\n\r\n"
     async with serve() as house, house.wire() as wire:
