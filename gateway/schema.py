@@ -83,6 +83,13 @@ def json_schema(cls: type, *, written: bool = False) -> JsonSchema:
     return kind.gives if written else kind.takes
 
 
+def joined(first: JsonSchema, second: JsonSchema, name: str) -> JsonSchema:
+    """Return the schema of objects like `first` that have the property `name` of `second` as well."""
+    properties, more = cast(JsonSchema, first["properties"]), cast(JsonSchema, second["properties"])
+    required = [*cast("list[str]", first["required"]), name]
+    return first | {"properties": properties | {name: more[name]}, "required": required}
+
+
 class _Bad(Exception):
     """A value does not fit. The path grows on the way up, so that good values cost none."""
 

@@ -7,7 +7,7 @@ from gateway.domain.alerts import DEFAULT_ALERT_LIMIT, MAX_ALERT_LIMIT, Alert, A
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, limit, text, time
-from gateway.schema import encode
+from gateway.schema import JsonSchema, encode, joined, json_schema
 from gateway.services.alerts import AlertCase, WantedAlert
 from gateway.shield.detections import Severity
 
@@ -64,6 +64,11 @@ def write_case(case: AlertCase) -> dict[str, object]:
     return encode(case.alert) | {"timeline": [encode(step) for step in case.timeline]}
 
 
+def case_schema() -> JsonSchema:
+    """Return the JSON Schema of what `write_case` returns."""
+    return joined(json_schema(Alert, written=True), json_schema(AlertCase, written=True), "timeline")
+
+
 ALERT_OPERATIONS = (
     Operation(
         name="alerts.find",
@@ -90,6 +95,7 @@ ALERT_OPERATIONS = (
         takes=ById,
         gives=AlertCase,
         write=write_case,
+        schema=case_schema,
         call=show_alert,
         summary="Show one alert with its evidence and its timeline.",
     ),

@@ -5,7 +5,7 @@ from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.traffic import DEFAULT_TRAFFIC_LIMIT, MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
 from gateway.operations.operation import Answer, ById, Door, Operation, Parameter, choice, cursor, limit, text, time
-from gateway.schema import encode
+from gateway.schema import JsonSchema, encode, joined, json_schema
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
 from gateway.shield.detections import Verdict
 from gateway.wire import read_integer
@@ -41,6 +41,11 @@ async def sum_traffic(
 def write_detail(detail: TrafficDetail) -> dict[str, object]:
     """Return the JSON object of a row with the ledger beside its own fields."""
     return encode(detail.row) | {"ledger": [encode(line) for line in detail.ledger]}
+
+
+def detail_schema() -> JsonSchema:
+    """Return the JSON Schema of what `write_detail` returns."""
+    return joined(json_schema(TrafficRow, written=True), json_schema(TrafficDetail, written=True), "ledger")
 
 
 TRAFFIC_OPERATIONS = (
@@ -98,6 +103,7 @@ TRAFFIC_OPERATIONS = (
         takes=ById,
         gives=TrafficDetail,
         write=write_detail,
+        schema=detail_schema,
         call=show_traffic,
         summary="Show one request, by `trf_…` or `req_…`, with what each rule gave to its score.",
     ),
