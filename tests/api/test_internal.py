@@ -17,13 +17,11 @@ from gateway.app import Gateway
 from gateway.clock import SystemClock
 from gateway.compose import open_gateway
 from gateway.domain.audit import AuditFilter
-from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Role
+from gateway.domain.principals import ROLE_PERMISSIONS, Role
 from gateway.domain.users import User
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.operations.internal import INTERNAL_OPERATIONS
-from gateway.operations.operation import Door, Operation
-from gateway.operations.public import OPERATIONS
 from gateway.settings import Settings
 
 PASSWORD = "correct horse battery staple"
@@ -83,7 +81,9 @@ class Site:
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, query, Headers(fields), raw, peer, is_tls, 0.0)
         response = await self.dispatch.handle(request)
-        return Reply(response.status, dict(response.headers), json.loads(response.body))
+        # Streams and documents are no JSON, and nothing here reads them.
+        told = json.loads(response.body) if response.body[:1] == b"{" else {}
+        return Reply(response.status, dict(response.headers), told)
 
     async def sign_in(self, username: str, **more: Any) -> "Person":
         reply = await self.ask("POST", "/api/auth/login", {"username": username, "password": PASSWORD}, **more)
@@ -133,65 +133,6 @@ async def open_house(tmp_path: Path) -> AsyncIterator[Site]:
 @pytest.fixture
 async def admin(site: Site) -> Person:
     return await site.sign_in("admin")
-
-
-def target(operation: Operation) -> str:
-    return re.sub(r"\{\w+\}", "nothing", operation.route[1])
-
-
-def asks_for_session() -> list[Operation]:
-    return [row for row in INTERNAL_OPERATIONS if row.door is Door.SESSION]
-
-
-def test_every_row_of_the_internal_api_names_a_permission_or_is_about_oneself() -> None:
-    assert {row.name for row in INTERNAL_OPERATIONS if row.needs is None} == {
-        "auth.login", "auth.session", "auth.logout", "auth.password",
-    }  # fmt: skip
-    for row in INTERNAL_OPERATIONS:
-        assert row.door.is_internal
-        assert row.route[1].startswith("/api/")
-        assert not row.route[1].startswith("/api/v1/")
-        assert row.needs is None or isinstance(row.needs, Permission)
-        assert row.needs is None or (row.needs.endswith(":read") == (row.route[0] == "GET"))
-
-
-def test_names_and_routes_are_unique_over_both_apis() -> None:
-    rows = OPERATIONS + INTERNAL_OPERATIONS
-    assert len({row.name for row in rows}) == len({row.route for row in rows}) == len(rows)
-
-
-@pytest.mark.parametrize("role", Role)
-async def test_each_role_may_do_what_the_table_says_and_nothing_else(site: Site, role: Role) -> None:
-    for row in asks_for_session():
-        person = await site.sign_in(role.value)
-        reply = await person.ask(row.route[0], target(row), {} if row.route[0] != "GET" else None)
-        if row.needs is None or row.needs in ROLE_PERMISSIONS[role]:
-            assert reply.status in (200, 400, 404), (row.name, reply.json)
-        else:
-            assert (reply.status, reply.code) == (403, "permission_denied"), row.name
-
-
-@pytest.mark.parametrize("row", asks_for_session(), ids=lambda row: row.name)
-async def test_nobody_comes_in_without_session_token_or_from_another_site(site: Site, row: Operation) -> None:
-    person = await site.sign_in("admin")
-    method, path = row.route[0], target(row)
-    body = {} if method != "GET" else None
-    assert (await site.ask(method, path, body)).code == "not_signed_in"
-    stolen = {"cookie": "service_session=" + "A" * 43, "x-csrf-token": person.csrf or ""}
-    assert (await site.ask(method, path, body, headers=stolen)).code == "not_signed_in"
-    for name, value in (
-        ("sec-fetch-site", "cross-site"),
-        ("sec-fetch-site", "same-site"),
-        ("origin", "http://evil.test"),
-    ):
-        reply = await person.ask(method, path, body, **{name: value})
-        assert (reply.status, reply.code) == (403, "csrf_failed")
-    if method != "GET":
-        for wrong in ("x" * 64, "", (person.csrf or "")[:-1], (await site.sign_in("viewer")).csrf or ""):
-            reply = await person.ask(method, path, body, **{"x-csrf-token": wrong})
-            assert (reply.status, reply.code) == (403, "csrf_failed")
-        reply = await site.ask(method, path, body, headers={"cookie": person.cookie})
-        assert (reply.status, reply.code) == (403, "csrf_failed")
 
 
 async def test_an_api_key_is_no_session(site: Site, admin: Person) -> None:
@@ -462,26 +403,6 @@ async def test_without_rbac_this_host_needs_no_user(open_house: Site) -> None:
     assert (await open_house.ask("POST", "/api/auth/logout")).code == "not_signed_in"
     person = await open_house.sign_in("admin")
     assert (await person.ask("POST", "/api/auth/logout")).status == 200
-
-
-@pytest.mark.parametrize("row", INTERNAL_OPERATIONS, ids=lambda row: row.name)
-async def test_without_rbac_nobody_else_comes_in(open_house: Site, row: Operation) -> None:
-    method, path = row.route[0], target(row)
-    body = {} if method != "GET" else None
-    for peer, headers, status, code in (
-        ("192.0.2.1", {}, 403, "access_denied"),
-        ("", {}, 403, "access_denied"),
-        ("127.0.0.1", {"x-forwarded-for": "192.0.2.1"}, 403, "access_denied"),
-        ("127.0.0.1", {"forwarded": "for=192.0.2.1"}, 403, "access_denied"),
-        ("127.0.0.1", {"host": "evil.test"}, 421, "host_not_allowed"),
-        ("127.0.0.1", {"host": "127.0.0.1.evil.test:5001"}, 421, "host_not_allowed"),
-        ("127.0.0.1", {"host": ""}, 421, "host_not_allowed"),
-        ("127.0.0.1", {"origin": "http://evil.test"}, 403, "csrf_failed"),
-        ("127.0.0.1", {"origin": "null"}, 403, "csrf_failed"),
-        ("127.0.0.1", {"sec-fetch-site": "cross-site"}, 403, "csrf_failed"),
-    ):
-        reply = await open_house.ask(method, path, body, peer=peer, headers=headers)
-        assert (reply.status, reply.code) == (status, code), (peer, headers)
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:5001", "[::1]:5001", "127.0.0.2", "LOCALHOST:80"])

@@ -1,0 +1,108 @@
+"""Every operation of the internal API, whichever there are, against every role, no session, a wrong token, another site."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from open_site import Site, open_site, sign_in
+
+from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Role
+from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.operation import Door, Operation
+from gateway.operations.public import OPERATIONS
+
+# What a signed-in user may ask whatever the role: about oneself. The feed leaves out what the role may not read.
+OF_ONESELF = {"auth.login", "auth.session", "auth.logout", "auth.password", "feed"}
+# Asked by POST since they take a text, and change nothing.
+READING_POSTS = {"shield.try", "shield.rehearse"}
+WITH_SESSION = [row for row in INTERNAL_OPERATIONS if row.door is Door.SESSION]
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with open_site(tmp_path, rbac_enabled=True) as one:
+        yield one
+
+
+def asked(row: Operation) -> tuple[str, str, object]:
+    """Return method, path and body of a request that would do no harm."""
+    return row.route[0], re.sub(r"\{\w+\}", "nothing", row.route[1]), None if row.route[0] == "GET" else {}
+
+
+def test_every_row_of_the_internal_api_names_a_permission_or_is_about_oneself() -> None:
+    assert {row.name for row in INTERNAL_OPERATIONS if row.needs is None} <= OF_ONESELF
+    for row in INTERNAL_OPERATIONS:
+        assert row.door.is_internal or row.door is Door.OPEN, row.name
+        assert re.match("/api/(?!v[0-9])", row.route[1]), row.name
+        if row.needs is not None:
+            assert isinstance(row.needs, Permission)
+            changes = row.route[0] != "GET" and row.name not in READING_POSTS
+            assert row.needs.endswith(":manage" if changes else ":read"), row.name
+
+
+def test_names_and_routes_are_unique_over_both_apis() -> None:
+    rows = OPERATIONS + INTERNAL_OPERATIONS
+    assert len({row.name for row in rows}) == len({row.route for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_each_role_may_do_what_the_table_says_and_nothing_else(site: Site, role: Role) -> None:
+    for row in WITH_SESSION:
+        person = await sign_in(site, role)
+        answer = await person.ask(*asked(row))
+        if row.needs is None or row.needs in ROLE_PERMISSIONS[role]:
+            assert answer["status"] not in (401, 403), (row.name, answer)
+            assert answer["status"] < 500, (row.name, answer)
+        else:
+            assert (answer["status"], answer["error"]["code"]) == (403, "permission_denied"), row.name
+
+
+async def test_nobody_comes_in_without_a_session(site: Site) -> None:
+    person = await sign_in(site, Role.ADMIN)
+    stolen = {"cookie": "service_session=" + "A" * 43, "x-csrf-token": person.csrf}
+    key = (await person.ask("POST", "/api/config/api-keys", {"name": "x", "scopes": ["shield:scan"]}))["data"]["key"]
+    for row in WITH_SESSION:
+        for headers in ({}, stolen, {"x-service-key": key}, {"authorization": f"Bearer {key}"}):
+            answer = await site.ask(*asked(row), headers=headers)
+            assert (answer["status"], answer["error"]["code"]) == (401, "not_signed_in"), (row.name, headers)
+
+
+async def test_nobody_comes_in_from_another_site_or_without_the_token(site: Site) -> None:
+    person, other = await sign_in(site, Role.ADMIN), await sign_in(site, Role.VIEWER)
+    from_elsewhere = (
+        {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "http://evil.test"},
+        {"origin": "null"},
+    )  # fmt: skip
+    tokens = ("x" * 64, "", person.csrf[:-1], person.csrf.upper(), other.csrf)
+    for row in WITH_SESSION:
+        wrong: list[dict[str, str]] = [*from_elsewhere]
+        if row.route[0] != "GET":
+            wrong += [{"x-csrf-token": token} for token in tokens]
+        for headers in wrong:
+            answer = await person.ask(*asked(row), **headers)
+            assert (answer["status"], answer["error"]["code"]) == (403, "csrf_failed"), (row.name, headers)
+        if row.route[0] != "GET":
+            answer = await site.ask(*asked(row), headers={"cookie": person.cookie})
+            assert (answer["status"], answer["error"]["code"]) == (403, "csrf_failed"), row.name
+    assert (await person.ask("GET", "/api/auth/session"))["status"] == 200, "nothing of it was done"
+
+
+async def test_without_rbac_nobody_but_this_host_comes_in(tmp_path: Path) -> None:
+    refused = (
+        ("192.0.2.1", {}, 403, "access_denied"),
+        ("", {}, 403, "access_denied"),
+        ("127.0.0.1", {"x-forwarded-for": "192.0.2.1"}, 403, "access_denied"),
+        ("127.0.0.1", {"forwarded": "for=192.0.2.1"}, 403, "access_denied"),
+        ("127.0.0.1", {"host": "evil.test"}, 421, "host_not_allowed"),
+        ("127.0.0.1", {"host": "127.0.0.1.evil.test:5001"}, 421, "host_not_allowed"),
+        ("127.0.0.1", {"host": ""}, 421, "host_not_allowed"),
+        ("127.0.0.1", {"origin": "http://evil.test"}, 403, "csrf_failed"),
+        ("127.0.0.1", {"origin": "null"}, 403, "csrf_failed"),
+        ("127.0.0.1", {"sec-fetch-site": "cross-site"}, 403, "csrf_failed"),
+    )
+    async with open_site(tmp_path) as site:
+        for row in INTERNAL_OPERATIONS:
+            for peer, headers, status, code in refused:
+                answer = await site.ask(*asked(row), peer=peer, headers=headers)
+                assert (answer["status"], answer["error"]["code"]) == (status, code), (row.name, peer, headers)
