@@ -44,9 +44,10 @@ _HASH = f"scrypt$1024$1$1${base64.b64encode(bytes(16)).decode()}${base64.b64enco
 class Site:
     """A gateway, and what is asked of it."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, log: io.StringIO) -> None:
         self.gateway = gateway
         self.dispatch = Dispatch(gateway)
+        self.log = log
 
     async def ask(
         self,
@@ -127,5 +128,6 @@ async def open_site(folder: Path, **settings: Any) -> AsyncGenerator[Site]:
     rules = folder / "rules.json"
     rules.write_text(json.dumps(RULES))
     chosen = {"data_dir": ":memory:", "rules": str(rules), "rbac_enabled": False} | settings
-    async with open_gateway(Settings(**chosen), log=Log(io.StringIO(), SystemClock())) as gateway:
-        yield Site(gateway)
+    log = io.StringIO()
+    async with open_gateway(Settings(**chosen), log=Log(log, SystemClock())) as gateway:
+        yield Site(gateway, log)
