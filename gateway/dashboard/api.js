@@ -131,6 +131,8 @@ export const feed = {
       }
     });
   },
+  /** Let pages ask again, as after a time in which nobody looked. */
+  nudge: () => emit("tick", null),
   stop() {
     clearInterval(poll);
     clearTimeout(restart);

@@ -193,6 +193,11 @@ async function signIn() {
   draw(app, begin);
 }
 
+// A browser has six connections to a gateway, for all tabs together: only a page that is looked at holds one for news.
+const look = () => { if (!main) return; if (document.hidden) feed.stop(); else if (feed.state === "off") { feed.start(); feed.nudge(); } };
+document.addEventListener("visibilitychange", look);
+addEventListener("pagehide", () => feed.stop());
+addEventListener("pageshow", look);
 addEventListener("hashchange", () => { if (main) route(); });
 addEventListener("unhandledrejection", (event) => { event.preventDefault(); if (event.reason) { if (event.reason.status === undefined && event.reason.name !== "AbortError") console.error(event.reason); failed(event.reason); } });
 begin();

@@ -20,14 +20,14 @@ export function series(points, kinds, { label, height = 180, show = compact, lin
   const box = h("div.chart-box");
   const tip = h("div.tip", { hidden: true });
   const totals = kinds.map((kind) => points.reduce((sum, point) => sum + (point[kind.key] || 0), 0));
-  const legend = h("ul.legend", kinds.map((kind, index) => h("li", h(`span.key.${kind.name}`, { "aria-hidden": "true" }), kind.label, h("b", show(lines ? points.at(-1)?.[kind.key] ?? 0 : totals[index])))));
+  const legend = h("ul.legend", kinds.map((kind, index) => h("li", h(`span.key.${kind.name}`, { "aria-hidden": "true" }), kind.label, h("b", lines ? (points.at(-1)?.[kind.key] === null ? "–" : show(points.at(-1)?.[kind.key] ?? 0)) : show(totals[index])))));
   const figure = h("figure.chart", { role: "group", "aria-label": label }, legend, box, tip);
   const long = points.length > 1 && new Date(points.at(-1).at) - new Date(points[0].at) > 2 * 86400000;
   const when = (at) => (long ? day : hour).format(new Date(at));
   const spoken = `${label}. ${kinds.map((kind, index) => `${kind.label}: ${show(totals[index])} in all, at most ${show(Math.max(0, ...points.map((point) => point[kind.key] || 0)))} at once`).join("; ")}.`;
 
   function draw(width) {
-    const left = 40, bottom = 20, top = 6, plot = height - bottom - top, across = Math.max(10, width - left - 4);
+    const left = Math.max(28, ...[0.5, 1].map((share) => show(nice(Math.max(0, ...points.map((point) => kinds.reduce((sum, kind) => (lines ? Math.max(sum, point[kind.key] || 0) : sum + (point[kind.key] || 0)), 0)))) * share).length * 6.5 + 10)), bottom = 20, top = 6, plot = height - bottom - top, across = Math.max(10, width - left - 4);
     const sums = points.map((point) => (lines ? Math.max(0, ...kinds.map((kind) => point[kind.key] || 0)) : kinds.reduce((sum, kind) => sum + (point[kind.key] || 0), 0)));
     const most = nice(Math.max(0, ...sums));
     const slot = across / Math.max(1, points.length);
@@ -38,15 +38,18 @@ export function series(points, kinds, { label, height = 180, show = compact, lin
       parts.push(s("text", { class: "axis", x: left - 6, y: y(most * share) + 4, "text-anchor": "end" }, show(most * share)));
     }
     const gap = Math.max(1, Math.ceil(points.length / Math.max(2, Math.floor(across / 76))));
+    let said = "";
     points.forEach((point, index) => {
-      if (index % gap === 0) parts.push(s("text", { class: "axis", x: left + slot * (index + 0.5), y: height - 4, "text-anchor": index === 0 && slot < 40 ? "start" : "middle" }, when(point.at)));
+      if (index % gap === 0 && when(point.at) !== said) parts.push(s("text", { class: "axis", x: left + slot * (index + 0.5), y: height - 4, "text-anchor": index === 0 && slot < 40 ? "start" : "middle" }, said = when(point.at)));
     });
     if (lines) {
       for (const kind of kinds) {
-        const way = points.map((point, index) => `${index ? "L" : "M"}${(left + slot * (index + 0.5)).toFixed(1)} ${y(point[kind.key] || 0).toFixed(1)}`).join("");
-        if (points.length > 1) parts.push(s("path", { class: `area ${kind.name}`, d: `${way}L${left + slot * (points.length - 0.5)} ${y(0)}L${left + slot / 2} ${y(0)}Z` }));
+        const known = points.map((point, index) => [left + slot * (index + 0.5), point[kind.key]]).filter(([, value]) => value !== null && value !== undefined);
+        if (!known.length) continue;
+        const way = known.map(([x, value], index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y(value).toFixed(1)}`).join("");
+        if (known.length > 1) parts.push(s("path", { class: `area ${kind.name}`, d: `${way}L${known.at(-1)[0]} ${y(0)}L${known[0][0]} ${y(0)}Z` }));
         parts.push(s("path", { class: `line ${kind.name}`, d: way }));
-        if (points.length === 1) parts.push(s("circle", { class: `spot ${kind.name}`, cx: left + slot / 2, cy: y(points[0][kind.key] || 0), r: 3 }));
+        if (known.length === 1) parts.push(s("circle", { class: `spot ${kind.name}`, cx: known[0][0], cy: y(known[0][1]), r: 3 }));
       }
     } else {
       for (const kind of kinds) {

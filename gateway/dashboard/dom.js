@@ -100,6 +100,7 @@ export function span(seconds) {
   return "0 s";
 }
 
+const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const clock = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const stamp = (date) => `${date.toISOString().replace("T", " ").slice(0, 19)} UTC`;
 
@@ -107,7 +108,7 @@ const stamp = (date) => `${date.toISOString().replace("T", " ").slice(0, 19)} UT
 export function time(text, missing = "–") {
   if (!text) return h("span.dim", missing);
   const date = new Date(text);
-  return h("time", { datetime: date.toISOString(), title: stamp(date) }, clock.format(date));
+  return h("time", { datetime: date.toISOString(), title: `${clock.format(date)} here\n${stamp(date)}` }, date.toDateString() === new Date().toDateString() ? today.format(date) : clock.format(date));
 }
 
 /** Show how long ago, or in how long, a time is; the time itself on hover. */

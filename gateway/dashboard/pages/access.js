@@ -1,0 +1,39 @@
+// The access list: addresses, keys, models, tools and agents that may come in, or may not.
+
+import { api, at } from "../api.js";
+import { ago, fill, h, number } from "../dom.js";
+import { formDialog } from "../form.js";
+import { button, code, confirm, filters, status, tag, toast } from "../ui.js";
+import { cut, table } from "../table.js";
+
+const TYPES = ["IP", "CIDR", "KEY", "MODEL", "PROVIDER", "TOOL", "AGENT", "DOMAIN"].map((name) => [name, name]);
+
+export async function draw(context, here) {
+  const { main, tools, can, signal } = context;
+  let values = here.query;
+  const mayAct = can("access:manage");
+  const list = table({
+    label: "Access list, newest first",
+    load: (cursor) => api.page("/api/access", { list: values.list, type: values.type, limit: 50, cursor }, signal),
+    none: "No entries. Whoever has a good key may come in from anywhere.",
+    columns: [
+      { label: "Value", cell: (row) => code(row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Kind", cell: (row) => row.type },
+      { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", align: "end", low: 1, cell: (row) => number(row.hits) },
+      { label: "Ends", low: 1, cell: (row) => ago(row.expires_at) }, { label: "State", low: 3, cell: (row) => status(row.status) }, { label: "By", low: 3, cell: (row) => cut(row.created_by) },
+    ],
+    tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => confirm("Remove this entry?", `${row.list} ${row.type} ${row.value} holds no more, in every worker.`, "Remove", async () => { await api.remove(at("access", row.id)); toast("Entry removed."); list.reload(); }))) : null,
+  });
+  fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), { kind: "primary", sign: "plus" }));
+  fill(main, h("p.dim", "Deny comes first. Where there are allow entries of a kind, one of them must fit; else everything is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Kind", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  return { moved: () => {}, press: list.press };
+}
+
+const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
+  { name: "list", label: "List", type: "select", value: row?.list || "deny", options: [["deny", "Deny"], ["allow", "Allow"]] },
+  !row && { name: "type", label: "Kind", type: "select", options: TYPES },
+  { name: "value", label: "Value", required: true, value: row?.value, hint: "An address, a network, a key’s prefix, or a name or pattern such as gpt-*." },
+  { name: "scope", label: "Scope", value: row?.scope || "global", hint: "global, or whom it is for." },
+  { name: "reason", label: "Why", value: row?.reason },
+  { name: "expires_at", label: "Ends", type: "expiry", value: row?.expires_at, never: null },
+  { name: "force", label: "Even if it locks me out", type: "switch" },
+], (values) => (row ? api.patch(at("access", row.id), { ...values, version: row.version }) : api.post("/api/access", values)), { label: row ? "Save" : "Add", told: "Saved. It holds at the next request, in every worker.", done });

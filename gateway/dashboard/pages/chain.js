@@ -1,0 +1,23 @@
+// Whether the chain of the audit log is whole, and where it was looked at last.
+
+import { api } from "../api.js";
+import { fill, h, icon, number, time } from "../dom.js";
+import { button, code, load, panel, words } from "../ui.js";
+import { table } from "../table.js";
+
+const shown = (value) => (value === null || value === undefined ? "–" : typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
+
+export async function draw({ main, tools, signal }) {
+  const body = h("div.stack");
+  const again = load(body, () => api.get("/api/audit/chain", {}, signal), (chain) => [
+    h(`div.banner${chain.ok ? "" : ".bad"}`, icon(chain.ok ? "ALLOW" : "BLOCK", chain.ok ? "good" : "bad"), chain.ok
+      ? h("span", h("b", "The chain is whole. "), `${number(chain.checked)} events since the newest checkpoint were looked at now; the command audit verify looks at all of them.`)
+      : h("span", h("b", "The chain is broken. "), `${chain.reason || ""} First at event ${shown(chain.first_broken_seq)}. Keep a copy of the data folder before anything else, then compare with your exports.`)),
+    list("Ends of the chains", chain.chains), list("Checkpoints", chain.checkpoints)]);
+  fill(tools, button("Check again", async () => again(), { sign: "refresh" }));
+  fill(main, body);
+  return {};
+}
+
+const list = (title, rows) => panel(title, table({ label: title, rows, none: "None yet.", columns: Object.keys(rows[0] || {}).slice(0, 7).map((name) => ({
+  label: words(name.replace(/_at$/, "")), low: name.includes("hash") ? 2 : undefined, cell: (row) => (name.endsWith("_at") ? time(row[name]) : /hash|_id$|digest/.test(name) ? code(shown(row[name]).slice(0, 30)) : shown(row[name])) })) }).node);

@@ -1,0 +1,63 @@
+// The checks of the trust audit by category, each with what was seen, why it matters and the exact fix.
+
+import { api } from "../api.js";
+import { dial, series } from "../charts.js";
+import { fill, h, icon, number, time } from "../dom.js";
+import { button, empty, facts, filters, load, panel, severity, SEVERITIES, stat, status, tag, toast, words } from "../ui.js";
+import { table } from "../table.js";
+import { detail } from "./detail.js";
+
+const RANK = ["fail", "warn", "pass", "not_applicable"];
+
+export async function draw(context, here) {
+  const { main, tools, can, link, signal } = context;
+  let values = here.query, audit = null;
+  const top = h("div"), checks = h("div.stack"), bar = h("div");
+  const run = button("Run the trust audit", async () => { await api.post("/api/trust-audits"); toast("The trust audit is done."); again(); }, { kind: "primary" });
+  fill(tools, button("Print", () => window.print(), { sign: "print" }), can("posture:manage") && run);
+  const list = () => fill(checks, audit ? groups(audit.checks.filter((one) => (!values.status || one.status === values.status) && (!values.severity || one.severity === values.severity) && (!values.category || one.category === values.category)), link) : empty("No trust audit has been run yet. It looks at settings, keys, agents, files and the audit chain, and changes nothing."));
+  const show = detail(context, ["posture", "checks"], (id) => one(id, () => audit));
+  const again = load(top, () => api.get("/api/posture", { since: values.since || "30d" }, signal), (found) => {
+    audit = found.trust_audit;
+    if (audit) fill(bar, filters([
+      { name: "status", label: "Result", options: [["", "Any"], ["fail", "Fails"], ["warn", "Warns"], ["pass", "Holds"], ["not_applicable", "Does not apply"]] },
+      { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
+      { name: "category", label: "Category", options: ["", ...new Set(audit.checks.map((each) => each.category))] },
+    ], values, (change) => { values = context.filter(change); list(); }));
+    list();
+    show(context.place().rest.length > 1 ? { rest: context.place().rest.slice(1) } : { rest: here.rest });
+    return head(found);
+  });
+  fill(main, top, bar, checks);
+  return { moved: (to) => { show(to); } };
+}
+
+function head(found) {
+  const { posture_score: score, trust_audit: audit } = found;
+  const points = found.history.map((one) => ({ at: one.occurred_at, posture: one.posture_score, threat: one.threat_score }));
+  return h("div.grid2",
+    panel("Posture", h("div.dials", dial(score, { label: "Posture score", word: score === null ? "not known yet" : score >= 80 ? "good" : score >= 50 ? "fair" : "poor", kind: score === null ? "none" : score >= 80 ? "good" : score >= 50 ? "soso" : "bad" }),
+      audit && h("div.stack.tight", h("div.stats", stat("Hold", number(audit.passed)), stat("Warn", number(audit.warned)), stat("Fail", number(audit.failed))), h("p.dim.small", "Run ", time(audit.occurred_at), ` by ${audit.started_by}. ${audit.skipped} checks do not apply. A critical check that fails caps the score at 49.`)))),
+    panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, height: 150 }) : empty("The trend shows after the second reading.")));
+}
+
+function groups(list, link) {
+  if (!list.length) return empty("No check fits. Take filters away.");
+  const names = [...new Set(list.map((one) => one.category))].sort();
+  return names.map((name) => panel(words(name), table({
+    label: `Checks: ${words(name)}`, size: 100, href: (row) => link("posture", ["checks", row.id]),
+    rows: list.filter((one) => one.category === name).sort((one, other) => RANK.indexOf(one.status) - RANK.indexOf(other.status) || SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity)),
+    columns: [
+      { label: "Check", wide: true, cell: (row) => h("span", row.title, ["fail", "warn"].includes(row.status) && h("span.dim.small", h("br"), row.evidence)) },
+      { label: "Severity", low: 1, cell: (row) => severity(row.severity) },
+      { label: "Result", cell: (row) => status(row.status) },
+    ] }).node));
+}
+
+function one(id, audit) {
+  const check = audit()?.checks.find((each) => each.id === id);
+  if (!check) return { title: "Check", body: empty("The newest trust audit has no such check.") };
+  return { title: "Check", body: h("div.stack", h("div.row-line", status(check.status), severity(check.severity), tag(words(check.category))), h("h2", check.title),
+    facts(["What was seen", check.evidence], ["Why it matters", check.why]), h("div.banner.info", icon("check"), h("span", h("b", "Fix. "), check.fix)),
+    check.refs.length ? h("div", h("h3", "See"), h("div.tags", check.refs.map((each) => tag(each)))) : null) };
+}

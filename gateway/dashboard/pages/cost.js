@@ -1,0 +1,59 @@
+// Cost: what was spent and on what, budgets and how they will stand at the end of their period.
+
+import { api, at } from "../api.js";
+import { bars, meter, series } from "../charts.js";
+import { ago, compact, dollars, fill, h, microusd, percent, time } from "../dom.js";
+import { formDialog } from "../form.js";
+import { button, confirm, empty, facts, headed, load, panel, RANGES, stat, status, toast, words } from "../ui.js";
+
+const amount = (value, unit) => (unit === "usd" ? dollars(value) : `${compact(value)} ${unit}`);
+const PER = { hour: "an hour", day: "a day", week: "a week", month: "a month" };
+
+export async function draw(context, here) {
+  const { main, tools, can, signal } = context;
+  let since = here.query.since || "7d";
+  const spend = h("div"), top = h("div.grid3"), body = h("div.cards");
+  const mayAct = can("budgets:manage");
+  const range = h("select", { "aria-label": "Time range", onchange: (event) => { since = event.target.value; context.filter({ since }); sum(); } }, RANGES.map(([key, label]) => h("option", { value: key, selected: key === since }, label)));
+  const sum = can("traffic:read") ? load(spend, () => api.get("/api/traffic/summary", { since }, signal), (found) => {
+    const cost = (name, label) => panel(label, found.top[name]?.some((one) => one.cost_microusd || one.tokens) ? bars(found.top[name].filter((one) => one.cost_microusd || one.tokens).sort((one, other) => other.cost_microusd - one.cost_microusd).slice(0, 8).map((one) => ({ label: one.value || "none", value: one.cost_microusd || 0, note: `${compact(one.tokens)} tokens in ${compact(one.requests)} requests` })), { show: microusd, label }) : empty("Nothing spent."));
+    fill(top, cost("models", "By model"), cost("agents", "By agent"), cost("keys", "By key"));
+    return [h("div.stats", stat("Spent", microusd(found.totals.cost_microusd)), stat("Tokens in", compact(found.totals.prompt_tokens)), stat("Tokens out", compact(found.totals.reply_tokens)), stat("A thousand requests", microusd(found.totals.requests ? (found.totals.cost_microusd / found.totals.requests) * 1000 : null))),
+      series(found.series.map((one) => ({ at: one.at, cost: one.cost_microusd / 1e6 })), [{ key: "cost", label: "Spent", name: "one" }], { label: "Spent over time", show: dollars, height: 160 })];
+  }) : () => {};
+  const again = load(body, () => api.page("/api/budgets", {}, signal), ({ items }) => (items.length ? items.map((one) => card(one, mayAct, again)) : empty("No budgets yet. One bounds what a key, an agent, a model, a provider or all of them may spend.")));
+  fill(tools, can("traffic:read") && range, mayAct && button("New budget", () => make(again), { kind: "primary", sign: "plus" }));
+  fill(main, can("traffic:read") && headed("Spending", null, spend), h("h2", "Budgets"), body, top);
+  const slow = setInterval(again, 30000);
+  signal.addEventListener("abort", () => clearInterval(slow));
+  return {};
+}
+
+function card(one, mayAct, again) {
+  const share = one.effective_limit ? one.spent / one.effective_limit : 1, ends = one.forecast / (one.effective_limit || 1);
+  const after = () => again();
+  return h("section.panel", h("header.panel-head", h("h2", one.name || words(one.scope)), h("div.tools", status(one.status))),
+    h("div.stack.tight", h("p", h("b", amount(one.spent, one.unit)), h("span.dim", ` of ${amount(one.effective_limit, one.unit)} ${PER[one.window]}, ${percent(share, 0)}`)),
+      meter(share, { label: `${one.name || one.scope}: spent`, kind: one.status === "exceeded" ? "bad" : one.status === "warning" ? "soso" : "good", mark: one.soft_pct / 100 }),
+      h("p.dim.small", `At this pace ${amount(one.forecast, one.unit)} at the end (${percent(ends, 0)}); starts anew `, ago(one.resets_at), one.reserved > 0 && `; ${amount(one.reserved, one.unit)} on their way`, "."),
+      facts(["For", one.scope === "global" ? "Everything" : `${words(one.scope)} ${one.scope_value}`], ["When it is used up", one.action === "block" ? "Refuse" : "Only warn"]),
+      one.override && h("div.banner.soso", h("span", "Raised to ", h("b", amount(one.override.limit, one.unit)), " until ", time(one.override.until), ` by ${one.override.by}: ${one.override.reason}`), mayAct && button("End", async () => { await api.remove(at("budgets", one.id, "override")); toast("The usual limit holds again."); after(); }, { kind: "small" })),
+      mayAct && h("div.row-line", button("Change", () => formDialog("Change budget", [...basics(one)], (values) => api.patch(at("budgets", one.id), { ...values, version: one.version }), { told: "Changed.", done: after }), { kind: "small" }),
+        button("Raise for a while", () => formDialog("Raise the limit for a while", [{ name: "limit", label: `Limit in ${one.unit}`, type: "number", step: "any", min: 0, value: one.effective_limit, required: true }, { name: "until", label: "Until", type: "expiry", days: "1", most: 90 }, { name: "reason", label: "Why", required: true }], (values) => api.post(at("budgets", one.id, "override"), { ...values, version: one.version }), { label: "Raise", told: "Raised.", done: after }), { kind: "small" }),
+        button("Remove", () => confirm("Remove this budget?", "What it bounds is bounded no more, and what was counted in it is forgotten.", "Remove", async () => { await api.remove(at("budgets", one.id)); toast("Budget removed."); after(); }), { kind: "small" }))));
+}
+
+const basics = (one) => [
+  { name: "name", label: "Name", value: one?.name || "", max_chars: 100 },
+  { name: "limit", label: one ? `Limit in ${one.unit}` : "Limit", type: "number", step: "any", min: 0, value: one?.limit, required: true },
+  { name: "soft_pct", label: "Warn from, in percent", type: "number", min: 1, max: 100, value: one?.soft_pct ?? 80, required: true },
+  { name: "action", label: "When it is used up", type: "select", value: one?.action || "block", options: [["block", "Refuse further requests"], ["warn", "Only warn"]] },
+];
+
+const make = (again) => formDialog("New budget", [
+  { name: "scope", label: "For", type: "select", options: [["global", "Everything"], ["key", "A key"], ["agent", "An agent"], ["model", "A model"], ["provider", "A provider"]] },
+  { name: "scope_value", label: "Which one", hint: "The key’s prefix or id, or the name.", when: (values) => values.scope !== "global" },
+  { name: "unit", label: "In", type: "select", options: [["usd", "US dollars"], ["tokens", "Tokens"], ["requests", "Requests"]] },
+  { name: "window", label: "In each", type: "select", value: "day", options: [["hour", "Hour"], ["day", "Day"], ["week", "Week"], ["month", "Month"]] },
+  ...basics(null),
+], ({ scope_value, ...values }) => api.post("/api/budgets", { ...values, scope_value: values.scope === "global" ? undefined : scope_value }), { label: "Make budget", told: "Budget made. It holds at once.", done: again });

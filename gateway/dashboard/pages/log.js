@@ -1,0 +1,45 @@
+// Everything that was done, by whom, from where; found, shown in full, exported.
+
+import { api, query } from "../api.js";
+import { fill, h, icon, time } from "../dom.js";
+import { code, dialog, facts, filters, RANGES, status, words } from "../ui.js";
+import { cut, table } from "../table.js";
+
+export async function draw(context, here) {
+  const { main, tools, signal } = context;
+  let values = here.query, soon = null;
+  const file = (format) => `/api/audit/export${query({ ...pick(values), format })}`;
+  const links = ["jsonl", "csv"].map((format) => h("a.btn", { href: file(format), download: `audit.${format}` }, icon("down"), format === "csv" ? "CSV" : "JSON lines"));
+  const list = table({
+    label: "Audit events, newest first",
+    load: (cursor) => api.page("/api/audit", { ...pick(values), limit: 50, cursor }, signal),
+    none: "No event fits. Make the time longer or take filters away.",
+    columns: [
+      { label: "When", cell: (row) => time(row.timestamp) },
+      { label: "What", cell: (row) => h("button.btn.quiet.small", { type: "button", onclick: () => one(row) }, words(row.action)) },
+      { label: "Result", low: 1, cell: (row) => status(row.outcome) },
+      { label: "Who", cell: (row) => cut(row.actor) },
+      { label: "On what", wide: true, low: 2, cell: (row) => cut([row.resource_type, row.resource_id].filter(Boolean).join(" ")) },
+      { label: "Source", low: 3, cell: (row) => row.source },
+      { label: "From", low: 3, cell: (row) => code(row.ip) },
+      { label: "Number", align: "end", low: 3, cell: (row) => row.seq },
+    ],
+  });
+  fill(tools, h("span.dim.small", "Export"), links);
+  fill(main, filters([
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, { name: "search", label: "Search" }, { name: "action", label: "Action" }, { name: "actor", label: "Who" },
+    { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Kind" }, { name: "exclude_actions", label: "Leave out", placeholder: "Actions, with commas" },
+  ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }), h("section.panel", list.node));
+  context.on((name) => { if (name !== "tick" || !list.isFirst) return; clearTimeout(soon); soon = setTimeout(list.reload, 500); });
+  signal.addEventListener("abort", () => clearTimeout(soon));
+  return { moved: () => {}, press: list.press };
+}
+
+const pick = ({ since, until, search, action, actor, source, resource_type, exclude_actions }) => ({ since, until, search, action, actor, source, resource_type, exclude_actions });
+const json = (title, value) => value && Object.keys(value).length ? h("div", h("h3", title), h("pre.json", JSON.stringify(value, null, 2))) : null;
+
+function one(row) {
+  dialog(words(row.action), h("div.stack", h("div.row-line", status(row.outcome), row.reason && h("span.dim", row.reason)),
+    facts(["When", time(row.timestamp)], ["Who", `${row.actor} (${row.actor_type})`], ["From", row.ip && code(row.ip)], ["With", row.user_agent], ["Key", row.key_prefix && code(row.key_prefix)], ["On what", [row.resource_type, row.resource_id].filter(Boolean).join(" ") || null], ["Source", row.source], ["Request", row.request_id && code(row.request_id)], ["Number in the chain", row.seq], ["Instance", code(row.instance_id)]),
+    json("Before", row.before), json("After", row.after), json("Details", row.details), facts(["Hash", code(row.hash)], ["Hash of the one before", code(row.prev_hash)])), { kind: "drawer" });
+}

@@ -1,0 +1,33 @@
+// Reports: made of what the gateway keeps for a period, kept, and downloaded as a document.
+
+import { api, at, save } from "../api.js";
+import { bytes, fill, h, time } from "../dom.js";
+import { formDialog } from "../form.js";
+import { button, code, RANGES, words } from "../ui.js";
+import { cut, table } from "../table.js";
+
+const TYPES = ["executive_summary", "security_posture", "threat_summary", "shield_analysis", "traffic_summary", "cost_analysis", "agent_activity", "audit_export", "compliance_evidence", "access_review", "shield_validation"];
+const ENDS = { html: "html", markdown: "md", csv: "csv", json: "json" };
+
+export async function draw({ main, tools, can, signal }) {
+  const fetchIt = async (row) => { const { text, type } = await api.text(at("reports", row.id)); save(`${row.type}-${row.created_at.slice(0, 10)}.${ENDS[row.format] || "txt"}`, text, type); };
+  const list = table({
+    label: "Reports, newest first",
+    load: (cursor) => api.page("/api/reports", { limit: 50, cursor }, signal),
+    none: "No reports yet. One shows for a period what happened, with the query behind each number.",
+    columns: [
+      { label: "Report", cell: (row) => h("b", words(row.type)) },
+      { label: "Format", cell: (row) => words(row.format) },
+      { label: "From", low: 1, cell: (row) => time(row.since) }, { label: "To", low: 1, cell: (row) => time(row.until) },
+      { label: "Made", low: 2, cell: (row) => time(row.created_at) }, { label: "By", low: 2, cell: (row) => cut(row.schedule ? `Every ${row.schedule}` : row.created_by) },
+      { label: "Size", align: "end", low: 3, cell: (row) => bytes(row.document_bytes) }, { label: "SHA-256", low: 3, cell: (row) => code(row.document_sha256.slice(0, 12)) },
+    ],
+    tools: (row) => button("Download", () => fetchIt(row), { sign: "down" }),
+  });
+  fill(tools, can("reports:manage") && button("Make a report", () => formDialog("Make a report", [
+    { name: "type", label: "About", type: "select", options: TYPES }, { name: "format", label: "Format", type: "select", options: [["html", "HTML, to read and print"], ["markdown", "Markdown"], ["csv", "CSV"], ["json", "JSON"]] },
+    { name: "since", label: "Period", type: "select", value: "7d", options: RANGES },
+  ], (values) => api.post("/api/reports", values), { label: "Make it", told: "The report is made.", done: async (row) => { list.reload(); await fetchIt(row); } }), { kind: "primary", sign: "plus" }));
+  fill(main, h("section.panel", list.node));
+  return { press: list.press };
+}

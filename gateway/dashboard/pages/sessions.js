@@ -1,0 +1,18 @@
+// Who is signed in, from where, and how to end that. The session one uses oneself stays.
+
+import { api, at } from "../api.js";
+import { ago, fill, h, time } from "../dom.js";
+import { button, code, confirm, toast } from "../ui.js";
+import { cut, table } from "../table.js";
+
+export async function draw({ main, tools, can, signal, session }) {
+  const mayAct = can("users:manage");
+  const list = table({
+    label: "Sessions, newest first", load: (cursor) => api.page("/api/sessions", { limit: 50, cursor }, signal), none: "Nobody is signed in.",
+    columns: [{ label: "User", cell: (row) => h("b", row.username) }, { label: "From", cell: (row) => code(row.ip) }, { label: "With", wide: true, low: 2, cell: (row) => cut(row.user_agent) }, { label: "Since", low: 1, cell: (row) => time(row.created_at) }, { label: "Last seen", cell: (row) => ago(row.last_seen_at) }, { label: "Ends", low: 3, cell: (row) => ago(row.expires_at) }],
+    tools: mayAct ? (row) => button("End", async () => { await api.remove(at("sessions", row.id)); toast("Session ended."); list.reload(); }) : null,
+  });
+  fill(tools, mayAct && session.asksForUser && button("End my other sessions", () => confirm("End your other sessions?", "You stay signed in here.", "End them", async () => { await api.remove("/api/sessions"); toast("Your other sessions are ended."); list.reload(); })));
+  fill(main, h("section.panel", list.node));
+  return { press: list.press };
+}

@@ -1,0 +1,93 @@
+"""The rows that say what this gateway is: version, file, matcher, rules, and the parts that are bundled with it."""
+
+import json
+from dataclasses import dataclass
+from platform import python_version
+from typing import Any
+
+from gateway import __version__, bundle
+from gateway.app import Gateway
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.operations.operation import Answer, Door, Operation
+
+SBOM = "META/sbom.cdx.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One bundled project. purl: its package URL."""
+
+    name: str
+    version: str
+    purl: str
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What answers. archive_sha256: of the file that runs, None in a checkout, which has no components either."""
+
+    version: str
+    archive_sha256: str | None
+    python: str
+    matcher: str
+    rules: int
+    rules_digest: str
+    uptime_seconds: float
+    rbac_enabled: bool
+    checks: dict[str, str]
+    components: tuple[Component, ...]
+
+
+async def show_about(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> About:
+    """Return what this gateway is."""
+    started_seconds = gateway.metrics.counter("gateway_start_time_seconds").value
+    return About(
+        version=__version__,
+        archive_sha256=bundle.archive_sha256(),
+        python=python_version(),
+        matcher=gateway.shield.matcher,
+        rules=len(gateway.shield.rules),
+        rules_digest=gateway.shield.digest,
+        uptime_seconds=round(max(0.0, gateway.clock.now_at() / 1000 - started_seconds), 3),
+        rbac_enabled=gateway.settings.rbac_enabled,
+        checks=dict(gateway.health.checks()),
+        components=tuple(
+            Component(part["name"], part["version"], part["purl"]) for part in _sbom().get("components", ())
+        ),
+    )
+
+
+async def show_sbom(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> dict[str, Any]:
+    """Return the bill of materials of the archive; of a checkout an empty one."""
+    return _sbom()
+
+
+def _sbom() -> dict[str, Any]:
+    if bundle.archive_path() is None:
+        return {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": []}
+    found: dict[str, Any] = json.loads(bundle.read(SBOM))
+    return found
+
+
+ABOUT_OPERATIONS = (
+    Operation(
+        name="about",
+        route=("GET", "/api/about"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_READ,
+        gives=About,
+        call=show_about,
+        summary="Say what this gateway is: version, hash of its file, matcher, rules, bundled parts.",
+    ),
+    Operation(
+        name="about.sbom",
+        route=("GET", "/api/about/sbom"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_READ,
+        answer=Answer.BARE,
+        gives=dict,
+        write=lambda sbom: sbom,
+        call=show_sbom,
+        summary="Download the bill of materials of the archive (CycloneDX).",
+    ),
+)
