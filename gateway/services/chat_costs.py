@@ -16,7 +16,7 @@ from gateway.wire import write_json
 
 OPAQUE_TOKENS = 50_000
 DEFAULT_REPLY_TOKENS = 16_384
-_MAX_TOKENS = 10**10
+_MAX_TOKENS = 10**8
 
 
 class Priced(Protocol):
