@@ -109,6 +109,7 @@ class Metrics:
         self._cells: dict[str, dict[tuple[str, ...], Cell]] = {
             family.name: {} for family in families if family.kind != "histogram"
         }
+        self._known: dict[tuple[str, ...], Cell] = {}
         self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {
             family.name: {} for family in families if family.kind == "histogram"
         }
@@ -120,7 +121,15 @@ class Metrics:
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Count `name` up by `amount`."""
-        self.counter(name, **labels).add(amount)
+        known = self._known.get((name, *labels, *labels.values()))
+        (known or self._remember(name, labels)).add(amount)
+
+    def _remember(self, name: str, labels: Mapping[str, str]) -> Cell:
+        """Return the cell of these labels, and keep it under them as they were written."""
+        cell = self.counter(name, **labels)
+        if len(self._known) < MOST_CELLS:
+            self._known[(name, *labels, *labels.values())] = cell
+        return cell
 
     def gauge(self, name: str, value: float, **labels: str) -> None:
         """Set `name` to `value`."""

@@ -39,7 +39,7 @@ class Prices:
     stands before the last one: ``openai/gpt-4o``.
     """
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "_found")
 
     def __init__(self, *tables: Mapping[str, Price]) -> None:
         self._entries = tuple(
@@ -47,10 +47,19 @@ class Prices:
             for table in tables
             for pattern, price in sorted(table.items(), key=lambda entry: (-len(entry[0]), entry[0]))
         )
+        self._found: dict[str, Price | None] = {}
 
     def find(self, model: str) -> Price | None:
-        """Return the price of a model."""
-        name = model.casefold()
+        """Return the price of a model. Those that are asked for again and again are not looked for again."""
+        try:
+            return self._found[model]
+        except KeyError:
+            if len(self._found) >= MAX_PRICES:
+                self._found.clear()
+            price = self._found[model] = self._look_for(model.casefold())
+            return price
+
+    def _look_for(self, name: str) -> Price | None:
         for pattern, price in self._entries:
             if pattern.match(name) or ("/" in name and pattern.match(name.rpartition("/")[2])):
                 return price

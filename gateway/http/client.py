@@ -86,6 +86,7 @@ class Client:
         self._tls: ssl.SSLContext | None = None
         self._idle: dict[_Origin, list[Connection]] = {}
         self._urls: dict[str, _Url] = {}
+        self._begins: dict[tuple[object, ...], bytes] = {}
 
     async def request(
         self,
@@ -112,7 +113,7 @@ class Client:
             ValueError: url, method or headers are malformed; nothing was sent.
         """
         known = self._read_url(url)
-        raw = _render(method, known, headers, body)
+        raw = self._head(method, known, headers, body) + body
         end_seconds = self._watch().now_seconds() + total_seconds
         order = _Order(method, known, raw, first_byte_seconds, end_seconds, max_reply_bytes)
         kept = self._take_idle(known.origin, allow_address)
@@ -234,6 +235,19 @@ class Client:
         tls = self._tls if origin.is_tls else None
         return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
 
+    def _head(self, method: str, url: _Url, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
+        """Return the head of a request. What it begins with is checked and written once for all that are alike."""
+        key = (method, url.target, url.host_header, *headers)
+        begin = self._begins.get(key)
+        if begin is None:
+            begin = _render(method, url, headers)
+            if len(self._begins) >= _KNOWN_URLS:
+                self._begins.clear()
+            self._begins[key] = begin
+        if body or method in ("POST", "PUT", "PATCH"):
+            return b"%bcontent-length: %d\r\n\r\n" % (begin, len(body))
+        return begin + b"\r\n"
+
     def _read_url(self, url: str) -> _Url:
         known = self._urls.get(url)
         if known is None:
@@ -319,8 +333,8 @@ def _parse_url(url: str) -> _Url:
     return _Url(_Origin(is_tls, host, port), name if port == usual_port else f"{name}:{port}", target)
 
 
-def _render(method: str, url: _Url, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
-    """Return the bytes of a request."""
+def _render(method: str, url: _Url, headers: Sequence[tuple[str, str]]) -> bytes:
+    """Return the head of a request up to its length."""
     if _TOKEN.fullmatch(method) is None:
         raise ValueError("the method is no token")
     lines = [f"{method} {url.target} HTTP/1.1", f"host: {url.host_header}"]
@@ -333,7 +347,5 @@ def _render(method: str, url: _Url, headers: Sequence[tuple[str, str]], body: by
         lines.append(f"{lower}: {value}")
     if not accepts:
         lines.append("accept-encoding: gzip, deflate")
-    if body or method in ("POST", "PUT", "PATCH"):
-        lines.append(f"content-length: {len(body)}")
-    lines.append("\r\n")
-    return "\r\n".join(lines).encode("latin-1") + body
+    lines.append("")
+    return "\r\n".join(lines).encode("latin-1")

@@ -6,7 +6,7 @@ A caller who leaves in the middle is recorded as well. Texts are never stored: a
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -21,6 +21,7 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, ContentPolicyViolation, GatewayError
 from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
 from gateway.metrics import Metrics
+from gateway.records import record
 from gateway.services.access_guard import AccessGuard
 from gateway.services.agent_sightings import AgentSightings
 from gateway.services.alerts import Alerts
@@ -38,7 +39,7 @@ from gateway.store.store import Store
 SETTLE_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadPrompt:
     """A checked request and every text of it."""
 
@@ -46,7 +47,7 @@ class ReadPrompt:
     leaves: Leaves
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChatAnswer:
     """A completion for the client. headers: the few of the upstream's that are passed on."""
 
@@ -264,6 +265,10 @@ class Chat:
 
     def _raise_alerts(self, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
         """Raise one alert for each direction in which something has to be looked at, and for what is not allowed."""
+        steps = [("chat.inbound", turn.inbound), ("chat.outbound", turn.outbound)]
+        found = [(origin, step) for origin, step in steps if step and step.result.verdict is not Verdict.ALLOW]
+        if not found and turn.failure != AccessDenied.code:
+            return
         context = replace(turn.context, agent=turn.agent())
         if turn.failure == AccessDenied.code:
             self._alerts.raise_event(
@@ -279,18 +284,17 @@ class Chat:
                 principal=turn.principal,
                 evidence=({"request_id": context.request_id, "access_entry": turn.denied_by},),
             )
-        for origin, step in (("chat.inbound", turn.inbound), ("chat.outbound", turn.outbound)):
-            if step is not None and step.result.verdict is not Verdict.ALLOW:
-                self._alerts.raise_from_scan(
-                    tx,
-                    step.result,
-                    principal=turn.principal,
-                    context=context,
-                    origin=origin,
-                    occurred_at=row.occurred_at,
-                    text_sha256=row.text_sha256 or "",
-                    text_chars=row.text_chars,
-                )
+        for origin, step in found:
+            self._alerts.raise_from_scan(
+                tx,
+                step.result,
+                principal=turn.principal,
+                context=context,
+                origin=origin,
+                occurred_at=row.occurred_at,
+                text_sha256=row.text_sha256 or "",
+                text_chars=row.text_chars,
+            )
 
 
 def _may_use(principal: Principal, model: str) -> bool:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import anyio.lowlevel
@@ -28,6 +28,7 @@ from gateway.llm.masking import (
     with_strings,
     withheld_choice,
 )
+from gateway.records import record
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine, judge
 
@@ -49,7 +50,7 @@ class TextJudge(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScannedPrompt:
     """A prompt and what the shield says of it.
 
@@ -64,7 +65,7 @@ class ScannedPrompt:
     masked: Prompt | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScannedReply:
     """The body that may be given to the client, what the shield said of the one that came, and what was done."""
 

@@ -11,6 +11,7 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import GatewayError
 from gateway.llm.base import Prompt, Reply, UpstreamRefused
 from gateway.llm.tools import offered_tools
+from gateway.records import record
 from gateway.services.access_guard import EntryDenied
 from gateway.services.agent_sightings import AgentBlocked, Sighting
 from gateway.services.alerts import described
@@ -36,7 +37,7 @@ _STATUS_BY_CODE: Mapping[str, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShieldSummary:
     """What is told of the shield beside an answer. score: 0 to 100. overhead_ms: the time that was not the model's."""
 

@@ -2,9 +2,8 @@
 
 import mmap
 import os
-import struct
 
-_COUNTER = struct.Struct("=Q")
+_BYTES = 8
 _LAST = 2**64 - 1
 
 
@@ -16,31 +15,34 @@ class Generation:
     """
 
     def __init__(self, path: str | None) -> None:
-        self._cells: mmap.mmap | bytearray = bytearray(_COUNTER.size)
+        self._cells: mmap.mmap | bytearray = bytearray(_BYTES)
+        self._words = memoryview(self._cells).cast("Q")
         if path is None:
             return
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # Written and not only lengthened: a hole that a full disk cannot fill would kill the process at `bump`.
             size = os.fstat(descriptor).st_size
-            if size < _COUNTER.size:
-                os.pwrite(descriptor, bytes(_COUNTER.size - size), size)
-            self._cells = mmap.mmap(descriptor, _COUNTER.size)
+            if size < _BYTES:
+                os.pwrite(descriptor, bytes(_BYTES - size), size)
+            self._cells = mmap.mmap(descriptor, _BYTES)
+            self._words = memoryview(self._cells).cast("Q")
         finally:
             os.close(descriptor)
 
     def value(self) -> int:
         """Return the counter. Cheap enough for every request."""
-        number: int = _COUNTER.unpack_from(self._cells)[0]
-        return number
+        return self._words[0]
 
     def bump(self) -> None:
         """Move the counter on."""
-        _COUNTER.pack_into(self._cells, 0, (self.value() + 1) & _LAST)
+        self._words[0] = (self._words[0] + 1) & _LAST
 
     def close(self) -> None:
         """Let go of the file. The last value stays readable."""
         if isinstance(self._cells, mmap.mmap):
             cells = self._cells
-            self._cells = bytearray(cells[: _COUNTER.size])
+            self._cells = bytearray(cells[:_BYTES])
+            self._words.release()
+            self._words = memoryview(self._cells).cast("Q")
             cells.close()

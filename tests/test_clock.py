@@ -1,0 +1,46 @@
+"""Ids: their form, and that they sort in the order in which they were made."""
+
+from gateway.clock import SystemIds
+
+ALPHABET = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+
+class FakeClock:
+    """A wall clock that stands until it is moved."""
+
+    at = 1_700_000_000_000
+
+    def now_at(self) -> int:
+        return self.at
+
+    def monotonic_seconds(self) -> float:
+        return 0.0
+
+
+def test_an_id_is_a_prefix_and_a_ulid_of_its_time() -> None:
+    made = SystemIds(FakeClock()).new("req")
+    assert made.startswith("req_01HF7YAT00")  # the time, by the reference implementation
+    assert len(made) == 30
+    assert set(made[4:]) <= ALPHABET
+
+
+def test_ids_of_one_millisecond_are_different_and_in_order_even_when_there_are_too_many() -> None:
+    ids = SystemIds(FakeClock())
+    made = [ids.new("a") for _ in range(1_100_000)]
+    assert made == sorted(set(made))
+    assert {one[:12] for one in made} == {"a_01HF7YAT00"}
+
+
+def test_ids_stay_in_order_when_the_clock_goes_back() -> None:
+    clock = FakeClock()
+    ids = SystemIds(clock)
+    made = [ids.new("a")]
+    for move in (-60_000, -1, 60_001, 1, 0):
+        clock.at += move
+        made.append(ids.new("a"))
+    assert made == sorted(set(made))
+
+
+def test_two_processes_make_different_ids() -> None:
+    clock = FakeClock()
+    assert SystemIds(clock).new("a")[:-4] != SystemIds(clock).new("a")[:-4]
