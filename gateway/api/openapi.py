@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document, derived from the rows of `operations` and the records they name. Serves nothing."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 
 from gateway import __version__
 from gateway.api.folding import places_of
@@ -244,7 +244,10 @@ def _good(operation: Operation) -> JsonSchema:
     if inner is None:
         if operation.gives is None or operation.call is None:
             return _REPLIES.get(operation.name, _TEXT)
-        inner = operation.schema() if operation.schema else json_schema(operation.gives, written=True)
+        if operation.schema is not None:
+            inner = operation.schema()
+        else:  # an object without a record has no schema of its own
+            inner = json_schema(operation.gives, written=True) if is_dataclass(operation.gives) else {"type": "object"}
     if operation.answer is Answer.BARE:
         return inner
     properties: JsonSchema = {"ok": {"const": True}, "data": inner, "meta": {"$ref": "#/components/schemas/Meta"}}

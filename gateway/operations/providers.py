@@ -5,48 +5,74 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from gateway.app import Gateway
+from gateway.domain.addresses import MAX_URL_CHARS
 from gateway.domain.budgets import MICRO
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.paging import Page
-from gateway.domain.prices import Price, read_prices
+from gateway.domain.prices import MAX_REPLY_TOKENS, MAX_USD, Price, read_prices
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.domain.providers import UPSTREAM, Origin, Provider, ProviderType
+from gateway.domain.providers import (
+    MAX_KEY_BYTES,
+    MAX_MODELS,
+    MAX_PRIORITY,
+    MAX_RETRIES,
+    MAX_TIMEOUT_SECONDS,
+    MAX_WEIGHT,
+    UPSTREAM,
+    Origin,
+    Provider,
+    ProviderType,
+)
 from gateway.errors import Conflict, NotFound
 from gateway.operations.operation import Answer, ById, Door, Operation
+from gateway.schema import Bounds
 from gateway.services.provider_test import ProviderTestResult
 from gateway.services.providers import WantedProvider
 
-_KEY = "env:NAME, file:/PATH, cred:NAME, or the key itself. Never shown again."
-_MODELS = "Names or globs of the models it serves; all if left out."
-_PRICES = "Dollars for a million tokens by glob of the model, before the table of list prices."
+Dollars = Annotated[float, Bounds(0, MAX_USD)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPrice:
     """What a million tokens of a model cost, in US dollars. max_reply_tokens: the most of one answer."""
 
-    input: float
-    output: float
-    max_reply_tokens: int | None = None
+    input: Dollars
+    output: Dollars
+    max_reply_tokens: Annotated[int, Bounds(1, MAX_REPLY_TOKENS)] | None = None
+
+
+Name = Annotated[str, Bounds(1, 64)]
+BaseUrl = Annotated[str, Bounds(1, MAX_URL_CHARS), "With the version in its path, such as https://api.example.com/v1."]
+Key = Annotated[str, Bounds(1, MAX_KEY_BYTES), "env:NAME, file:/PATH, cred:NAME, or the key itself. Never shown again."]
+Models = Annotated[tuple[str, ...], Bounds(1, MAX_MODELS), "Names or globs of the models it serves; all if left out."]
+Priority = Annotated[int, Bounds(0, MAX_PRIORITY), "The lowest is tried first; 100 if left out."]
+Weight = Annotated[int, Bounds(1, MAX_WEIGHT), "Share among those of one priority; 1 if left out."]
+Timeout = Annotated[float, Bounds(1, MAX_TIMEOUT_SECONDS), "Longest wait for a whole answer; 120 if left out."]
+Retries = Annotated[int, Bounds(0, MAX_RETRIES), "How often a request is sent again before the next provider is tried."]
+ModelPrices = Annotated[
+    dict[str, ModelPrice],
+    "Dollars for a million tokens by glob of the model, before the table of list prices.",
+]
+Private = Annotated[bool, "Whether it may be at a private or loopback address."]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProvider:
     """A provider to be made."""
 
-    name: str
+    name: Name
     type: ProviderType = ProviderType.OPENAI
-    base_url: Annotated[str | None, "With the version in its path, such as https://api.example.com/v1."] = None
-    api_key: Annotated[str | None, _KEY] = field(default=None, repr=False)
-    models: Annotated[tuple[str, ...] | None, _MODELS] = None
-    priority: Annotated[int | None, "The lowest is tried first, 0 to 1000; 100 if left out."] = None
-    weight: Annotated[int | None, "Share among those of one priority, 1 to 1000."] = None
-    timeout_seconds: float | None = None
-    max_retries: int | None = None
-    prices: Annotated[dict[str, ModelPrice] | None, _PRICES] = None
+    base_url: BaseUrl | None = None
+    api_key: Key | None = field(default=None, repr=False)
+    models: Models | None = None
+    priority: Priority | None = None
+    weight: Weight | None = None
+    timeout_seconds: Timeout | None = None
+    max_retries: Retries | None = None
+    prices: ModelPrices | None = None
     enabled: bool | None = None
-    allow_private: Annotated[bool | None, "Whether it may be at a private or loopback address."] = None
+    allow_private: Private | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +80,17 @@ class PatchProvider:
     """What is to change of the provider `id`. A null api_key takes the key away."""
 
     id: str
-    name: str | None = None
-    base_url: str | None = None
-    api_key: Annotated[str | None, _KEY] = field(default=KEEP_TEXT, repr=False)
-    models: Annotated[tuple[str, ...] | None, _MODELS] = None
-    priority: int | None = None
-    weight: int | None = None
-    timeout_seconds: float | None = None
-    max_retries: int | None = None
-    prices: Annotated[dict[str, ModelPrice] | None, _PRICES] = None
+    name: Name | None = None
+    base_url: BaseUrl | None = None
+    api_key: Key | None = field(default=KEEP_TEXT, repr=False)
+    models: Models | None = None
+    priority: Priority | None = None
+    weight: Weight | None = None
+    timeout_seconds: Timeout | None = None
+    max_retries: Retries | None = None
+    prices: ModelPrices | None = None
     enabled: bool | None = None
-    allow_private: bool | None = None
+    allow_private: Private | None = None
     version: int | None = None
 
 
