@@ -139,14 +139,15 @@ class Authentication:
             InsufficientScope, PermissionDenied: it may not.
         """
         # By type, since a scope and a permission may have the same text.
-        if isinstance(needs, Scope):
-            held: Collection[str] = principal.scopes
-            error: GatewayError = InsufficientScope(f"The API key lacks the scope {needs.value}.")
-        else:
-            held = principal.permissions
-            error = PermissionDenied(f"This needs the permission {needs.value}.")
+        is_scope = isinstance(needs, Scope)
+        held: Collection[str] = principal.scopes if is_scope else principal.permissions
         if needs in held:
             return
+        error: GatewayError = (
+            InsufficientScope(f"The API key lacks the scope {needs.value}.")
+            if is_scope
+            else PermissionDenied(f"This needs the permission {needs.value}.")
+        )
         raise self._refused(error, context, principal=principal)
 
     def flush_refusals(self) -> None:

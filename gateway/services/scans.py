@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
 import anyio.to_thread
@@ -13,6 +12,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest, ShieldUnavailable
+from gateway.records import record
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
 from gateway.services.audit import Audit
@@ -29,7 +29,7 @@ THREAD_CHARS = 16_384
 MAX_TEXT_CHARS = 500_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScanText:
     """What a caller asks to have scanned. Nothing in it can lower the protection."""
 
@@ -39,7 +39,7 @@ class ScanText:
     ] = Direction.INBOUND
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScanStats:
     """How many detections there are, in all and by severity and category."""
 
@@ -51,7 +51,7 @@ class ScanStats:
     categories: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScanAnswer:
     """What the caller is told of one scan.
 
@@ -260,6 +260,8 @@ def _may_lack(schema: JsonSchema, name: str) -> JsonSchema:
 
 def counted(result: ScanResult) -> ScanStats:
     """Count the detections of a result."""
+    if not result.detections:
+        return ScanStats(0, 0, 0, 0, 0, {})
     counts = {"critical": 0, "high": 0, "medium": 0, "low": 0}
     categories: dict[str, int] = {}
     for detection in result.detections:
