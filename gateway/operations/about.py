@@ -87,6 +87,7 @@ ABOUT_OPERATIONS = (
         answer=Answer.BARE,
         gives=dict,
         write=lambda sbom: sbom,
+        schema=lambda: {"type": "object"},
         call=show_sbom,
         summary="Download the bill of materials of the archive (CycloneDX).",
     ),
