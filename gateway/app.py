@@ -17,9 +17,14 @@ from gateway.services.authentication import Authentication
 from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
 from gateway.services.circuits import Circuits
+from gateway.services.event_outputs import EventOutputs
+from gateway.services.event_sender import EventSender
 from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
+from gateway.services.fleet import Fleet
+from gateway.services.fleet_peers import FleetPeers
 from gateway.services.health import Health
+from gateway.services.host_load import HostLoad
 from gateway.services.keys import Keys
 from gateway.services.leases import Leases
 from gateway.services.policies import Policies
@@ -31,6 +36,7 @@ from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
 from gateway.services.scans import Scans
+from gateway.services.security_scans import SecurityScans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.signin import SignIn
 from gateway.services.spending import Spending
@@ -67,10 +73,17 @@ class Gateway:
     agents: Agents
     agent_sightings: AgentSightings
     leases: Leases
+    started_at: int
+    host_load: HostLoad
+    fleet: Fleet
+    fleet_peers: FleetPeers
     chat: Chat
     posture: Posture
     trust_audits: TrustAudits
     reports: Reports
+    security_scans: SecurityScans
+    event_outputs: EventOutputs
+    event_sender: EventSender
     health: Health
     first_start: FirstStart
     users: Users

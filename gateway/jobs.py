@@ -30,9 +30,12 @@ JOBS = (
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals()),
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint()),
     Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due()),
+    Job("send_events", 1.0, lambda gateway: gateway.event_sender.run()),
     Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note()),
     Job("release_budget_orphans", 30.0, lambda gateway: gateway.spending.release_orphans()),
     Job("publish_feed", 1.0, lambda gateway: gateway.feed.publish()),
+    Job("beat", 15.0, lambda gateway: gateway.fleet.beat(), is_alone=True, first_seconds=0.2),
+    Job("ask_peers", 15.0, lambda gateway: gateway.fleet_peers.ask_all(), is_alone=True, first_seconds=1.0),
     Job("sum_traffic", 5.0, lambda gateway: gateway.traffic.advance(), is_alone=True),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )

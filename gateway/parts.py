@@ -7,6 +7,7 @@ from typing import Any
 from gateway import __version__
 from gateway.app import Gateway
 from gateway.auth.ratelimit import RateLimiter
+from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.http.client import Client
@@ -14,6 +15,7 @@ from gateway.llm.connections import Connections, settings_provider
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.prices import load_prices
 from gateway.llm.upstream import HttpUpstream, addresses_of
+from gateway.llm.upstream_json import JsonReader
 from gateway.log import Log
 from gateway.metrics import Board, Metrics
 from gateway.services.access_guard import AccessGuard
@@ -30,9 +32,15 @@ from gateway.services.chat import Chat
 from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
+from gateway.services.event_outputs import EventOutputs
+from gateway.services.event_sender import EventSender
+from gateway.services.event_ways import EventWays
 from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
+from gateway.services.fleet import Fleet
+from gateway.services.fleet_peers import FleetPeers
 from gateway.services.health import Health
+from gateway.services.host_load import HostLoad
 from gateway.services.keys import Keys
 from gateway.services.leases import Leases
 from gateway.services.passwords import Passwords
@@ -47,6 +55,7 @@ from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
 from gateway.services.scans import Scans
+from gateway.services.security_scans import SecurityScans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.services.signin import SignIn
@@ -90,6 +99,8 @@ class Lasting:
     agents: Agents
     agent_sightings: AgentSightings
     leases: Leases
+    started_at: int
+    host_load: HostLoad
     feed: Feed
     first_start: FirstStart
     users: Users
@@ -148,6 +159,8 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
         alerts=alerts,
         traffic=traffic,
         agents=Agents(store=store, clock=clock, ids=ids, audit=audit, traffic=traffic),
+        started_at=shared.started_at if shared else clock.now_at(),
+        host_load=HostLoad(clock=clock, is_worker=shared is not None),
         leases=Leases(store=store, clock=clock, ids=ids),
         agent_sightings=AgentSightings(store=store, clock=clock, ids=ids, alerts=alerts),
         feed=Feed(store=store, clock=clock),
@@ -213,7 +226,17 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
             agents=lasting.agent_sightings,
         ),
         posture=posture,
-        **_views(lasting, posture),
+        security_scans=SecurityScans(
+            shield=scanner,
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            scan_paths=settings.scan_paths,
+            max_text_chars=settings.max_text_chars,
+        ),
+        **_views(settings, lasting, posture, client),
+        **_fleet(lasting, posture, health, client),
         health=health,
         routing=routing,
         provider_test=ProviderTest(
@@ -233,15 +256,51 @@ def _policy(settings: Settings) -> ShieldPolicy:
     )
 
 
-def _views(lasting: Lasting, posture: Posture) -> dict[str, Any]:
-    """Make what a security team looks at: audit chain and export, trust audits."""
+def _views(settings: Settings, lasting: Lasting, posture: Posture, client: Client) -> dict[str, Any]:
+    """Make what a security team looks at, and what leaves the gateway for it."""
     store, clock, ids, audit = lasting.store, lasting.clock, lasting.ids, lasting.audit
+    ways = EventWays(
+        post=client.request,
+        clock=clock,
+        secrets=ProviderKeys(store.keyfile),
+        folder=None if settings.data_dir == ":memory:" else settings.data_dir,
+        sender=store.instance_id,
+    )
     return {
         "audit_chain": AuditChain(store=store, clock=clock, audit=audit, alerts=lasting.alerts),
         "audit_export": AuditExport(store=store, audit=audit),
+        "event_outputs": EventOutputs(store=store, clock=clock, ids=ids, audit=audit, ways=ways),
+        "event_sender": EventSender(store=store, clock=clock, leases=lasting.leases, log=lasting.log, ways=ways),
         "reports": Reports(store=store, clock=clock, ids=ids, audit=audit),
         "trust_audits": TrustAudits(posture=posture, store=store, clock=clock, ids=ids, audit=audit),
     }
+
+
+def _fleet(lasting: Lasting, posture: Posture, health: Health, client: Client) -> dict[str, Any]:
+    """Make what looks after this gateway's heartbeat and its peers."""
+    store, clock = lasting.store, lasting.clock
+    fleet = Fleet(
+        store=store,
+        clock=clock,
+        alerts=lasting.alerts,
+        health=health,
+        traffic=lasting.traffic,
+        load=lasting.host_load,
+        threat=posture.threat,
+        started_at=lasting.started_at,
+        version=__version__,
+        archive_sha256=archive_sha256,
+    )
+    peers = FleetPeers(
+        store=store,
+        clock=clock,
+        ids=lasting.ids,
+        audit=lasting.audit,
+        fleet=fleet,
+        reader=JsonReader(client, user_agent=f"gateway/{__version__}"),
+        resolve=addresses_of,
+    )
+    return {"fleet": fleet, "fleet_peers": peers}
 
 
 def _routing(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, client: Client) -> Routing:

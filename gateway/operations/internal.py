@@ -1,16 +1,20 @@
 """All rows of the internal API, `/api`. They stand beside what they show, a file for each noun."""
 
+from gateway.operations.about import ABOUT_OPERATIONS
 from gateway.operations.access_list import ACCESS_OPERATIONS
 from gateway.operations.agents import AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_OPERATIONS
 from gateway.operations.audit import AUDIT_OPERATIONS
 from gateway.operations.budgets import BUDGET_OPERATIONS
 from gateway.operations.dashboard import FEED_OPERATIONS
+from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
+from gateway.operations.fleet import FLEET_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS
 from gateway.operations.policies import POLICY_OPERATIONS
 from gateway.operations.providers import PROVIDER_OPERATIONS
 from gateway.operations.reports import REPORT_OPERATIONS
 from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
+from gateway.operations.security_scans import SECURITY_SCAN_OPERATIONS
 from gateway.operations.shield import SHIELD_OPERATIONS
 from gateway.operations.traffic import TRAFFIC_OPERATIONS
 from gateway.operations.trust_audits import TRUST_AUDIT_OPERATIONS
@@ -28,9 +32,13 @@ INTERNAL_OPERATIONS = (
     *TRUST_AUDIT_OPERATIONS,
     *AUDIT_OPERATIONS,
     *REPORT_OPERATIONS,
+    *SECURITY_SCAN_OPERATIONS,
+    *EVENT_OUTPUT_OPERATIONS,
     *ALERT_OPERATIONS,
     *AGENT_OPERATIONS,
     *TRAFFIC_OPERATIONS,
+    *FLEET_OPERATIONS,
     *SHIELD_OPERATIONS,
     *FEED_OPERATIONS,
+    *ABOUT_OPERATIONS,
 )

@@ -10,8 +10,10 @@ from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.operations.agents import PUBLIC_AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_FILTERS, list_alerts
 from gateway.operations.audit import AUDIT_FILTERS, list_audit
+from gateway.operations.fleet import PUBLIC_FLEET_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
 from gateway.operations.risk_acceptances import PUBLIC_ACCEPTANCE_OPERATIONS
+from gateway.operations.security_scans import PUBLIC_SECURITY_SCANS
 from gateway.operations.trust_audits import PUBLIC_TRUST_AUDITS
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import LastShieldTests
@@ -112,6 +114,7 @@ OPERATIONS = (
         summary="Show the last run of the validation suite: rates, failures, times, and what changed since.",
     ),
     *PUBLIC_AGENT_OPERATIONS,
+    *PUBLIC_FLEET_OPERATIONS,
     Operation(
         name="alerts.list",
         route=("GET", "/api/v1/alerts"),
@@ -137,6 +140,7 @@ OPERATIONS = (
         summary="List audit events, newest first.",
     ),
     *PUBLIC_TRUST_AUDITS,
+    *PUBLIC_SECURITY_SCANS,
     *PUBLIC_ACCEPTANCE_OPERATIONS,
     Operation(
         name="chat.completions",

@@ -29,14 +29,16 @@ UPDATE = f"""
      WHERE id = :id
 """  # noqa: S608
 LATEST = f"SELECT {_NAMES} FROM alerts WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1"  # noqa: S608
+_IS_ACTIVE = "status IN (" + ", ".join(f"'{status.value}'" for status in ACTIVE) + ")"
 ACTIVE_OF = f"""
-    SELECT {_NAMES} FROM alerts
-     WHERE fingerprint = :fingerprint AND status IN ({", ".join(f"'{status.value}'" for status in ACTIVE)})
-     ORDER BY position
+    SELECT {_NAMES} FROM alerts WHERE fingerprint = :fingerprint AND {_IS_ACTIVE} ORDER BY position
 """  # noqa: S608
 BY_ID = f"SELECT {_NAMES} FROM alerts WHERE id = :id"  # noqa: S608
+COUNT_ACTIVE = f"SELECT COUNT(*) AS count FROM alerts WHERE {_IS_ACTIVE}"  # noqa: S608
 COUNT = "SELECT COUNT(*) AS count FROM alerts"
 LIST = f"SELECT position, {_NAMES} FROM alerts"  # noqa: S608
+AFTER = " WHERE position > :position ORDER BY position LIMIT :limit"
+NEWEST_POSITION = "SELECT COALESCE(MAX(position), 0) AS position FROM alerts"
 NEWEST_FIRST = " ORDER BY position DESC LIMIT :limit"
 
 
@@ -69,9 +71,24 @@ class AlertRepository:
         rows = tx.query(BY_ID, {"id": alert_id})
         return _alert(rows[0]) if rows else None
 
+    def count_active(self, tx: Transaction, source: AlertSource | None = None) -> int:
+        """Return how many alerts somebody has to act on, of one source or of all."""
+        if source is None:
+            return int(tx.query(COUNT_ACTIVE)[0]["count"])
+        return int(tx.query(COUNT_ACTIVE + " AND source = :source", {"source": source})[0]["count"])
+
     def count(self, tx: Transaction) -> int:
         """Return how many alerts there are."""
         return int(tx.query(COUNT)[0]["count"])
+
+    def after(self, tx: Transaction, *, position: int, limit: int) -> tuple[tuple[int, Alert], ...]:
+        """Return alerts in the order they were first raised, each with its place, which `position` goes on from."""
+        rows = tx.query(LIST + AFTER, {"position": position, "limit": limit})
+        return tuple((int(row["position"]), _alert(row)) for row in rows)
+
+    def newest_position(self, tx: Transaction) -> int:
+        """Return the place of the newest alert, 0 when there is none."""
+        return int(tx.query(NEWEST_POSITION)[0]["position"])
 
     def page(self, tx: Transaction, wanted: AlertFilter) -> Page[Alert]:
         """List alerts, newest first.

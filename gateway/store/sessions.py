@@ -22,6 +22,7 @@ PAGE = f"""{_JOINED}
        AND s.user_id = COALESCE(:user_id, s.user_id)
      ORDER BY s.id DESC LIMIT :limit
 """
+COUNT_LIVE = "SELECT COUNT(*) AS count FROM sessions WHERE expires_at > :now_at AND last_seen_at > :idle_since"
 MARK_SEEN = "UPDATE sessions SET last_seen_at = :now_at WHERE id = :id AND last_seen_at < :now_at"
 END = "DELETE FROM sessions WHERE id = :id"
 END_OF_USER = "DELETE FROM sessions WHERE user_id = :user_id AND id <> :but_id"
@@ -62,6 +63,10 @@ class SessionRepository:
         items = tuple(_signed_in(row) for row in rows[:limit])
         after = write_cursor(query, position_of(items[-1].session.id)) if len(rows) > limit else None
         return Page(items, limit, after)
+
+    def count_live(self, tx: Transaction, *, now_at: int) -> int:
+        """Return how many sessions are not over."""
+        return int(tx.query(COUNT_LIVE, {"now_at": now_at, "idle_since": now_at - IDLE_MS})[0]["count"])
 
     def mark_seen(self, tx: Transaction, session_id: str, *, now_at: int) -> None:
         """Note that the session was used."""

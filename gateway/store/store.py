@@ -16,7 +16,9 @@ from gateway.store.audit_checkpoints import CheckpointRepository
 from gateway.store.backup import copy_before_migration
 from gateway.store.budgets import BudgetRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
+from gateway.store.event_outputs import EventOutputRepository
 from gateway.store.feed import FeedRepository
+from gateway.store.fleet import FleetRepository
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
@@ -29,6 +31,7 @@ from gateway.store.providers import ProviderRepository
 from gateway.store.reports import ReportRepository
 from gateway.store.risk_acceptances import RiskAcceptanceRepository
 from gateway.store.rule_overrides import RuleOverrideRepository
+from gateway.store.security_scans import SecurityScanRepository
 from gateway.store.sessions import SessionRepository
 from gateway.store.sign_in_failures import SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
@@ -64,6 +67,7 @@ class Store:
         self.agents = AgentRepository(self.generation)
         self.traffic = TrafficRepository()
         self.leases = LeaseRepository()
+        self.fleet = FleetRepository()
         self.users = UserRepository()
         self.sessions = SessionRepository()
         self.sign_in_failures = SignInFailureRepository()
@@ -75,6 +79,8 @@ class Store:
         self.trust_audits = TrustAuditRepository()
         self.checkpoints = CheckpointRepository()
         self.reports = ReportRepository()
+        self.event_outputs = EventOutputRepository()
+        self.security_scans = SecurityScanRepository()
         self.rule_overrides = RuleOverrideRepository(self.generation)
         self.feed = FeedRepository()
 

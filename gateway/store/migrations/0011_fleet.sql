@@ -14,26 +14,24 @@ CREATE TABLE instances (
     agents         BIGINT  NOT NULL,
     sessions       BIGINT  NOT NULL,
     posture_score  INTEGER,
-    threat_score   INTEGER,
-    stopped_at     BIGINT
+    threat_score   INTEGER
 );
 
--- Other gateways, with a database of their own. key: where their key is to be found, never the key. answer: JSON of
--- the instances they told of last.
+-- Other gateways, with a database of their own. key_reference: where their key is to be found, never the key.
+-- answer: JSON of the instances they told of last.
 CREATE TABLE fleet_peers (
     id             TEXT    NOT NULL PRIMARY KEY,
     name           TEXT    NOT NULL,
     folded         TEXT    NOT NULL UNIQUE,
     url            TEXT    NOT NULL,
-    key            TEXT    NOT NULL,
+    key_reference  TEXT    NOT NULL,
     allow_private  INTEGER NOT NULL,
     created_at     BIGINT  NOT NULL,
     created_by     TEXT    NOT NULL,
     asked_at       BIGINT,
     answered_at    BIGINT,
     problem        TEXT,
-    answer         TEXT,
-    version        BIGINT  NOT NULL
+    answer         TEXT
 );
 
 -- What one process at a time may do: the job of this name is another's until then.

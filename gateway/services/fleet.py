@@ -1,0 +1,163 @@
+"""The fleet: this gateway's heartbeat, and one view of it, of others on its database, and of peers asked over HTTP."""
+
+import socket
+from collections.abc import Awaitable, Callable
+
+from gateway.clock import Clock
+from gateway.domain.alerts import AlertSource
+from gateway.domain.fleet import (
+    STALE_MS,
+    Connection,
+    FleetView,
+    Heartbeat,
+    InstanceStatus,
+    InstanceView,
+    connection_of,
+    sum_up,
+    view_of,
+    views_of,
+)
+from gateway.domain.traffic_sums import ALL, DAY_MS, FIVE_MINUTES_MS
+from gateway.services.alerts import Alerts
+from gateway.services.health import HEALTHY, Health
+from gateway.services.host_load import HostLoad
+from gateway.services.traffic import Traffic
+from gateway.shield.detections import Severity
+from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.store import Store
+
+OFFLINE_RULE = "instance-offline"
+BEAT_SECONDS = 15.0
+_FORGET_MS = 30 * DAY_MS
+_GRAVE = ("shield", "database")
+_WELL = (HEALTHY, "not_configured", "unknown")
+
+Threat = Callable[[], Awaitable[tuple[int, object]]]
+"""Tells the threat score that now holds, and its parts."""
+
+
+class Fleet:
+    """The heartbeat of this gateway and the view of all. started_at: when its process group began to serve."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        alerts: Alerts,
+        health: Health,
+        traffic: Traffic,
+        load: HostLoad,
+        threat: Threat,
+        started_at: int,
+        version: str,
+        archive_sha256: Callable[[], str | None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._alerts = alerts
+        self._health = health
+        self._traffic = traffic
+        self._load = load
+        self._threat = threat
+        self._started_at = started_at
+        self._version = version
+        self._archive_sha256 = archive_sha256
+
+    async def beat(self) -> None:
+        """Write this gateway's heartbeat, and tell who of the others has gone quiet or is back."""
+        now_at = self._clock.now_at()
+        load = self._load.look()
+        threat_score, _ = await self._threat()
+        await self._traffic.advance()
+        status = self._status()
+
+        def work(tx: Transaction) -> None:
+            store = self._store
+            latest = store.trust_audits.latest(tx)
+            since = (now_at - DAY_MS) // FIVE_MINUTES_MS * FIVE_MINUTES_MS
+            until = (now_at // FIVE_MINUTES_MS + 1) * FIVE_MINUTES_MS
+            sums = store.traffic.by_value(tx, ALL, origin=store.traffic.origin, since=since, until=until)
+            has_integrity = not store.alerts.count_active(tx, AlertSource.INTEGRITY)
+            beat = Heartbeat(
+                id=store.instance_id,
+                name=socket.gethostname()[:100] or store.instance_id,
+                version=self._version,
+                archive_sha256=self._archive_sha256(),
+                status=status if has_integrity else InstanceStatus.CRITICAL,
+                started_at=self._started_at,
+                last_seen_at=now_at,
+                cpu_percent=load.cpu_percent,
+                memory_bytes=load.memory_bytes,
+                threats=sum(one.blocks for one in sums.values()),
+                alerts=store.alerts.count_active(tx),
+                agents=store.agents.count(tx),
+                sessions=store.sessions.count_live(tx, now_at=now_at),
+                posture_score=latest.score if latest else None,
+                threat_score=threat_score,
+            )
+            store.fleet.beat(tx, beat)
+            store.fleet.forget(tx, before=now_at - _FORGET_MS)
+            for other in store.fleet.instances(tx):
+                if other.id != store.instance_id:
+                    self.tell(tx, other.id, other.name, other.last_seen_at, now_at)
+
+        await self._store.db.write(work)
+
+    async def view(self, since: int | None = None) -> FleetView:
+        """Return all gateways that were heard of since a time, and peers that never were if there is none."""
+        now_at = self._clock.now_at()
+        known = await self._store.db.read(self._store.fleet.instances)
+        own = next((one for one in known if one.id == self._store.instance_id), None)
+        if own is None or connection_of(own.last_seen_at, now_at) is not Connection.ONLINE:
+            try:
+                await self.beat()  # no server runs its jobs yet, or they are late
+            except StoreUnavailable:
+                pass  # then it is shown as it was
+
+        def work(tx: Transaction) -> FleetView:
+            found: dict[str, InstanceView] = {}
+            for beat in self._store.fleet.instances(tx):
+                found[beat.id] = view_of(beat, now_at)
+            for peer in self._store.fleet.peers(tx):
+                for one in views_of(peer, now_at):
+                    found.setdefault(one.id, one)
+            wanted = [one for one in found.values() if since is None or (one.last_seen_at or 0) >= since]
+            return sum_up(wanted)
+
+        return await self._store.db.read(work)
+
+    def tell(self, tx: Transaction, id: str, name: str, last_seen_at: int | None, now_at: int) -> None:
+        """Raise in `tx` the alert of a gateway that is offline, or end it when that is over.
+
+        One that was not heard of for a day was taken down; nobody is told of it again and again.
+        """
+        age_ms = now_at - (last_seen_at or 0)
+        if STALE_MS < age_ms <= DAY_MS:
+            self._alerts.raise_event(
+                tx,
+                source=AlertSource.FLEET,
+                rule=OFFLINE_RULE,
+                severity=Severity.HIGH,
+                title=f"The gateway {name} is offline",
+                description="Nothing was heard of it for more than five minutes.",
+                subject=id,
+                occurred_at=now_at,
+            )
+        elif age_ms <= STALE_MS:
+            self._alerts.end_event(
+                tx,
+                source=AlertSource.FLEET,
+                rule=OFFLINE_RULE,
+                subject=id,
+                occurred_at=now_at,
+                resolution="It was heard of again.",
+            )
+
+    def _status(self) -> InstanceStatus:
+        checks = self._health.checks()
+        head = self._store.headfile
+        has_lost_chain = head.path is not None and not head.is_trusted
+        if has_lost_chain or any(checks.get(name) != HEALTHY for name in _GRAVE):
+            return InstanceStatus.CRITICAL
+        return InstanceStatus.HEALTHY if checks.get("upstream") in _WELL else InstanceStatus.DEGRADED
