@@ -21,6 +21,7 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
+from gateway.records import record
 from gateway.services.circuits import Circuits
 from gateway.services.health import HEALTHY
 from gateway.services.lanes import Connect, Lane
@@ -28,6 +29,7 @@ from gateway.services.provider_keys import ProviderKeys
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store
 
+MAX_KNOWN_MODELS = 1000
 FIRST_WAIT_SECONDS = 0.1
 """Before a repetition; each one waits twice as long as the one before."""
 # What another provider may do better: it has no such model, took too long, or has had enough of us.
@@ -40,21 +42,17 @@ _ECHO_BY_NAME = replace(_ECHO, models=(ECHO_MODEL,), priority=0)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A provider that may get a prompt. prices: its own, by glob of the model."""
+    """A provider that may get a prompt. prices: its own, by glob of the model. is_echo: the built-in model answers."""
 
     id: str
     name: str
     type: ProviderType
     prices: Mapping[str, Price]
+    is_echo: bool
     lane: Lane = field(repr=False, compare=False)
 
-    @property
-    def is_echo(self) -> bool:
-        """Whether the built-in model answers."""
-        return self.lane.is_echo
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Routed:
     """A completion. provider: the name of who made it. attempts: how many requests were sent for it, to whomever."""
 
@@ -85,7 +83,7 @@ class Routing:
         self._generation: int | None = None
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._candidates: tuple[Candidate, ...] = ()
-        self._serves_all = False
+        self._serving: dict[str, tuple[Candidate, ...]] = {}
 
     @property
     def settings_provider(self) -> Provider | None:
@@ -102,9 +100,9 @@ class Routing:
         """
         if self._generation != self._store.generation.value():
             self._read_again()
-        found = self._candidates
-        if not self._serves_all:
-            found = tuple(one for one in found if one.lane.provider.serves(model))
+        found = self._serving.get(model)
+        if found is None:
+            found = self._look_for(model)
         if not found:
             raise NotFound("No provider serves this model.", param="model")
         if allowed is not None:
@@ -120,12 +118,15 @@ class Routing:
             UpstreamUnavailable: none did. UpstreamRefused: the prompt is at fault, or all had enough of us.
             InvalidRequest: the built-in model cannot answer it.
         """
+        if candidates and candidates[0].is_echo:
+            first = candidates[0]
+            return Routed(await first.lane.upstream().complete(prompt, traceparent=traceparent), first.name, 1)
         attempts = 0
         failure: GatewayError | None = None
         for candidate in candidates:
             lane = candidate.lane
             wait_seconds = FIRST_WAIT_SECONDS
-            for is_last in [False] * lane.provider.max_retries + [True]:
+            for repetitions in range(lane.provider.max_retries, -1, -1):
                 if not self._circuits.may_pass(lane.provider):
                     break
                 attempts += 1
@@ -133,7 +134,7 @@ class Routing:
                     reply = await self._ask(lane, prompt, traceparent)
                 except UpstreamUnavailable as error:
                     failure = _graver(failure, error)
-                    if is_last or not isinstance(error, UpstreamFault) or not error.may_repeat:
+                    if not repetitions or not isinstance(error, UpstreamFault) or not error.may_repeat:
                         break
                     await anyio.sleep(wait_seconds)
                     wait_seconds *= 2
@@ -205,7 +206,7 @@ class Routing:
 
     async def _ask(self, lane: Lane, prompt: Prompt, traceparent: str | None) -> Reply:
         """Send one request and note how it went."""
-        if lane.is_echo:
+        if lane.is_echo:  # after others that failed
             return await lane.upstream().complete(prompt, traceparent=traceparent)
         circuits, provider = self._circuits, lane.provider
         circuits.begun(provider)
@@ -227,6 +228,14 @@ class Routing:
         circuits.succeeded(provider)
         return reply
 
+    def _look_for(self, model: str) -> tuple[Candidate, ...]:
+        """Return who serves a model, by priority, and remember it for the next prompt."""
+        found = tuple(one for one in self._candidates if one.lane.provider.serves(model))
+        if len(self._serving) >= MAX_KNOWN_MODELS:
+            self._serving.clear()
+        self._serving[model] = found
+        return found
+
     def _read_again(self) -> None:
         """Make the table of providers anew, if one of them was changed: the generation moves with other things too."""
         generation = self._store.generation.value()
@@ -242,7 +251,7 @@ class Routing:
             (one.id, one.version): self._lanes.get((one.id, one.version)) or self._make(one) for one in providers
         }
         self._candidates = tuple(_candidate(self._lanes[one.id, one.version]) for one in providers)
-        self._serves_all = all(one.models == ("*",) for one in providers)
+        self._serving = {}
         self._circuits.keep_only((*records, *providers))
         self._generation = generation
 
@@ -259,7 +268,7 @@ class Routing:
 
 def _candidate(lane: Lane) -> Candidate:
     provider = lane.provider
-    return Candidate(provider.id, provider.name, provider.type, provider.prices, lane)
+    return Candidate(provider.id, provider.name, provider.type, provider.prices, lane.is_echo, lane)
 
 
 def _in_turn(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
