@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
 import anyio.to_thread
@@ -29,7 +30,7 @@ THREAD_CHARS = 16_384
 MAX_TEXT_CHARS = 500_000
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ScanText:
     """What a caller asks to have scanned. Nothing in it can lower the protection."""
 
