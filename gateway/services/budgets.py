@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from gateway.clock import Clock, Ids
 from gateway.domain.budgets import (
@@ -20,6 +21,7 @@ from gateway.domain.budgets import (
 from gateway.domain.prices import to_micro
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.spending import Spending
 from gateway.services.trail import Trail, check_version
@@ -31,29 +33,33 @@ MAX_VALUE_CHARS = 256
 MAX_REASON_CHARS = 500
 MAX_OVERRIDE_MS = 366 * 86_400_000
 
+Amount = Annotated[float, Bounds(0, MAX_AMOUNT)]
+Percent = Annotated[int, Bounds(1, 100)]
+Reason = Annotated[str, Bounds(1, MAX_REASON_CHARS)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedBudget:
     """What is said of a budget to be made. limit: in the unit; of dollars with at most six decimals."""
 
-    limit: float
+    limit: Amount
     unit: BudgetUnit = BudgetUnit.USD
     scope: BudgetScope = BudgetScope.GLOBAL
-    scope_value: str | None = None
+    scope_value: Annotated[str, Bounds(1, MAX_VALUE_CHARS)] | None = None
     window: BudgetWindow = BudgetWindow.DAY
-    soft_pct: int = DEFAULT_SOFT_PCT
+    soft_pct: Percent = DEFAULT_SOFT_PCT
     action: BudgetAction = BudgetAction.BLOCK
-    name: str = ""
+    name: Annotated[str, Bounds(0, MAX_NAME_CHARS)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedBudget:
     """What is to change of a budget; None leaves a field as it is. What it counts, and for whom, never changes."""
 
-    limit: float | None = None
-    soft_pct: int | None = None
+    limit: Amount | None = None
+    soft_pct: Percent | None = None
     action: BudgetAction | None = None
-    name: str | None = None
+    name: Annotated[str, Bounds(0, MAX_NAME_CHARS)] | None = None
     version: int | None = None
 
 
@@ -61,9 +67,9 @@ class ChangedBudget:
 class WantedOverride:
     """A higher limit until a time. limit: in the budget's unit."""
 
-    limit: float
+    limit: Amount
     until_at: int = field(metadata={"json_name": "until"})
-    reason: str
+    reason: Reason
     version: int | None = None
 
 

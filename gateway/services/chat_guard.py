@@ -213,7 +213,10 @@ class ChatGuard:
         return with_unscannable(result, leaves.opaque_places, policy)
 
     def _must_mask(self, result: ScanResult) -> bool:
-        return bool(self._redacts) and any(found.category in self._redacts for found in result.detections)
+        """Tell whether something has to be masked. What somebody answers for goes as it is."""
+        return bool(self._redacts) and any(
+            found.category in self._redacts and found.accepted is None for found in result.detections
+        )
 
     async def _masked_prompt(self, body: Mapping[str, object]) -> Mapping[str, object]:
         messages = body["messages"]

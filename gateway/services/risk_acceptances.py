@@ -7,7 +7,7 @@ scan pays a comparison of two integers.
 import hashlib
 import re
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
@@ -22,8 +22,9 @@ from gateway.domain.risk_acceptances import (
     accept,
 )
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.schema import Bounds
 from gateway.services.audit import Audit
-from gateway.services.budgets import checked_reason
+from gateway.services.budgets import Reason, checked_reason
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import Direction, ScanResult
 from gateway.shield.scoring import Policy
@@ -31,8 +32,10 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MAX_AGENT_CHARS = 100
-_RULE = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
-_DIGEST = re.compile("[0-9a-f]{64}")
+_RULE_PATTERN = "^[a-z0-9][a-z0-9._-]{0,99}$"
+_DIGEST_PATTERN = "^[0-9a-f]{64}$"
+_RULE = re.compile(_RULE_PATTERN[1:-1])
+_DIGEST = re.compile(_DIGEST_PATTERN[1:-1])
 
 
 class TextJudge(Protocol):
@@ -51,12 +54,12 @@ class WantedAcceptance:
     """
 
     scope: AcceptanceScope
-    reason: str
+    reason: Reason
     until_at: int = field(metadata={"json_name": "until"})
-    rule: str | None = None
-    agent: str | None = None
+    rule: Annotated[str, Bounds(pattern=_RULE_PATTERN)] | None = None
+    agent: Annotated[str, Bounds(1, MAX_AGENT_CHARS)] | None = None
     key: str | None = None
-    digest: str | None = None
+    digest: Annotated[str, Bounds(pattern=_DIGEST_PATTERN)] | None = None
     alert: str | None = None
 
 
@@ -64,7 +67,7 @@ class WantedAcceptance:
 class ChangedAcceptance:
     """What is to change of an acceptance; None leaves a field as it is."""
 
-    reason: str | None = None
+    reason: Reason | None = None
     until_at: int | None = field(default=None, metadata={"json_name": "until"})
     version: int | None = None
 

@@ -151,6 +151,14 @@ async def test_an_acceptance_that_is_over_covers_nothing(site: Site) -> None:
     assert (await site.ask("GET", f"{ACCEPTANCES}/{made['id']}"))["data"]["status"] == "expired"
 
 
+async def test_what_is_accepted_is_not_masked_either(site: Site) -> None:
+    await site.make("/api/policies", name="mask", category_actions={"injection": "redact"})
+    key = (await site.key(policy="mask"))["key"]
+    assert ATTACK not in (await site.chat(key, ATTACK))["choices"][0]["message"]["content"]
+    await accept(site, scope="rule")
+    assert (await site.chat(key, ATTACK))["choices"][0]["message"]["content"] == ATTACK
+
+
 async def test_acceptances_are_listed_page_by_page(site: Site) -> None:
     made = [(await accept(site, scope="rule", rule=f"r{number}"))["id"] for number in range(3)]
     first = await site.ask("GET", f"{ACCEPTANCES}?limit=2")
