@@ -7,6 +7,7 @@ import pytest
 from gateway.domain.keys import KeyRecord
 from gateway.domain.principals import Scope
 from gateway.errors import Conflict
+from gateway.store.keys import BY_DIGEST, BY_ID, MARK_USED, REVOKE
 from gateway.store.store import Store
 
 RECORD = KeyRecord(
@@ -20,6 +21,8 @@ RECORD = KeyRecord(
     created_by="cli",
     expires_at=1_800_000_000_000,
     rotated_from="key_0",
+    models=("gpt-*", "echo"),
+    lineage="key_0",
 )
 
 
@@ -63,3 +66,11 @@ async def test_a_use_is_first_once_and_never_goes_back(store: Store) -> None:
     record = store.db.read_now(lambda tx: store.keys.by_id(tx, "key_1"))
     assert record is not None
     assert record.last_used_at == 50
+
+
+@pytest.mark.parametrize("statement", [BY_DIGEST, BY_ID, MARK_USED, REVOKE])
+async def test_among_any_number_of_keys_one_is_found_by_an_index(store: Store, statement: str) -> None:
+    """So that a request costs the same with ten thousand keys as with one."""
+    values = dict.fromkeys(("digest", "prefix", "id", "now_at", "revoked_at"), "x")
+    plan = await store.db.read(lambda tx: tx.query(f"EXPLAIN QUERY PLAN {statement}", values))
+    assert all("SEARCH" in row["detail"] and "INDEX" in row["detail"] for row in plan)
