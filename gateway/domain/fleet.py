@@ -18,7 +18,7 @@ _MOST = 2**53
 
 
 class InstanceStatus(StrEnum):
-    """How a gateway is, by its own word. CRITICAL: it cannot scan or record, or was tampered with. DEGRADED: no upstream."""
+    """How a gateway is, by its own word. CRITICAL: it cannot scan or record, or was tampered with."""
 
     HEALTHY = "healthy"
     DEGRADED = "degraded"

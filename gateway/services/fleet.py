@@ -1,6 +1,6 @@
 """The fleet: this gateway's heartbeat, and one view of it, of others on its database, and of peers asked over HTTP."""
 
-import socket
+import os
 from collections.abc import Awaitable, Callable
 
 from gateway.clock import Clock
@@ -81,7 +81,7 @@ class Fleet:
             has_integrity = not store.alerts.count_active(tx, AlertSource.INTEGRITY)
             beat = Heartbeat(
                 id=store.instance_id,
-                name=socket.gethostname()[:100] or store.instance_id,
+                name=os.uname().nodename[:100] or store.instance_id,
                 version=self._version,
                 archive_sha256=self._archive_sha256(),
                 status=status if has_integrity else InstanceStatus.CRITICAL,
