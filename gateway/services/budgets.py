@@ -217,8 +217,9 @@ class Budgets:
             check_version(version, before.version, "budget")
             after = changed(before)
             if after != before:
-                self._store.budgets.change(tx, after)
-                if after.effective_amount(now_at) > before.effective_amount(now_at):
+                has_room = after.effective_amount(now_at) > before.effective_amount(now_at)
+                self._store.budgets.change(tx, after, has_room=has_room)
+                if has_room:
                     self._spending.end_alerts(tx, budget_id, now_at, "The limit was raised.")
                 self._trail.note(
                     tx, action, principal, context, id=budget_id, before=_shown(before), after=_shown(after)

@@ -169,8 +169,9 @@ class Spending:
 
     def _tell(self, tx: Transaction, standing: Standing, now_at: int) -> None:
         """Raise each alert of a budget once in a period."""
-        if standing.exceeded_at is None and standing.spent > standing.budget.effective_amount(now_at):
-            self._tell_exceeded(tx, standing, now_at, "More was spent than its limit.")
+        if standing.spent > standing.budget.effective_amount(now_at):
+            if standing.exceeded_at is None:
+                self._tell_exceeded(tx, standing, now_at, "More was spent than its limit.")
         elif standing.soft_at is None and standing.is_soft(now_at):
             self._store.budgets.note_told(tx, standing, is_soft=True, now_at=now_at)
             title = f"A budget is {standing.budget.soft_pct} % spent"

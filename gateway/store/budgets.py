@@ -38,6 +38,7 @@ CHANGE = """
            override_by = :override_by, version = version + 1
      WHERE id = :id
 """
+FORGET_TOLD = "UPDATE budget_periods SET soft_at = NULL, exceeded_at = NULL WHERE budget_id = :id"
 REMOVE = "DELETE FROM budgets WHERE id = :id"
 REMOVE_PERIODS = "DELETE FROM budget_periods WHERE budget_id = :id"
 REMOVE_HOLDS = "DELETE FROM budget_holds WHERE budget_id = :id"
@@ -93,10 +94,15 @@ class BudgetRepository:
         rows = tx.query(BY_ID, {"id": budget_id})
         return _budget(rows[0]) if rows else None
 
-    def change(self, tx: Transaction, budget: Budget) -> None:
-        """Write name, limits, action and override, and raise the version. Holds in every process once committed."""
+    def change(self, tx: Transaction, budget: Budget, *, has_room: bool) -> None:
+        """Write name, limits, action and override, and raise the version. Holds in every process once committed.
+
+        has_room: whether there is more room than before, so that what was told of this period may be told again.
+        """
         self._moved(tx)
         tx.execute(CHANGE, _values(budget))
+        if has_room:
+            tx.execute(FORGET_TOLD, {"id": budget.id})
 
     def remove(self, tx: Transaction, budget_id: str) -> None:
         """Delete a budget, its periods, and what is held of it."""

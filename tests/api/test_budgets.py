@@ -148,6 +148,15 @@ async def test_warnings_come_once_in_a_period_and_end_when_there_is_room_again(s
     assert (await shown(site, made))["status"] == "exceeded"
     await site.ask("PATCH", f"{BUDGETS}/{made['id']}", {"limit": 100})
     assert {alert.status.value for alert in await alerts(site, "budget-exceeded")} == {"resolved"}
+    assert (await shown(site, made))["status"] == "ok"
+
+
+async def test_what_leaps_over_both_limits_is_told_once_by_the_graver(site: Site) -> None:
+    await site.make(BUDGETS, limit=3, unit="tokens", action="warn")
+    key = (await site.key())["key"]
+    for _ in range(3):
+        assert (await site.chat(key, "one two three"))["status"] == 200
+    assert (len(await alerts(site, "budget-exceeded")), len(await alerts(site, "budget-soft-limit"))) == (1, 0)
 
 
 async def test_an_override_lets_more_pass_until_it_ends(site: Site) -> None:
