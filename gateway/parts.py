@@ -226,16 +226,7 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
             agents=lasting.agent_sightings,
         ),
         posture=posture,
-        security_scans=SecurityScans(
-            shield=scanner,
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
-            scan_paths=settings.scan_paths,
-            max_text_chars=settings.max_text_chars,
-        ),
-        **_views(settings, lasting, posture, client),
+        **_views(settings, lasting, posture=posture, client=client, scanner=scanner),
         **_fleet(lasting, posture, health, client),
         health=health,
         routing=routing,
@@ -256,7 +247,9 @@ def _policy(settings: Settings) -> ShieldPolicy:
     )
 
 
-def _views(settings: Settings, lasting: Lasting, posture: Posture, client: Client) -> dict[str, Any]:
+def _views(
+    settings: Settings, lasting: Lasting, *, posture: Posture, client: Client, scanner: Shield
+) -> dict[str, Any]:
     """Make what a security team looks at, and what leaves the gateway for it."""
     store, clock, ids, audit = lasting.store, lasting.clock, lasting.ids, lasting.audit
     ways = EventWays(
@@ -272,6 +265,15 @@ def _views(settings: Settings, lasting: Lasting, posture: Posture, client: Clien
         "event_outputs": EventOutputs(store=store, clock=clock, ids=ids, audit=audit, ways=ways),
         "event_sender": EventSender(store=store, clock=clock, leases=lasting.leases, log=lasting.log, ways=ways),
         "reports": Reports(store=store, clock=clock, ids=ids, audit=audit),
+        "security_scans": SecurityScans(
+            shield=scanner,
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            scan_paths=settings.scan_paths,
+            max_text_chars=settings.max_text_chars,
+        ),
         "trust_audits": TrustAudits(posture=posture, store=store, clock=clock, ids=ids, audit=audit),
     }
 
@@ -314,4 +316,5 @@ def _routing(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, clien
         keys=ProviderKeys(store.keyfile),
         connect=Connections(settings, open_http, clock=clock, ids=ids).connect,
         upstream=settings_provider(settings),
+        metrics=lasting.metrics,
     )

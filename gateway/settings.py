@@ -60,6 +60,9 @@ class Settings:
     )
     outbound_action: str = _row("block", "What an outbound BLOCK does.", choices=("block", "redact"))
     tool_injection: bool = _row(True, "Whether tool descriptions and schemas are scanned for injection.")
+    scan_paths: tuple[str, ...] = _row(
+        (), "Folders whose files a security scan may read, comma-separated; empty for none."
+    )
     max_text_chars: int = _row(500_000, "Longest text of a scan or of all messages of a chat, in code points.")
     max_messages: int = _row(2_000, "Most messages of one chat request.")
     max_chat_body_bytes: int = _row(16 * _BYTES, "Longest body of a chat request.")

@@ -23,6 +23,7 @@ FLOORS = {
     "gateway.services": 4.0,
     "gateway.store": 3.0,
     "gateway.llm": 3.0,
+    "gateway.outputs": 3.0,
     "gateway.supervisor": 3.0,
     "gateway.domain": 2.0,
     "gateway.auth": 2.0,
@@ -90,6 +91,7 @@ def test_only_the_edges_and_the_upstream_know_the_http_island() -> None:
         "gateway.compose",
         "gateway.parts",
         "gateway.llm.upstream",
+        "gateway.outputs.webhook",
         "gateway.http",
     )
     for path in FILES:

@@ -1,0 +1,235 @@
+"""Events that leave the gateway: their record, which go where, and how each kind of receiver wants them. Pure."""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from gateway.domain.alerts import Alert
+from gateway.domain.audit import AuditEvent
+from gateway.errors import InvalidRequest
+from gateway.schema import encode
+from gateway.wire import write_json, write_time
+
+EventKind = Literal["audit", "alert"]
+ALL_KINDS: tuple[EventKind, ...] = ("audit", "alert")
+SECRET_PREFIX = "whsec_"  # noqa: S105 - how every secret of this standard begins
+WEBHOOK_BYTES = 18_000
+SYSLOG_BYTES = 8_000
+MAX_WAITING = 10_000
+"""So many events wait for one output; of more the oldest are dropped, and counted."""
+
+_SYSLOG_TARGET = re.compile(r"(udp|tcp|tls)://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,57}\.jsonl")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}", re.ASCII)
+_FACILITY = 13  # log audit (RFC 5424 section 6.2.1)
+_BULKY = ("details", "before", "after", "evidence")
+
+
+class OutputKind(StrEnum):
+    """What receives the events."""
+
+    WEBHOOK = "webhook"
+    SYSLOG = "syslog"
+    JSONL = "jsonl"
+
+
+class EventSeverity(StrEnum):
+    """How grave an event is, least first."""
+
+    INFO = "info"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """Its place, 0 the least."""
+        return tuple(EventSeverity).index(self)
+
+
+_SYSLOG_SEVERITY = {
+    EventSeverity.INFO: 6,
+    EventSeverity.LOW: 5,
+    EventSeverity.MEDIUM: 4,
+    EventSeverity.HIGH: 3,
+    EventSeverity.CRITICAL: 2,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventOutput:
+    """One receiver of events.
+
+    target: a URL, ``tcp://host:port``, or a file's name. secret: where the secret of the signature is to be found,
+    never the secret. audit_position, alert_position: up to where events were sent. failed: events it would not take.
+    """
+
+    id: str
+    name: str
+    kind: OutputKind
+    target: str
+    secret: str | None = field(default=None, repr=False)
+    kinds: tuple[EventKind, ...] = ALL_KINDS
+    min_severity: EventSeverity = EventSeverity.INFO
+    allow_private: bool = False
+    enabled: bool = True
+    created_at: int
+    created_by: str
+    version: int = 1
+    audit_position: int = 0
+    alert_position: int = 0
+    sent: int = 0
+    failed: int = 0
+    dropped: int = 0
+    last_sent_at: int | None = None
+    last_error: str | None = None
+    last_error_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutEvent:
+    """One event on its way. type: such as ``audit.api_key_created`` or ``alert.opened``. data: JSON, no secrets."""
+
+    id: str
+    type: str
+    severity: EventSeverity
+    occurred_at: int
+    data: Mapping[str, object]
+
+
+def from_audit(event: AuditEvent) -> OutEvent:
+    """Return an audit event as it leaves."""
+    if event.action in ("shield_scan_block", "chat_blocked"):
+        severity = EventSeverity.HIGH
+    elif event.action.endswith("_review"):
+        severity = EventSeverity.MEDIUM
+    else:
+        severity = EventSeverity.INFO if event.outcome == "success" else EventSeverity.LOW
+    return OutEvent(event.id, f"audit.{event.action}", severity, event.occurred_at, encode(event))
+
+
+def from_alert(alert: Alert) -> OutEvent:
+    """Return a new alert as it leaves."""
+    severity = EventSeverity(alert.severity.value)
+    return OutEvent(alert.id, "alert.opened", severity, alert.first_seen_at, encode(alert))
+
+
+def is_wanted(output: EventOutput, event: OutEvent) -> bool:
+    """Tell whether an event is for an output."""
+    return event.type.partition(".")[0] in output.kinds and event.severity.rank >= output.min_severity.rank
+
+
+def webhook_body(event: OutEvent) -> bytes:
+    """Return the payload: type, timestamp, data. One that would be too long goes without its details."""
+    body = {"type": event.type, "timestamp": write_time(event.occurred_at), "data": dict(event.data)}
+    raw = write_json(body)
+    if len(raw) > WEBHOOK_BYTES:
+        raw = write_json(body | {"data": _brief(event.data)})
+    return raw
+
+
+def webhook_headers(event_id: str, body: bytes, key: bytes, *, now_at: int) -> tuple[tuple[str, str], ...]:
+    """Return the headers of the Standard Webhooks specification: id, time and signature of both with the body."""
+    stamp = str(now_at // 1000)
+    signed = hmac.new(key, f"{event_id}.{stamp}.".encode() + body, hashlib.sha256).digest()
+    return (
+        ("content-type", "application/json"),
+        ("webhook-id", event_id),
+        ("webhook-timestamp", stamp),
+        ("webhook-signature", "v1," + base64.b64encode(signed).decode()),
+    )
+
+
+def read_secret(text: str) -> bytes:
+    """Return the key that a secret such as ``whsec_…`` stands for: 24 to 64 bytes in base64.
+
+    Raises:
+        InvalidRequest: it is none; the message never repeats it.
+    """
+    try:
+        key = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except ValueError:
+        key = b""
+    if not text.startswith(SECRET_PREFIX) or not 24 <= len(key) <= 64:
+        raise InvalidRequest("secret must be whsec_ and 24 to 64 bytes in base64.", param="secret")
+    return key
+
+
+def syslog_message(event: OutEvent, *, host: str) -> bytes:
+    """Return one message of RFC 5424, in ASCII: structured data for filters, the event as JSON for everything else."""
+    head = f"<{_FACILITY * 8 + _SYSLOG_SEVERITY[event.severity]}>1 {write_time(event.occurred_at)} {_token(host, 255)}"
+    fields = (("id", event.id), ("type", event.type), ("severity", event.severity.value))
+    known = " ".join(f'{name}="{_param(value)}"' for name, value in fields)
+    head += f" gateway - {_token(event.type.partition('.')[2] or event.type, 32)} [gateway@32473 {known}] "
+    message = head + json.dumps(event.data, separators=(",", ":"))
+    if len(message) > SYSLOG_BYTES:
+        message = head + json.dumps(_brief(event.data), separators=(",", ":"))
+    return message.encode("ascii", "replace")
+
+
+def json_line(event: OutEvent) -> bytes:
+    """Return one line of a file."""
+    whole = {"id": event.id, "type": event.type, "severity": event.severity.value}
+    return write_json(whole | {"timestamp": write_time(event.occurred_at), "data": dict(event.data)}) + b"\n"
+
+
+def read_syslog_target(text: str) -> tuple[str, str, int]:
+    """Return way (``udp``, ``tcp`` or ``tls``), host and port.
+
+    Raises:
+        InvalidRequest: it is no such target.
+    """
+    found = _SYSLOG_TARGET.fullmatch(text)
+    if found is None or not 1 <= int(found[3]) <= 65535:
+        raise InvalidRequest("target must be udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.", param="target")
+    return found[1], found[2].strip("[]").lower(), int(found[3])
+
+
+def read_file_target(text: str) -> str:
+    """Return the name of a file in the folder of events.
+
+    Raises:
+        InvalidRequest: it is none, or a path.
+    """
+    if _FILE_NAME.fullmatch(text) is None or ".." in text:
+        raise InvalidRequest(
+            "target must be the name of a file, such as events.jsonl, without a folder.", param="target"
+        )
+    return text
+
+
+def check_output_name(name: str) -> None:
+    """Refuse a name that nobody could read.
+
+    Raises:
+        InvalidRequest: it is none.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise InvalidRequest(
+            "name must be 1 to 64 letters, digits, blanks or ._- and begin with a letter or digit.", param="name"
+        )
+
+
+def _brief(data: Mapping[str, object]) -> dict[str, object]:
+    """Return the data without what may be long."""
+    return {
+        name: value[:500] if isinstance(value, str) else value for name, value in data.items() if name not in _BULKY
+    } | {"is_cut": True}
+
+
+def _token(text: str, most: int) -> str:
+    """Return a field of the header: visible ASCII, no blanks."""
+    return "".join(sign if "!" <= sign <= "~" else "_" for sign in text[:most]) or "-"
+
+
+def _param(text: str) -> str:
+    """Return a value of structured data (RFC 5424 section 6.3.3)."""
+    plain = "".join(sign if " " <= sign <= "~" else "_" for sign in text[:200])
+    return plain.replace("\\", "\\\\").replace('"', '\\"').replace("]", "\\]")

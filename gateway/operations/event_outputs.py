@@ -1,0 +1,165 @@
+"""The rows of event outputs on the internal API. Rules are kept in `services.event_outputs`."""
+
+from dataclasses import dataclass, field, fields
+from typing import Annotated
+
+from gateway.app import Gateway
+from gateway.domain.event_outputs import ALL_KINDS, EventKind, EventOutput, EventSeverity, OutputKind
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.operations.operation import Answer, ById, Door, Operation
+from gateway.schema import Bounds
+from gateway.services.event_outputs import Tried, WantedOutput
+
+_Text = Annotated[str, Bounds(1, 1000)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewOutput:
+    """An event output to be made. secret: of a webhook; made, and told once, if it is not said."""
+
+    name: _Text
+    kind: OutputKind
+    target: _Text
+    secret: _Text | None = field(default=None, repr=False)
+    kinds: tuple[EventKind, ...] = ALL_KINDS
+    min_severity: EventSeverity = EventSeverity.INFO
+    allow_private: bool = False
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchOutput:
+    """What is to change of the output `id`."""
+
+    id: str
+    name: _Text | None = None
+    target: _Text | None = None
+    secret: _Text | None = field(default=None, repr=False)
+    kinds: tuple[EventKind, ...] | None = None
+    min_severity: EventSeverity | None = None
+    allow_private: bool | None = None
+    enabled: bool | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputView:
+    """An output as it is shown.
+
+    secret_source: where the secret is, such as ``env:NAME`` or ``stored``; None for no secret. waiting: events that are
+    still to be sent, and dropped: those that were too many. secret: in the answer to its making alone.
+    """
+
+    id: str
+    name: str
+    kind: OutputKind
+    target: str
+    secret_source: str | None
+    kinds: tuple[EventKind, ...]
+    min_severity: EventSeverity
+    allow_private: bool
+    enabled: bool
+    created_at: int
+    created_by: str
+    version: int
+    waiting: int
+    sent: int
+    failed: int
+    dropped: int
+    last_sent_at: int | None
+    last_error: str | None
+    last_error_at: int | None
+    secret: str | None = field(default=None, repr=False)
+
+
+async def list_outputs(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[OutputView]:
+    """Return all outputs as one page."""
+    views = tuple(_view(output, waiting) for output, waiting in await gateway.event_outputs.list())
+    return Page(views, len(views), None)
+
+
+async def create_output(gateway: Gateway, who: Principal, command: NewOutput, context: RequestContext) -> OutputView:
+    """Make an output."""
+    wanted = WantedOutput(**{one.name: getattr(command, one.name) for one in fields(NewOutput)})
+    made = await gateway.event_outputs.create(who, wanted, context)
+    return _view(made.output, 0, made.secret)
+
+
+async def change_output(gateway: Gateway, who: Principal, command: PatchOutput, context: RequestContext) -> OutputView:
+    """Change an output."""
+    wanted = WantedOutput(**{one.name: getattr(command, one.name) for one in fields(PatchOutput) if one.name != "id"})
+    return _view(await gateway.event_outputs.change(who, command.id, wanted, context), 0)
+
+
+async def remove_output(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> OutputView:
+    """Remove an output and show it a last time."""
+    return _view(await gateway.event_outputs.remove(who, command.id, context), 0)
+
+
+async def test_output(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> Tried:
+    """Send a test event."""
+    return await gateway.event_outputs.test(who, command.id, context)
+
+
+def _view(output: EventOutput, waiting: int, secret: str | None = None) -> OutputView:
+    names = {one.name for one in fields(OutputView)} & {one.name for one in fields(EventOutput)} - {"secret"}
+    source = output.secret.partition(":")[0] if output.secret and output.secret.startswith("stored:") else output.secret
+    values = {name: getattr(output, name) for name in names}
+    return OutputView(**values, secret_source=source, waiting=waiting, secret=secret)
+
+
+EVENT_OUTPUT_OPERATIONS = (
+    Operation(
+        name="event_outputs.list",
+        route=("GET", "/api/event-outputs"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_READ,
+        answer=Answer.PAGE,
+        gives=OutputView,
+        call=list_outputs,
+        summary="List the event outputs with what they sent, what waits and what was dropped.",
+    ),
+    Operation(
+        name="event_outputs.create",
+        route=("POST", "/api/event-outputs"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_MANAGE,
+        takes=NewOutput,
+        gives=OutputView,
+        call=create_output,
+        status=201,
+        has_secret=True,
+        summary="Create an event output: `kind` `webhook`, `syslog` or `jsonl`, and its `target`.",
+    ),
+    Operation(
+        name="event_outputs.change",
+        route=("PATCH", "/api/event-outputs/{id}"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_MANAGE,
+        takes=PatchOutput,
+        gives=OutputView,
+        call=change_output,
+        summary="Change an event output. `version` or `If-Match` guards.",
+    ),
+    Operation(
+        name="event_outputs.remove",
+        route=("DELETE", "/api/event-outputs/{id}"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_MANAGE,
+        takes=ById,
+        gives=OutputView,
+        call=remove_output,
+        summary="Remove an event output.",
+    ),
+    Operation(
+        name="event_outputs.test",
+        route=("POST", "/api/event-outputs/{id}/test"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_MANAGE,
+        takes=ById,
+        gives=Tried,
+        call=test_output,
+        summary="Send one test event now, and say what became of it.",
+    ),
+)

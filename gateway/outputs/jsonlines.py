@@ -1,0 +1,42 @@
+"""Events as JSON lines in a file of a folder that its owner alone may read. A long file is put aside, once."""
+
+import os
+
+import anyio.to_thread
+
+from gateway.domain.event_outputs import OutEvent, json_line
+from gateway.outputs.delivery import DeliveryFailed
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+
+
+class JsonLines:
+    """One file. max_bytes: past it the file becomes ``NAME.1``, in place of the one before."""
+
+    def __init__(self, folder: str, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> None:
+        self._folder = folder
+        self._path = os.path.join(folder, name)
+        self._max_bytes = max_bytes
+
+    async def deliver(self, event: OutEvent) -> None:
+        """Append one line. See `Delivery`."""
+        try:
+            await anyio.to_thread.run_sync(self._append, json_line(event))
+        except OSError as error:
+            raise DeliveryFailed(f"The file cannot be written ({error.strerror}).") from error
+
+    async def aclose(self) -> None:
+        """Close nothing: the file is opened for each line, so that it may be moved at any time."""
+
+    def _append(self, line: bytes) -> None:
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._path, flags, 0o600)
+        try:
+            if os.fstat(descriptor).st_size + len(line) > self._max_bytes:
+                os.replace(self._path, self._path + ".1")
+                os.close(descriptor)
+                descriptor = os.open(self._path, flags, 0o600)
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,72 @@
+"""Signed webhooks, as the Standard Webhooks specification has them. Follows no redirect, and goes only where it may."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from gateway.clock import Clock
+from gateway.domain.event_outputs import OutEvent, webhook_body, webhook_headers
+from gateway.http.messages import ClientError, Reply
+from gateway.outputs.delivery import DeliveryFailed
+
+CONNECT_SECONDS = 5.0
+TOTAL_SECONDS = 15.0
+REPLY_BYTES = 65_536
+_GONE = 410
+_AGAIN = (408, 409, 425, 429)
+
+
+class Post(Protocol):
+    """What sends a request, such as `http.client.Client.request`. See there."""
+
+    async def __call__(
+        self,
+        method: str,
+        url: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes,
+        *,
+        connect_seconds: float,
+        first_byte_seconds: float,
+        total_seconds: float,
+        max_reply_bytes: int,
+        allow_address: Callable[[str], bool] | None = None,
+    ) -> Reply:
+        """Send it and return the reply. Raises ClientError."""
+        ...
+
+
+class Webhook:
+    """One address. key: of the signature. allow_address: is asked for every address its name stands for."""
+
+    def __init__(self, post: Post, url: str, *, key: bytes, clock: Clock, allow_address: Callable[[str], bool]) -> None:
+        self._post = post
+        self._url = url
+        self._key = key
+        self._clock = clock
+        self._allow_address = allow_address
+
+    async def deliver(self, event: OutEvent) -> None:
+        """Post one event. See `Delivery`."""
+        body = webhook_body(event)
+        headers = webhook_headers(event.id, body, self._key, now_at=self._clock.now_at())
+        try:
+            reply = await self._post(
+                "POST",
+                self._url,
+                (*headers, ("user-agent", "gateway-webhook/1")),
+                body,
+                connect_seconds=CONNECT_SECONDS,
+                first_byte_seconds=TOTAL_SECONDS,
+                total_seconds=TOTAL_SECONDS,
+                max_reply_bytes=REPLY_BYTES,
+                allow_address=self._allow_address,
+            )
+        except ClientError as error:
+            raise DeliveryFailed(f"The webhook got no answer: {error.reason}.") from error
+        if 200 <= reply.status < 300:
+            return
+        is_final = 300 <= reply.status < 500 and reply.status not in _AGAIN
+        raise DeliveryFailed(f"The webhook answered {reply.status}.", is_final=is_final, is_gone=reply.status == _GONE)
+
+    async def aclose(self) -> None:
+        """Close nothing: connections are the client's."""

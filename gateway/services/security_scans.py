@@ -1,0 +1,198 @@
+"""Security scans: files, prompts, tool descriptions and settings through the shield, and what was found kept."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import anyio
+import anyio.to_thread
+
+from gateway.clock import Clock, Ids
+from gateway.domain.paging import Page
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, security_scan
+from gateway.errors import InvalidRequest, NotFound
+from gateway.schema import Bounds
+from gateway.services.alerts import described
+from gateway.services.audit import Audit, source_of
+from gateway.shield import Shield
+from gateway.shield.detections import Direction
+from gateway.shield.scoring import DEFAULT_POLICY, combine
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+MAX_ITEMS = 200
+MAX_FILES = 1000
+MAX_FILE_BYTES = 4 * 1024 * 1024
+_SKIPPED = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScanItem:
+    """One text to scan, and what it is."""
+
+    name: Annotated[str, Bounds(1, 200)]
+    kind: ItemKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewSecurityScan:
+    """What to scan. paths: files and folders of the gateway's host, below those that the operator allowed."""
+
+    items: Annotated[tuple[ScanItem, ...], Bounds(0, MAX_ITEMS)] = ()
+    paths: Annotated[tuple[Annotated[str, Bounds(1, 1000)], ...], Bounds(0, 50)] = ()
+
+
+class SecurityScans:
+    """The security scans of this database. scan_paths: folders whose files may be scanned. Who may is checked above."""
+
+    def __init__(
+        self,
+        *,
+        shield: Shield,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        audit: Audit,
+        scan_paths: Sequence[str],
+        max_text_chars: int,
+    ) -> None:
+        self._shield = shield
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._audit = audit
+        self._folders = tuple(os.path.realpath(path) for path in scan_paths)
+        self._max_text_chars = max_text_chars
+        self._limiter = anyio.CapacityLimiter(1)  # one run at a time: it keeps a processor busy
+
+    async def run(self, principal: Principal, wanted: NewSecurityScan, context: RequestContext) -> SecurityScan:
+        """Scan everything and keep what was found.
+
+        Raises:
+            InvalidRequest: there is nothing to scan, a text is too long, or a path is not below an allowed folder.
+            AuditUnavailable: the result was not kept.
+        """
+        if not wanted.items and not wanted.paths:
+            raise InvalidRequest("Say items, paths or both.", param="items")
+        for number, item in enumerate(wanted.items):
+            if len(item.text) > self._max_text_chars:
+                raise InvalidRequest(
+                    f"A text must be at most {self._max_text_chars} characters.", param=f"items[{number}].text"
+                )
+        allowed = [self._allowed(path, number) for number, path in enumerate(wanted.paths)]
+        items = await anyio.to_thread.run_sync(self._scan_all, wanted.items, allowed, limiter=self._limiter)
+        scan = security_scan(self._ids.new("run"), items, occurred_at=self._clock.now_at(), started_by=principal.name)
+        event = self._audit.event(
+            "security_scan_run",
+            source=source_of(principal),
+            principal=principal,
+            request=context,
+            resource_type="security_scan",
+            resource_id=scan.id,
+            details={
+                "verdict": scan.verdict,
+                "scanned": scan.scanned,
+                "blocked": scan.blocked,
+                "reviewed": scan.reviewed,
+                "unreadable": scan.unreadable,
+                "paths": list(wanted.paths),
+            },
+        )
+
+        def work(tx: Transaction) -> SecurityScan:
+            self._store.security_scans.insert(tx, scan)
+            self._audit.append(tx, event)
+            return scan
+
+        return await self._audit.commit(work)
+
+    async def page(self, limit: int, cursor: str | None) -> Page[SecurityScan]:
+        """List runs, newest first.
+
+        Raises:
+            InvalidRequest: the limit or the cursor.
+        """
+        return await self._store.db.read(lambda tx: self._store.security_scans.page(tx, limit=limit, cursor=cursor))
+
+    async def show(self, scan_id: str) -> SecurityScan:
+        """Return one run.
+
+        Raises:
+            NotFound: there is none.
+        """
+        scan = await self._store.db.read(lambda tx: self._store.security_scans.by_id(tx, scan_id))
+        if scan is None:
+            raise NotFound("There is no such security scan.")
+        return scan
+
+    def _allowed(self, path: str, number: int) -> str:
+        """Return the real path, if it lies in an allowed folder. What is there and what is not is told to nobody."""
+        real = os.path.realpath(path) if os.path.isabs(path) and "\0" not in path else ""
+        if not any(real == folder or real.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._folders):
+            raise InvalidRequest(
+                "A path must be absolute and lie in a folder that GATEWAY_SCAN_PATHS lists.", param=f"paths[{number}]"
+            )
+        return real
+
+    def _scan_all(self, items: Sequence[ScanItem], paths: Sequence[str]) -> tuple[ScannedItem, ...]:
+        found = [self._scan(item.name, item.kind, item.text) for item in items]
+        for number, path in enumerate(_files(paths)):
+            if number == MAX_FILES:
+                found.append(_unreadable(path, f"more than {MAX_FILES} files; this one and the rest were not scanned"))
+                break
+            found.append(self._scan_file(path))
+        return tuple(found)
+
+    def _scan_file(self, path: str) -> ScannedItem:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+            with open(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    return _unreadable(path, "no regular file")
+                raw = file.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            return _unreadable(path, error.strerror or "cannot be read")
+        if len(raw) > MAX_FILE_BYTES:
+            return _unreadable(path, f"longer than {MAX_FILE_BYTES >> 20} MiB")
+        return self._scan(path, "file", raw.decode("utf-8-sig", "replace"))
+
+    def _scan(self, name: str, kind: ItemKind, text: str) -> ScannedItem:
+        """Scan one text; what lies in a file or in settings is looked at as something that may leave as well."""
+        results = [self._shield.scan(text, Direction.INBOUND)]
+        if kind in ("config", "file"):
+            results.append(self._shield.scan(text, Direction.OUTBOUND))
+        result = combine(results, DEFAULT_POLICY) if len(results) > 1 else results[0]
+        detections = tuple(
+            {**place, "name": one.name, "description": one.description, "line": text.count("\n", 0, one.start) + 1}
+            for place, one in zip(described(result.detections), result.detections, strict=False)
+        )
+        return ScannedItem(
+            name=name[:1000],
+            kind=kind,
+            sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            chars=len(text),
+            verdict=result.verdict,
+            score=result.score,
+            detections=detections,
+        )
+
+
+def _files(paths: Sequence[str]) -> Iterator[str]:
+    """Yield the files named, and all below a folder in order of name. Links are not followed."""
+    for path in paths:
+        if not os.path.isdir(path):
+            yield path
+            continue
+        for folder, folders, names in os.walk(path):
+            folders[:] = sorted(set(folders) - _SKIPPED)
+            yield from (os.path.join(folder, name) for name in sorted(names))
+
+
+def _unreadable(path: str, reason: str) -> ScannedItem:
+    name = path.encode("utf-8", "replace").decode()[:1000]
+    return ScannedItem(name=name, kind="file", sha256=None, chars=0, verdict=None, score=None, error=reason)

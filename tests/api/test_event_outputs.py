@@ -1,0 +1,298 @@
+"""Events that leave: records from the API, and what really arrives at receivers of each kind."""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import SocketAttribute, SocketStream
+
+OUTPUTS = "/api/event-outputs"
+
+
+@asynccontextmanager
+async def receiver(handle: Callable[[SocketStream], Any]) -> AsyncGenerator[int]:
+    """Yield the port of a server on this host that lets `handle` have each connection."""
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, handle)
+        yield int(listener.extra(SocketAttribute.local_port))
+        group.cancel_scope.cancel()
+
+
+class Hook:
+    """A webhook that answers what it is told to, and keeps what it got."""
+
+    def __init__(self, *statuses: int, location: str = "") -> None:
+        self.statuses = list(statuses)
+        self.location = location
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.came = anyio.Event()
+
+    async def __call__(self, stream: SocketStream) -> None:
+        async with stream:
+            raw = b""
+            while b"\r\n\r\n" not in raw:
+                raw += await stream.receive()
+            head, _, body = raw.partition(b"\r\n\r\n")
+            lines = head.decode().split("\r\n")[1:]
+            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+            while len(body) < int(headers["content-length"]):
+                body += await stream.receive()
+            status = self.statuses.pop(0) if self.statuses else 200
+            place = f"location: {self.location}\r\n" if self.location else ""
+            await stream.send(f"HTTP/1.1 {status} X\r\n{place}content-length: 0\r\nconnection: close\r\n\r\n".encode())
+            self.got.append((headers, body))
+            self.came.set()
+
+    async def next(self) -> tuple[dict[str, str], dict[str, Any], bytes]:
+        with anyio.fail_after(15):
+            while not self.got:
+                self.came = anyio.Event()
+                await self.came.wait()
+        headers, body = self.got.pop(0)
+        return headers, json.loads(body), body
+
+
+@asynccontextmanager
+async def sending(site: Any) -> AsyncGenerator[None]:
+    async with anyio.create_task_group() as group:
+        group.start_soon(site.gateway.event_sender.run)
+        yield
+        group.cancel_scope.cancel()
+
+
+async def output(site: Any, **fields: Any) -> Any:
+    answer = await site.ask("POST", OUTPUTS, {"name": "siem", "allow_private": True, **fields})
+    assert answer["status"] == 201, answer
+    return answer["data"]
+
+
+async def until(site: Any, is_so: Callable[[Any], bool]) -> Any:
+    with anyio.fail_after(15):
+        while not is_so(one := (await site.ask("GET", OUTPUTS))["data"][0]):  # noqa: ASYNC110 - seen from outside alone
+            await anyio.sleep(0.02)
+    return one
+
+
+async def test_a_webhook_gets_signed_events_and_its_secret_is_told_once(site_with: Any, attack: str) -> None:
+    hook = Hook()
+    async with site_with() as site, receiver(hook) as port:
+        made = await output(site, kind="webhook", target=f"http://127.0.0.1:{port}/webhook")
+        assert made["secret"].startswith("whsec_") and made["secret_source"] == "stored"
+        shown = (await site.ask("GET", OUTPUTS))["data"][0]
+        assert shown["secret"] is None and made["secret"] not in json.dumps(shown)
+        key = await site.key("shield:scan")
+        await site.ask("POST", "/api/v1/shield/scan", {"text": attack}, key=key)
+        types = []
+        async with sending(site):
+            while "alert.opened" not in types:
+                headers, body, raw = await hook.next()
+                types.append(body["type"])
+                signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + raw
+                secret = base64.b64decode(made["secret"].removeprefix("whsec_"))
+                right = base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()
+                assert headers["webhook-signature"] == f"v1,{right}"
+                assert set(body) == {"type", "timestamp", "data"} and attack not in raw.decode()
+        assert {"audit.api_key_created", "audit.shield_scan_block"} <= set(types)
+
+
+async def test_a_webhook_that_fails_gets_the_event_again_under_the_same_id(site_with: Any) -> None:
+    hook = Hook(500, 200)
+    async with site_with() as site, receiver(hook) as port:
+        await output(site, kind="webhook", target=f"http://127.0.0.1:{port}/", kinds=["audit"])
+        async with sending(site):
+            first, _, _ = await hook.next()
+            second, _, _ = await hook.next()
+            assert first["webhook-id"] == second["webhook-id"]
+            one = await until(site, lambda one: one["sent"] >= 1)
+        assert one["last_error"] == "The webhook answered 500." and one["failed"] == 0
+
+
+async def test_an_event_that_a_webhook_refuses_is_counted_and_the_next_one_goes_on(site_with: Any) -> None:
+    hook = Hook(400)
+    async with site_with() as site, receiver(hook) as port:
+        await output(site, kind="webhook", target=f"http://127.0.0.1:{port}/", kinds=["audit"])
+        await site.key("shield:scan")
+        async with sending(site):
+            first, _, _ = await hook.next()
+            second, _, _ = await hook.next()
+            assert first["webhook-id"] != second["webhook-id"]
+            await until(site, lambda one: one["failed"] == 1 and one["sent"] >= 1)
+
+
+async def test_a_webhook_that_is_gone_is_switched_off(site_with: Any) -> None:
+    hook = Hook(410)
+    async with site_with() as site, receiver(hook) as port:
+        await output(site, kind="webhook", target=f"http://127.0.0.1:{port}/")
+        async with sending(site):
+            await until(site, lambda one: not one["enabled"])
+
+
+async def test_a_redirect_is_not_followed(site_with: Any) -> None:
+    hook = Hook(302, location="http://169.254.169.254/latest/meta-data/")
+    async with site_with() as site, receiver(hook) as port:
+        made = await output(site, kind="webhook", target=f"http://127.0.0.1:{port}/")
+        tried = (await site.ask("POST", f"{OUTPUTS}/{made['id']}/test"))["data"]
+        assert (tried["ok"], tried["reason"]) == (False, "The webhook answered 302.")
+
+
+async def test_syslog_over_tcp_counts_octets_and_forges_no_line(site_with: Any) -> None:
+    got: list[bytes] = []
+    is_there = anyio.Event()
+
+    async def handle(stream: SocketStream) -> None:
+        async with stream:
+            raw = b""
+            while True:
+                try:
+                    raw += await stream.receive()
+                except anyio.EndOfStream:
+                    return
+                while b" " in raw and len(raw) >= (begin := raw.index(b" ") + 1) + (count := int(raw[: begin - 1])):
+                    got.append(raw[begin : begin + count])
+                    raw = raw[begin + count :]
+                    if b"evil" in got[-1]:
+                        is_there.set()
+
+    async with site_with() as site, receiver(handle) as port:
+        await output(site, kind="syslog", target=f"tcp://127.0.0.1:{port}")
+        audit = site.gateway.audit
+        event = audit.event('evil"] \n<13>1 forged', source="api", reason="a\nb\x1b[31m\x00")
+        await audit.record(event)
+        async with sending(site):
+            with anyio.fail_after(15):
+                await is_there.wait()
+    for message in got:
+        assert message.startswith(b"<") and b">1 " in message[:8]
+        assert all(32 <= byte < 127 for byte in message)
+    evil = next(message for message in got if b"evil" in message)
+    assert b'type="audit.evil\\"\\] _<13>1 forged"' in evil
+    data = json.loads(evil[evil.index(b"] {") + 2 :])
+    assert data["id"] == event.id and data["reason"] == "a\nb\x1b[31m\ufffd"
+
+
+async def test_syslog_over_udp_sends_one_message_a_datagram(site_with: Any) -> None:
+    async with site_with() as site, await anyio.create_udp_socket(local_host="127.0.0.1") as udp:
+        port = udp.extra(SocketAttribute.local_port)
+        made = await output(site, kind="syslog", target=f"udp://127.0.0.1:{port}")
+        assert (await site.ask("POST", f"{OUTPUTS}/{made['id']}/test"))["data"]["ok"]
+        with anyio.fail_after(10):
+            message, _ = await udp.receive()
+        assert message.startswith(b"<110>1 ") and b'type="test"' in message
+
+
+async def test_json_lines_are_kept_in_a_folder_for_their_owner_alone(site_with: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    async with site_with(data_dir=str(folder)) as site:
+        await output(site, kind="jsonl", target="events.jsonl")
+        await site.key("shield:scan")
+        async with sending(site):
+            await until(site, lambda one: one["waiting"] == 0 and one["sent"] > 1)
+    file = folder / "events" / "events.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines[0]["type"] == "audit.event_output_created" and lines[1]["type"] == "audit.api_key_created"
+    assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_filters_let_through_what_is_wanted_alone(site_with: Any, tmp_path: Path, attack: str) -> None:
+    folder = tmp_path / "data"
+    async with site_with(data_dir=str(folder)) as site:
+        await output(site, kind="jsonl", target="events.jsonl", kinds=["audit"], min_severity="high")
+        await site.ask("POST", "/api/v1/shield/scan", {"text": attack}, key=await site.key("shield:scan"))
+        async with sending(site):
+            one = await until(site, lambda one: one["waiting"] == 0)
+    lines = [json.loads(line) for line in (folder / "events" / "events.jsonl").read_text().splitlines()]
+    assert [line["type"] for line in lines] == ["audit.shield_scan_block"] and one["sent"] == 1
+
+
+async def test_what_is_too_far_behind_is_dropped_and_counted(site_with: Any, tmp_path: Path) -> None:
+    async with site_with(data_dir=str(tmp_path / "data")) as site:
+        await output(site, kind="jsonl", target="events.jsonl", min_severity="critical")
+        audit = site.gateway.audit
+
+        def many(tx: Any) -> None:
+            for _ in range(10_050):
+                audit.append(tx, audit.event("made_up", source="api"))
+
+        await site.gateway.store.db.write(many)
+        async with sending(site):
+            one = await until(site, lambda one: one["waiting"] == 0)
+        assert one["dropped"] == 51
+
+
+async def test_only_one_process_of_a_database_sends(site_with: Any, tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    async with site_with(data_dir=folder) as first, site_with(data_dir=folder) as second:
+        await output(first, kind="jsonl", target="events.jsonl")
+        async with sending(first):
+            await until(first, lambda one: one["sent"] >= 1)
+            with anyio.fail_after(5):
+                await second.gateway.event_sender.run()  # ends at once: another has the lease
+
+
+async def test_an_output_is_changed_tried_and_removed(site_with: Any) -> None:
+    async with site_with() as site:
+        made = await output(site, kind="webhook", target="https://hooks.example.com/a", secret="env:HOOK_SECRET")
+        assert made["secret"] is None and made["secret_source"] == "env:HOOK_SECRET"
+        one = f"{OUTPUTS}/{made['id']}"
+        changed = (await site.ask("PATCH", one, {"enabled": False, "min_severity": "high", "version": 1}))["data"]
+        assert (changed["enabled"], changed["min_severity"], changed["version"]) == (False, "high", 2)
+        assert (await site.ask("PATCH", one, {"enabled": True, "version": 1}))["status"] == 409
+        tried = (await site.ask("POST", f"{one}/test"))["data"]
+        assert not tried["ok"] and "HOOK_SECRET" in tried["reason"]
+        assert (await site.ask("POST", OUTPUTS, {"name": "SIEM", "kind": "jsonl", "target": "a.jsonl"}))[
+            "status"
+        ] == 409
+        assert (await site.ask("DELETE", one))["status"] == 200
+        assert (await site.ask("DELETE", one))["status"] == 404
+        events = (await site.ask("GET", "/api/audit?resource_type=event_output"))["data"]
+        assert {event["action"].removeprefix("event_output_") for event in events} == {
+            "created", "changed", "tested", "removed",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"kind": "carrier-pigeon", "target": "x"}, "kind"),
+        ({"kind": "webhook", "target": "ftp://a.example"}, "target"),
+        ({"kind": "webhook", "target": "http://169.254.169.254/"}, "target"),
+        ({"kind": "webhook", "target": "http://169.254.169.254/", "allow_private": True}, "target"),
+        ({"kind": "webhook", "target": "http://127.0.0.1:9/"}, "target"),
+        ({"kind": "webhook", "target": "https://a.example/", "secret": "short"}, "secret"),
+        ({"kind": "syslog", "target": "tcp://10.0.0.1:514"}, "target"),
+        ({"kind": "syslog", "target": "tcp://metadata.google.internal:514", "allow_private": True}, "target"),
+        ({"kind": "syslog", "target": "http://a.example"}, "target"),
+        ({"kind": "syslog", "target": "udp://a.example:514", "secret": "env:A"}, "secret"),
+        ({"kind": "jsonl", "target": "/etc/passwd"}, "target"),
+        ({"kind": "jsonl", "target": "../a.jsonl"}, "target"),
+        ({"kind": "jsonl", "target": "a.jsonl", "kinds": []}, "kinds"),
+        ({"kind": "jsonl", "target": "a.jsonl", "min_severity": "loud"}, "min_severity"),
+        ({"kind": "jsonl", "target": "a.jsonl", "name": "a\nb"}, "name"),
+        ({"kind": "jsonl", "target": "a.jsonl", "colour": "red"}, "colour"),
+    ],
+)
+async def test_a_bad_output_is_told_its_field(site_with: Any, fields: dict[str, Any], param: str) -> None:
+    async with site_with() as site:
+        answer = await site.ask("POST", OUTPUTS, {"name": "siem", **fields})
+        assert (answer["status"], answer["error"]["param"]) == (400, param), answer
+
+
+async def test_a_receiver_that_hangs_holds_up_no_other(site_with: Any, tmp_path: Path) -> None:
+    async def handle(stream: SocketStream) -> None:
+        async with stream:
+            await anyio.sleep_forever()
+
+    async with site_with(data_dir=str(tmp_path / "data")) as site, receiver(handle) as port:
+        await output(site, name="file", kind="jsonl", target="events.jsonl")
+        await output(site, name="hangs", kind="webhook", target=f"http://127.0.0.1:{port}/")
+        async with sending(site):
+            await until(site, lambda one: one["waiting"] == 0 and one["sent"] >= 2)
+            await site.key("shield:scan")
+            await until(site, lambda one: one["waiting"] == 0 and one["sent"] >= 3)
