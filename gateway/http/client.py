@@ -164,6 +164,9 @@ class Client:
             reader.feed(data)
             while not reader.is_finished:
                 data = await connection.read()
+                # The sweep ends only who sends nothing at its tick; who sends just then is late as well.
+                if self._watch().now_seconds() >= order.end_seconds:
+                    raise DeadlinePassed
                 if data:
                     reader.feed(data)
                 else:
