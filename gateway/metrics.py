@@ -40,6 +40,12 @@ FAMILIES = (
     Family("gateway_rate_limited_total", "counter", "Requests over the rate limit of their key."),
     Family("gateway_scans_total", "counter", "Texts and chats scanned.", ("source", "verdict")),
     Family("gateway_upstream_requests_total", "counter", "Requests sent to the upstream.", ("outcome",)),
+    Family(
+        "gateway_provider_requests_total",
+        "counter",
+        "Requests sent to each provider, also those that others made good.",
+        ("provider", "outcome"),
+    ),
     Family("gateway_upstream_seconds", "histogram", "Time the upstream took to answer.", (), _LATENCY),
     Family("gateway_tokens_total", "counter", "Tokens the upstream counted.", ("kind",)),
 )

@@ -21,6 +21,7 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
+from gateway.metrics import Metrics
 from gateway.records import record
 from gateway.services.circuits import Circuits
 from gateway.services.health import HEALTHY
@@ -73,7 +74,9 @@ class Routing:
         keys: ProviderKeys,
         connect: Connect,
         upstream: Provider | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics or Metrics()
         self._store = store
         self._clock = clock
         self._circuits = circuits
@@ -210,21 +213,26 @@ class Routing:
             return await lane.upstream().complete(prompt, traceparent=traceparent)
         circuits, provider = self._circuits, lane.provider
         circuits.begun(provider)
+        outcome = "failed"
         try:
             reply = await lane.upstream().complete(prompt, traceparent=traceparent)
-        except UpstreamFault as error:
-            circuits.failed(provider, error.detail)
-            raise
-        except UpstreamUnavailable:
-            circuits.failed(provider, "its answer is no completion")
+            outcome = "ok"
+        except UpstreamUnavailable as error:
+            circuits.failed(
+                provider, error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
+            )
             raise
         except UpstreamRefused as error:
+            outcome = "refused"
             # It works, and refuses this request; that it has had enough of us says nothing.
             (circuits.let_go if error.status == 429 else circuits.succeeded)(provider)
             raise
         except BaseException:
+            outcome = "given_up"
             circuits.let_go(provider)
             raise
+        finally:
+            self._metrics.count("gateway_provider_requests_total", provider=provider.name, outcome=outcome)
         circuits.succeeded(provider)
         return reply
 

@@ -447,6 +447,10 @@ async def test_whatever_a_provider_does_the_next_one_answers(
     assert (len(first.seen()), len(second.seen())) == (1, 1)
     assert not first.seen("/__redirected")
     status = (await site.show("one"))["status"]
+    outcome = "refused" if fault in ("429", "404") else "failed"
+    counted = site.gateway.metrics.render()
+    assert f'gateway_provider_requests_total{{provider="one",outcome="{outcome}"}} 1' in counted
+    assert 'gateway_provider_requests_total{provider="two",outcome="ok"} 1' in counted
     assert status == ("untested" if fault == "429" else "healthy" if fault == "404" else "degraded")
 
 
