@@ -40,7 +40,7 @@ def report(options: argparse.Namespace, console: Console) -> int:
 def _progress(console: Console, wanted: NewReport) -> Progress:
     """Return what rewrites one line of a terminal."""
 
-    def told(done: int, total: int) -> None:
+    async def told(done: int, total: int) -> None:
         filled = round(20 * done / total)
         bar = "#" * filled + "." * (20 - filled)
         console.err.write(f"\r{wanted.type.value} [{bar}] {done} of {total}" + ("\n" if done == total else ""))

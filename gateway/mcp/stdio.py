@@ -67,7 +67,10 @@ class Lines:
 
 
 class _Output:
-    """Writes lines from a daemon thread, in the order they were given; `send` returns when its line is written."""
+    """Writes lines from a daemon thread, in the order they were given; `send` returns when its line is written.
+
+    fd: closed by the thread at its end.
+    """
 
     def __init__(self, fd: int, closed: anyio.Event) -> None:
         self._fd = fd
@@ -96,15 +99,33 @@ class _Output:
                     anyio.from_thread.run_sync(written.set, token=self._token)
             except OSError:  # the peer has gone: nobody is left to answer
                 anyio.from_thread.run_sync(self._closed.set, token=self._token)
+            finally:
+                _close(self._fd)
 
 
 def _read(fd: int, chunks: MemoryObjectSendStream[bytes], end: Callable[[], None], token: EventLoopToken) -> None:
-    """Pass on what can be read, from a daemon thread; when nothing more will come, say so."""
-    with suppress(*_LOOP_ENDED):
-        with suppress(OSError):  # closed, or taken away: no more input, the same as its end
-            while chunk := os.read(fd, _CHUNK_BYTES):
-                anyio.from_thread.run(chunks.send, chunk, token=token)
-        anyio.from_thread.run_sync(end, token=token)
+    """Pass on what can be read, from a daemon thread that closes `fd`; when nothing more will come, say so."""
+    try:
+        with suppress(*_LOOP_ENDED):
+            with suppress(OSError):  # taken away: no more input, the same as its end
+                while chunk := os.read(fd, _CHUNK_BYTES):
+                    anyio.from_thread.run(chunks.send, chunk, token=token)
+            anyio.from_thread.run_sync(end, token=token)
+    finally:
+        _close(fd)
+
+
+def _own(fd: int) -> int:
+    """Return another descriptor of the same file; -1, which is none, when it is closed already."""
+    try:
+        return os.dup(fd)
+    except OSError:
+        return -1
+
+
+def _close(fd: int) -> None:
+    with suppress(OSError):
+        os.close(fd)
 
 
 async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = None) -> None:
@@ -113,8 +134,9 @@ async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = N
     What runs then is finished within `GRACE_SECONDS` or cancelled. Without `write_fd` the protocol takes standard
     output for itself, and whatever else writes there goes to standard error.
     """
+    # Each thread has a descriptor of its own: one that outlives the conversation never meets the number of another file.
+    output_fd = _own(1 if write_fd is None else write_fd)
     if write_fd is None:
-        write_fd = os.dup(1)
         os.dup2(2, 1)
     ended, closed = anyio.Event(), anyio.Event()
     give, take = anyio.create_memory_object_stream[bytes](16)
@@ -123,13 +145,13 @@ async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = N
         give.close()
         ended.set()
 
-    reader = (read_fd, give, end, anyio.lowlevel.current_token())
+    reader = (_own(read_fd), give, end, anyio.lowlevel.current_token())
     threading.Thread(target=_read, args=reader, name="mcp-stdin", daemon=True).start()
     async with give, take, anyio.create_task_group() as group:
         group.start_soon(_end_on_signal, end)
         group.start_soon(_cancel_when, closed, group)
         group.start_soon(_cancel_late, ended, group)
-        output = _Output(write_fd, closed)
+        output = _Output(output_fd, closed)
         try:
             await _converse(server, output, take)
         finally:

@@ -9,6 +9,7 @@ from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.posture import CheckStatus
 from gateway.domain.principals import Principal, RequestContext
 from gateway.mcp.configure_provider import CONFIGURE_PROVIDER
+from gateway.mcp.generate_report import GENERATE_REPORT
 from gateway.mcp.manage_access import MANAGE_ACCESS
 from gateway.mcp.manage_budget import MANAGE_BUDGET
 from gateway.mcp.run_shield_tests import RUN_SHIELD_TESTS
@@ -200,6 +201,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     MANAGE_ACCESS,
     CONFIGURE_PROVIDER,
+    GENERATE_REPORT,
     RUN_SHIELD_TESTS,
     RUN_TRUST_AUDIT,
     MANAGE_BUDGET,

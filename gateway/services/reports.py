@@ -1,7 +1,7 @@
 """Reports: made from what is stored, kept as whole documents, and made again by schedules."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import anyio
@@ -32,8 +32,8 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MAX_SCHEDULES = 50
-Progress = Callable[[int, int], None]
-"""Told after each section: how many are done, and how many there are."""
+Progress = Callable[[int, int], Awaitable[None]]
+"""Awaited after each section: how many are done, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +253,7 @@ class Reports:
         for number, make in enumerate(makers, 1):
             sections.append(await self._store.db.read(self._making(make, since_at, until_at, now_at)))
             if progress is not None:
-                progress(number, len(makers))
+                await progress(number, len(makers))
         return ReportBody(
             type=wanted.type,
             since_at=since_at,

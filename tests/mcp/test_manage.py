@@ -1,5 +1,6 @@
 """The tools that manage: each changes or reads the real store, and the API shows the same."""
 
+import hashlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -196,9 +197,43 @@ async def test_a_long_tool_tells_of_its_progress_when_asked_and_never_backwards(
     assert done == sorted(set(done)) and done[-1] < told[-1]["total"]
 
 
-def test_the_rows_of_all_tools_are_whole() -> None:
+@pytest.mark.parametrize("form", ["markdown", "html", "csv", "json"])
+async def test_a_report_is_made_kept_and_answered(assistant: Assistant, form: str) -> None:
+    made = await assistant.call("generate_report", type="threat_summary", format=form, time_range="24h")
+    kept = (await assistant.shown("/api/reports"))[0]
+    assert made["report"] == kept
+    assert (kept["type"], kept["format"]) == ("threat_summary", form)
+    assert not made["is_cut"]
+    assert hashlib.sha256(made["document"].encode()).hexdigest() == kept["document_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"type": "weather"}, "type"),
+        ({"format": "pdf"}, "format"),
+        ({"since": "soon"}, "since"),
+        ({"time_range": "2026-01-01"}, "time_range"),
+        ({"time_range": "24h", "since": "7d"}, "time_range"),
+        ({"since": "1h", "until": "2h"}, "since"),
+    ],
+)
+async def test_a_report_that_cannot_be_is_told_its_argument(
+    assistant: Assistant, arguments: dict[str, Any], words: str
+) -> None:
+    assert words in await assistant.refused("generate_report", **arguments)
+    assert await assistant.shown("/api/reports") == []
+
+
+async def test_a_report_tells_of_its_sections(assistant: Assistant) -> None:
+    await assistant.send("tools/call", name="generate_report", arguments={}, _meta={"progressToken": 1})
+    told = [message["params"] for message in assistant.said]
+    assert told and told[-1]["progress"] == told[-1]["total"] == len(told)
+
+
+def test_there_are_ten_tools_and_their_rows_are_whole() -> None:
     assert {tool.name for tool in TOOLS} == {
         "shield_scan", "check_posture", "query_threats", "review_audit", "manage_access", "configure_provider",
-        "run_shield_tests", "run_trust_audit", "manage_budget",
+        "generate_report", "run_shield_tests", "run_trust_audit", "manage_budget",
     }  # fmt: skip
     assert all((tool.call is None) != (tool.long_call is None) for tool in TOOLS)
