@@ -32,9 +32,11 @@ from gateway.services.posture import Posture
 from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.reports import Reports
+from gateway.services.retention import Retention
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
+from gateway.services.runtime_settings import RuntimeSettings
 from gateway.services.scans import Scans
 from gateway.services.security_scans import SecurityScans
 from gateway.services.shield_tests import ShieldTests
@@ -76,12 +78,14 @@ class Gateway:
     started_at: int
     host_load: HostLoad
     fleet: Fleet
+    retention: Retention
     fleet_peers: FleetPeers
     chat: Chat
     posture: Posture
     trust_audits: TrustAudits
     reports: Reports
     security_scans: SecurityScans
+    runtime_settings: RuntimeSettings
     event_outputs: EventOutputs
     event_sender: EventSender
     health: Health

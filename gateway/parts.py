@@ -51,9 +51,11 @@ from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
 from gateway.services.reports import Reports
+from gateway.services.retention import Days, Retention
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
+from gateway.services.runtime_settings import RuntimeSettings
 from gateway.services.scans import Scans
 from gateway.services.security_scans import SecurityScans
 from gateway.services.shield_tests import ShieldTests
@@ -227,7 +229,7 @@ def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Clie
         ),
         posture=posture,
         **_views(settings, lasting, posture=posture, client=client, scanner=scanner),
-        **_fleet(lasting, posture, health, client),
+        **_fleet(settings, lasting, posture=posture, health=health, client=client),
         health=health,
         routing=routing,
         provider_test=ProviderTest(
@@ -274,12 +276,13 @@ def _views(
             scan_paths=settings.scan_paths,
             max_text_chars=settings.max_text_chars,
         ),
+        "runtime_settings": RuntimeSettings(store=store, audit=audit, settings=settings),
         "trust_audits": TrustAudits(posture=posture, store=store, clock=clock, ids=ids, audit=audit),
     }
 
 
-def _fleet(lasting: Lasting, posture: Posture, health: Health, client: Client) -> dict[str, Any]:
-    """Make what looks after this gateway's heartbeat and its peers."""
+def _fleet(settings: Settings, lasting: Lasting, *, posture: Posture, health: Health, client: Client) -> dict[str, Any]:
+    """Make what looks after this gateway's heartbeat, its peers and what it keeps."""
     store, clock = lasting.store, lasting.clock
     fleet = Fleet(
         store=store,
@@ -302,7 +305,9 @@ def _fleet(lasting: Lasting, posture: Posture, health: Health, client: Client) -
         reader=JsonReader(client, user_agent=f"gateway/{__version__}"),
         resolve=addresses_of,
     )
-    return {"fleet": fleet, "fleet_peers": peers}
+    days = Days(settings.retention_traffic_days, settings.retention_alerts_days, settings.retention_audit_days)
+    retention = Retention(store=store, clock=clock, audit=lasting.audit, days=lambda: days)
+    return {"fleet": fleet, "fleet_peers": peers, "retention": retention}
 
 
 def _routing(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, client: Client) -> Routing:

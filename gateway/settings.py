@@ -71,8 +71,15 @@ class Settings:
     mcp_enabled: bool = _row(False, "Whether `serve` speaks MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED")
     mcp_port: int = _row(5002, "Port of MCP over HTTP; 0 picks a free one.", env="MCP_PORT")
     mcp_api_key: str | None = _row(None, "Key that MCP over HTTP asks for.", env="MCP_API_KEY", secret=True)
+    retention_traffic_days: int = _row(30, "Days that rows of traffic are kept, 0 for ever.")
+    retention_alerts_days: int = _row(90, "Days that closed alerts are kept, 0 for ever.")
+    retention_audit_days: int = _row(365, "Days that audit events are kept, 0 for ever; the chain still verifies.")
     drain_seconds: float = _row(30.0, "How long SIGTERM waits for what is in flight.")
+    retention_traffic_days: int = _row(30, "How long requests are kept, in days; 0 for ever.")
+    retention_alerts_days: int = _row(90, "How long alerts are kept after they were last seen, in days; 0 for ever.")
+    retention_audit_days: int = _row(365, "How long audit events are kept, in days; 0 for ever.")
     log_level: str = _row("info", "Least level that is logged.", choices=("debug", "info", "warning", "error"))
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # no setting: where each is from
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ class Loaded:
 
 def rows() -> tuple[Field[typing.Any], ...]:
     """Return one field a setting; its metadata holds `about`, `env`, `secret` and `choices`."""
-    return fields(Settings)
+    return tuple(row for row in fields(Settings) if row.name != "sources")
 
 
 def variable(row: Field[typing.Any]) -> str:
@@ -145,7 +152,7 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> 
         values[name], sources[name] = _convert(raw, hints[name], row.metadata["choices"], where), source
     if not values["data_dir"]:
         values["data_dir"], sources["data_dir"] = _default_data_dir(environ)
-    settings = Settings(**typing.cast(typing.Any, values))
+    settings = Settings(**typing.cast(typing.Any, values | {"sources": sources}))
     _check(settings)
     known = {variable(row) for row in rows()}.union(KNOWN_ELSEWHERE)
     strange = sorted(name for name in environ if name.startswith("GATEWAY_") and name not in known)

@@ -1,0 +1,115 @@
+"""Delete what is older than it should be kept: traffic, alerts, audit events. In batches, so that nothing waits for it.
+
+Of the audit log the oldest events go, in the order of their chain, up to the first that is young enough. The hash
+before it is kept as the beginning of the chain, so that what is left can still be verified; the last event stays.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import anyio
+
+from gateway.clock import Clock
+from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS, HOUR_MS, MINUTE_MS
+from gateway.services.audit import Audit
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+BATCH_ROWS = 2000
+_PAUSE_SECONDS = 0.05
+_MOST_BATCHES = 2000
+MINUTE_SUMS_DAYS = 3
+HOUR_SUMS_DAYS = 400
+"""Sums of hours are few and name no request, so that charts of a year outlive its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """How long things are kept. 0: for ever."""
+
+    traffic: int
+    alerts: int
+    audit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows were deleted."""
+
+    traffic: int
+    alerts: int
+    audit: int
+
+
+class Retention:
+    """Prunes the database of this gateway. days: tells how long things are kept now."""
+
+    def __init__(self, *, store: Store, clock: Clock, audit: Audit, days: Callable[[], Days]) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._days = days
+
+    async def prune(self) -> Pruned:
+        """Delete what is too old, at most some million rows at once, and return how much that was."""
+        now_at, days = self._clock.now_at(), self._days()
+        traffic = await self._prune_traffic(now_at, days.traffic)
+        alerts = 0
+        if days.alerts:
+            before = now_at - days.alerts * DAY_MS
+            alerts = await self._repeat(lambda tx: self._store.alerts.prune(tx, before=before, limit=BATCH_ROWS))
+        audit = await self._prune_audit(now_at, days.audit) if days.audit else 0
+        return Pruned(traffic, alerts, audit)
+
+    async def _prune_traffic(self, now_at: int, days: int) -> int:
+        kept_days = {MINUTE_MS: MINUTE_SUMS_DAYS, HOUR_MS: max(HOUR_SUMS_DAYS, days), FIVE_MINUTES_MS: days}
+        if not days:
+            kept_days = {MINUTE_MS: MINUTE_SUMS_DAYS}
+
+        def sums(tx: Transaction) -> None:
+            for size_ms, kept in kept_days.items():
+                self._store.traffic.prune_sums(tx, size_ms=size_ms, before=now_at - kept * DAY_MS)
+
+        await self._store.db.write(sums)
+        if not days:
+            return 0
+        before = now_at - days * DAY_MS
+        return await self._repeat(lambda tx: self._store.traffic.prune(tx, before=before, limit=BATCH_ROWS))
+
+    async def _prune_audit(self, now_at: int, days: int) -> int:
+        before = now_at - days * DAY_MS
+        total = 0
+        for instance_id in await self._store.db.read(self._store.audit.instances):
+
+            def batch(tx: Transaction, chain: str = instance_id) -> int:
+                return self._store.audit.prune(tx, chain, before=before, limit=BATCH_ROWS)
+
+            count = await self._repeat(batch)
+            if count:
+                await self._note(instance_id, count, before)
+            total += count
+        return total
+
+    async def _note(self, instance_id: str, count: int, before: int) -> None:
+        place = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
+        details = {"events": count, "before": before, "boundary_seq": place.seq, "boundary_hash": place.hash}
+        await self._audit.record(
+            self._audit.event(
+                "audit_pruned",
+                source="gateway",
+                resource_type="audit_chain",
+                resource_id=instance_id,
+                details=details,
+            )
+        )
+
+    async def _repeat(self, batch: Callable[[Transaction], int]) -> int:
+        """Run `batch` until it deletes less than it could, with a pause after each, and return how much that was."""
+        total = 0
+        for _ in range(_MOST_BATCHES):
+            count = await self._store.db.write(batch)
+            total += count
+            if count < BATCH_ROWS:
+                break
+            await anyio.sleep(_PAUSE_SECONDS)
+        return total
