@@ -1,11 +1,12 @@
 """The answers without an envelope that no service makes: health, metrics, and the OpenAPI document."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from platform import python_version
 
 from gateway import __version__, bundle
 from gateway.api.responses import json_response
 from gateway.app import Gateway
+from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.metrics import CONTENT_TYPE
@@ -18,11 +19,13 @@ _FINE = (HEALTHY, "not_configured", "unknown")
 
 
 class PlainEdge:
-    """Answers what probes and tools ask. document: the OpenAPI document, written once."""
+    """Answers what probes and tools ask. document: makes the OpenAPI document, for whoever asks first."""
 
-    def __init__(self, gateway: Gateway, document: Mapping[str, object]) -> None:
+    def __init__(self, gateway: Gateway, document: Callable[[], Mapping[str, object]]) -> None:
         self._gateway = gateway
-        self._document = write_json(document)
+        self._make_document = document
+        self._document = b""
+        self._aside = Aside()
         self._alive = json_response({"status": "ok", "name": SERVICE_NAME})
         self._about: dict[str, object] = {}
         metrics = gateway.metrics
@@ -52,6 +55,8 @@ class PlainEdge:
 
     async def openapi(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Return the description of the API."""
+        if not self._document:
+            self._document = await self._aside.run(lambda make: write_json(make()), self._make_document)
         return Response(200, (("content-type", "application/json"),), self._document)
 
     async def metrics(self, request: Request, who: Principal, context: RequestContext) -> Response:

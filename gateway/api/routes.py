@@ -1,6 +1,7 @@
 """Every path the server answers: the rows of `operations`, each with what answers it. Runs nothing."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from gateway.api.chat import ChatEdge
@@ -33,11 +34,14 @@ Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
 
 
 class Endpoint:
-    """One row, ready to answer: compiled once, looked at never again."""
+    """One row, ready to answer: compiled for its first request, looked at never again.
 
-    __slots__ = ("body_bytes", "door", "handle", "has_secret", "is_internal", "is_openai", "needs", "path")
+    Most rows are asked for by no one for hours, and compiling them all would take a third of the start.
+    """
 
-    def __init__(self, operation: Operation, handle: Handler, settings: Settings) -> None:
+    __slots__ = ("body_bytes", "door", "handle", "has_secret", "is_internal", "is_openai", "make", "needs", "path")
+
+    def __init__(self, operation: Operation, make: Callable[[], Handler], settings: Settings) -> None:
         self.path = operation.route[1]
         self.door = operation.door
         self.is_internal = operation.door.is_internal
@@ -45,7 +49,12 @@ class Endpoint:
         self.has_secret = operation.has_secret
         self.is_openai = operation.is_openai
         self.body_bytes: int = getattr(settings, operation.body_setting)
-        self.handle = handle
+        self.handle: Handler = self._first
+        self.make = make
+
+    async def _first(self, request: Request, who: Principal, context: RequestContext) -> Response:
+        self.handle = self.make()
+        return await self.handle(request, who, context)
 
 
 def routes(gateway: Gateway, operations: Sequence[Operation] = ALL_OPERATIONS) -> list[Route[Endpoint]]:
@@ -54,12 +63,12 @@ def routes(gateway: Gateway, operations: Sequence[Operation] = ALL_OPERATIONS) -
     table = []
     for operation in operations:
         if operation.call is not None:
-            handle = _calling(gateway, operation)
+            make = partial(_calling, gateway, operation)
         elif operation.name in edges:
-            handle = _guarding(gateway, operation, edges[operation.name])
+            make = partial(_guarding, gateway, operation, edges[operation.name])
         else:
             raise ValueError(f"nothing answers {operation.name}")
-        table.append(Route(*operation.route, Endpoint(operation, handle, gateway.settings)))
+        table.append(Route(*operation.route, Endpoint(operation, make, gateway.settings)))
     return table
 
 
@@ -67,7 +76,7 @@ def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Ha
     """Return what answers the rows that have no call."""
     chat = ChatEdge(gateway)
     described = [operation for operation in operations if operation.door is not Door.PAGE]
-    plain = PlainEdge(gateway, document(described, gateway.settings))
+    plain = PlainEdge(gateway, partial(document, described, gateway.settings))
     signin = SignInEdge(gateway)
     documents = DocumentEdge(gateway)
     static = StaticEdge()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.api.routes import routes
 from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
 from gateway.domain.audit import AuditFilter
 from gateway.errors import AuditUnavailable, Overloaded, ShieldUnavailable, UpstreamUnavailable
@@ -106,7 +107,7 @@ async def test_call_over_the_rate_limit_is_429_until_the_window_frees_one(house:
 
 async def test_unknown_path_is_404_with_and_without_a_key(house: Any) -> None:
     for key in (None, "nope", ALL):
-        for path in ("/api/v1/no-such", "/api/v1", "/", "/api/v1/shield/scan/", "/api/v2/alerts"):
+        for path in ("/api/v1/no-such", "/api/v1", "/no-such", "/api/v1/shield/scan/", "/api/v2/alerts"):
             reply = await house.ask("GET", path, key=key)
             assert (reply.status, reply.code) == (404, "not_found")
     assert house.authentication.asked == []
@@ -423,3 +424,8 @@ def test_refusal_of_the_server_has_the_one_shape(house: Any, status: int, code: 
     assert reply.headers["x-a"] == "b"
     assert ("retry-after" in reply.headers) == (status == 503)
     assert f'gateway_refused_requests_total{{code="{code}"}} 1' in house.metrics.render()
+
+
+def test_every_row_can_be_made_ready(house: Any) -> None:
+    for route in routes(house.dispatch._gateway):
+        assert callable(route.handler.make())
