@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import cast
 
-from gateway.api.chat import ChatEdge
+from gateway.api.chat import LARGE_BYTES, ChatEdge
 from gateway.api.documents import DocumentEdge
 from gateway.api.feed import FeedEdge
 from gateway.api.folding import folder, places_of
@@ -15,6 +15,7 @@ from gateway.api.responses import envelope_response, json_response
 from gateway.api.signin import SignInEdge
 from gateway.api.static import StaticEdge
 from gateway.app import Gateway
+from gateway.aside import Aside
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
@@ -151,9 +152,14 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
     write = operation.write or encoder(gives)
     status = operation.status
     is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE
+    aside = Aside()
 
     async def handle(request: Request, who: Principal, context: RequestContext) -> Response:
-        value = await call(gateway, who, take(request), context)
+        if len(request.body) > LARGE_BYTES:
+            command = await aside.run(take, request)
+        else:
+            command = take(request)
+        value = await call(gateway, who, command, context)
         if is_bare:
             return json_response(write(value))
         page = cast("Page[object]", value) if is_page else None

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from gateway.api import reading
 from gateway.api.routes import routes
 from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
 from gateway.domain.audit import AuditFilter
@@ -15,6 +17,7 @@ from gateway.http.messages import HttpError
 from gateway.operations.public import OPERATIONS
 from gateway.services.scans import ScanText
 from gateway.shield.detections import Direction, Severity
+from gateway.wire import read_json
 
 ALL = "svc_" + "a" * 40
 NONE = "svc_" + "b" * 40
@@ -429,3 +432,20 @@ def test_refusal_of_the_server_has_the_one_shape(house: Any, status: int, code: 
 def test_every_row_can_be_made_ready(house: Any) -> None:
     for route in routes(house.dispatch._gateway):
         assert callable(route.handler.make())
+
+
+@pytest.mark.parametrize("chars", [60_000, 70_000])
+async def test_a_long_body_is_read_beside_the_event_loop(
+    house: Any, monkeypatch: pytest.MonkeyPatch, chars: int
+) -> None:
+    readers: list[int] = []
+
+    def read(raw: bytes) -> object:
+        readers.append(threading.get_ident())
+        return read_json(raw)
+
+    monkeypatch.setattr(reading, "read_json", read)
+    assert (await house.ask("POST", SCAN, {"text": "a" * chars})).status == 200
+    assert (await house.ask("POST", SCAN, b"[" * chars)).code == "invalid_json"
+    assert all((reader == threading.get_ident()) is (chars == 60_000) for reader in readers)
+    assert len(readers) == 2
