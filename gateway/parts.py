@@ -22,7 +22,7 @@ from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
 from gateway.services.agent_sightings import AgentSightings
 from gateway.services.agents import Agents
-from gateway.services.alerts import Alerts
+from gateway.services.alerts import Alerts, accepted_until
 from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
 from gateway.services.audit_export import AuditExport
@@ -51,7 +51,7 @@ from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
 from gateway.services.reports import Reports
-from gateway.services.retention import Days, Retention
+from gateway.services.retention import Retention, kept_days
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
@@ -123,7 +123,7 @@ def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared 
     metrics.gauge("gateway_start_time_seconds", (shared.started_at if shared else clock.now_at()) / 1000)
     audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
     keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
-    alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
+    alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit, accepted_until=accepted_until(store))
     refusals = Refusals(audit=audit, clock=clock, alerts=alerts)
     traffic = Traffic(store=store, clock=clock)
     passwords = Passwords(ids=ids)
@@ -305,8 +305,8 @@ def _fleet(settings: Settings, lasting: Lasting, *, posture: Posture, health: He
         reader=JsonReader(client, user_agent=f"gateway/{__version__}"),
         resolve=addresses_of,
     )
-    days = Days(settings.retention_traffic_days, settings.retention_alerts_days, settings.retention_audit_days)
-    retention = Retention(store=store, clock=clock, audit=lasting.audit, days=lambda: days)
+    runtime = RuntimeSettings(store=store, audit=lasting.audit, settings=settings)
+    retention = Retention(store=store, clock=clock, audit=lasting.audit, days=partial(kept_days, runtime.value))
     return {"fleet": fleet, "fleet_peers": peers, "retention": retention}
 
 

@@ -75,11 +75,10 @@ class Settings:
     retention_alerts_days: int = _row(90, "Days that closed alerts are kept, 0 for ever.")
     retention_audit_days: int = _row(365, "Days that audit events are kept, 0 for ever; the chain still verifies.")
     drain_seconds: float = _row(30.0, "How long SIGTERM waits for what is in flight.")
-    retention_traffic_days: int = _row(30, "How long requests are kept, in days; 0 for ever.")
-    retention_alerts_days: int = _row(90, "How long alerts are kept after they were last seen, in days; 0 for ever.")
-    retention_audit_days: int = _row(365, "How long audit events are kept, in days; 0 for ever.")
     log_level: str = _row("info", "Least level that is logged.", choices=("debug", "info", "warning", "error"))
-    sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # no setting: where each is from
+    sources: Mapping[str, str] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # no setting: where each is from
 
 
 @dataclass(frozen=True, slots=True)

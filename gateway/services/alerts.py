@@ -33,6 +33,16 @@ AcceptedUntil = Callable[[Transaction, str], int | None]
 """From the id of a risk acceptance to its end in Unix milliseconds, or None when there is none or it was revoked."""
 
 
+def accepted_until(store: Store) -> AcceptedUntil:
+    """Return what tells the end of a kept risk acceptance."""
+
+    def until(tx: Transaction, acceptance_id: str) -> int | None:
+        found = store.risk_acceptances.by_id(tx, acceptance_id)
+        return None if found is None or found.revoked_at is not None else found.until_at
+
+    return until
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedAlert:
     """What is to become of an alert. None leaves it as it is.

@@ -32,6 +32,11 @@ class Days:
     audit: int
 
 
+def kept_days(value: Callable[[Transaction, str], int], tx: Transaction) -> Days:
+    """Return how long things are kept by the settings that `value` tells."""
+    return Days(*(value(tx, f"retention_{name}_days") for name in ("traffic", "alerts", "audit")))
+
+
 @dataclass(frozen=True, slots=True)
 class Pruned:
     """How many rows were deleted."""
@@ -44,7 +49,7 @@ class Pruned:
 class Retention:
     """Prunes the database of this gateway. days: tells how long things are kept now."""
 
-    def __init__(self, *, store: Store, clock: Clock, audit: Audit, days: Callable[[], Days]) -> None:
+    def __init__(self, *, store: Store, clock: Clock, audit: Audit, days: Callable[[Transaction], Days]) -> None:
         self._store = store
         self._clock = clock
         self._audit = audit
@@ -52,7 +57,7 @@ class Retention:
 
     async def prune(self) -> Pruned:
         """Delete what is too old, at most some million rows at once, and return how much that was."""
-        now_at, days = self._clock.now_at(), self._days()
+        now_at, days = self._clock.now_at(), await self._store.db.read(self._days)
         traffic = await self._prune_traffic(now_at, days.traffic)
         alerts = 0
         if days.alerts:

@@ -35,10 +35,12 @@ ACTIVE_OF = f"""
 """  # noqa: S608
 BY_ID = f"SELECT {_NAMES} FROM alerts WHERE id = :id"  # noqa: S608
 COUNT_ACTIVE = f"SELECT COUNT(*) AS count FROM alerts WHERE {_IS_ACTIVE}"  # noqa: S608
-PRUNE = """
+PRUNE = f"""
     DELETE FROM alerts
-     WHERE position IN (SELECT position FROM alerts WHERE last_seen_at < :before ORDER BY last_seen_at LIMIT :limit)
-"""
+     WHERE position IN (
+           SELECT position FROM alerts
+            WHERE last_seen_at < :before AND NOT {_IS_ACTIVE} ORDER BY last_seen_at LIMIT :limit)
+"""  # noqa: S608
 COUNT = "SELECT COUNT(*) AS count FROM alerts"
 LIST = f"SELECT position, {_NAMES} FROM alerts"  # noqa: S608
 AFTER = " WHERE position > :position ORDER BY position LIMIT :limit"
@@ -82,7 +84,7 @@ class AlertRepository:
         return int(tx.query(COUNT_ACTIVE + " AND source = :source", {"source": source})[0]["count"])
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
-        """Delete some of the alerts that were not seen since a time, whatever their state; return how many."""
+        """Delete some of the alerts that nobody has to act on and that were not seen since a time; return how many."""
         return tx.execute(PRUNE, {"before": before, "limit": limit})
 
     def count(self, tx: Transaction) -> int:

@@ -254,3 +254,29 @@ async def test_a_caller_on_the_deny_list_is_an_alert(site: Site) -> None:
     await site.settled()
     (alert,) = (await site.ask("GET", "/api/alerts?source=access"))["data"]
     assert (alert["rule"], alert["key_prefix"]) == ("access-denied", made["data"]["prefix"])
+
+
+async def test_a_suppression_by_a_risk_acceptance_lasts_as_long_as_that(site: Site) -> None:
+    until = write_time(site.gateway.clock.now_at() + 24 * HOUR_MS)
+    wanted = {"scope": "rule", "rule": "provider-down", "reason": "Being replaced next week.", "until": until}
+    made = await site.ask("POST", "/api/risk-acceptances", wanted)
+    assert made["status"] == 201, made
+    alert = await site.alert()
+    moved = (await site.move(alert, status="suppressed", acceptance=made["data"]["id"]))["data"]
+    assert (moved["status"], moved["acceptance"]) == ("suppressed", made["data"]["id"])
+    assert (await site.alert()).status == "suppressed"
+    assert (await site.ask("DELETE", "/api/risk-acceptances/" + made["data"]["id"]))["status"] == 200
+    assert (await site.alert()).status == "open"
+    answer = await site.move(alert, status="suppressed", acceptance=made["data"]["id"])
+    assert (answer["status"], answer["error"]["param"]) == (400, "acceptance")
+
+
+async def test_a_chat_that_the_access_list_refuses_is_an_alert(site: Site) -> None:
+    made = await site.ask("POST", "/api/config/api-keys", {"name": "ci", "scopes": ["chat:completions"]})
+    entry = {"list": "deny", "type": "MODEL", "value": "echo", "reason": "test"}
+    denied = (await site.ask("POST", "/api/access", entry))["data"]["id"]
+    body = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
+    answer = await site.ask("POST", "/api/v1/chat/completions", body, key=made["data"]["key"])
+    assert answer["status"] == 403
+    (alert,) = (await site.ask("GET", "/api/alerts?source=access&rule=access-denied"))["data"]
+    assert alert["evidence"][0]["access_entry"] == denied
