@@ -79,7 +79,8 @@ def hostile(row: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
     schema: Any = json_schema(row.takes)  # type: ignore[arg-type]
     for name, field in schema["properties"].items():
         words = json.dumps(field)
-        for text in HOSTILE:
+        # A password is hashed, which takes its time on purpose.
+        for text in HOSTILE[::6] if name == "password" else HOSTILE:
             if name != "id" and '"string"' in words:
                 yield name, good(row) | {name: [text] if '"array"' in words else text}
 
