@@ -8,8 +8,9 @@ fork is a clean copy.
 Each place has a process that works and, now and then, one that is coming: it starts, says that it is ready, and takes
 the place; the one before is told to stop and finishes what it has. So a reload is read once, here, and never leaves
 nobody to answer. Every wait is one `select` over two pipes: signal handlers write to one, a child that is ready to the
-other. A third pipe is never written to. Each child holds its reading end, and the supervisor alone its writing end: a
-child whose supervisor was killed reads the end and stops, instead of answering for ever unwatched.
+other, and goes on doing so as a sign of life. A third pipe is never written to. Each child holds its reading end, and
+the supervisor alone its writing end: a child whose supervisor was killed reads the end and stops, instead of answering
+for ever unwatched.
 """
 
 import os
@@ -56,7 +57,7 @@ class Child:
         self._ready = ready
 
     def report_ready(self) -> None:
-        """Tell the supervisor that this process does its work from now on."""
+        """Tell the supervisor that this process does its work from now on; later, that it still does."""
         try:
             os.write(self._ready, os.getpid().to_bytes(_PID_BYTES, "big"))
         except OSError:
@@ -65,12 +66,16 @@ class Child:
 
 @dataclass(slots=True)
 class _Process:
-    """A child that has not been waited for. age: the reloads before it. kill_seconds: when it must have ended."""
+    """A child that has not been waited for.
+
+    age: the reloads before it. kill_seconds: when it must have ended. heard_seconds: when it last told that it works.
+    """
 
     pid: int
     age: int
     started_seconds: float
     kill_seconds: float = _NEVER
+    heard_seconds: float = _NEVER
 
     def send(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)  # ours until we have waited for it, so never another's
@@ -95,13 +100,16 @@ class _Place:
 class Supervisor:
     """The parent of all workers. Make it in the main thread, before any other thread exists.
 
-    stop_seconds: how long children may take to end before they are killed.
+    stop_seconds: how long children may take to end before they are killed. hung_seconds: how long a worker may be
+    silent before it is killed and started again; a worker that calls `report_ready` but once needs the default.
     """
 
-    def __init__(self, *, clock: Clock, log: Log, stop_seconds: float) -> None:
+    def __init__(self, *, clock: Clock, log: Log, stop_seconds: float, hung_seconds: float = _NEVER) -> None:
         self._clock = clock
         self._log = log
         self._stop_seconds = stop_seconds
+        self._hung_seconds = hung_seconds
+        self._looked_seconds = clock.monotonic_seconds()
         self._places: list[_Place] = []
         self._leaving: list[_Process] = []
         self._age = 0
@@ -160,6 +168,7 @@ class Supervisor:
                 elif number == signal.SIGHUP and self._has_begun and not self.is_stopping and reload():
                     self._age += 1
             self._reap(stopping)
+            self._kill_hung()
             self._kill_late()
         return self._result
 
@@ -213,6 +222,8 @@ class Supervisor:
         """Wait for a signal or a word from a child, or until something is due."""
         times = [process.kill_seconds for process in self._processes()]
         times += [place.due_seconds for place in self._places if self._wants(place)]
+        if not self.is_stopping:
+            times += [place.current.heard_seconds + self._hung_seconds for place in self._places if place.current]
         due_seconds = min(times, default=_NEVER)
         wait_seconds = None if due_seconds == _NEVER else max(0.0, due_seconds - self._clock.monotonic_seconds())
         select.select([self._signals[0], self._ready[0]], [], [], wait_seconds)
@@ -221,6 +232,9 @@ class Supervisor:
         """Let the processes that are ready work, and tell those before them to finish."""
         words = _drain(self._ready[0])
         pids = {int.from_bytes(words[at : at + _PID_BYTES], "big") for at in range(0, len(words), _PID_BYTES)}
+        for process in self._processes():
+            if process.pid in pids:
+                process.heard_seconds = self._clock.monotonic_seconds()
         for place in self._places:
             if place.coming is None or place.coming.pid not in pids:
                 continue
@@ -240,6 +254,20 @@ class Supervisor:
             stopping()
             for process in self._processes():
                 self._end(process)
+
+    def _kill_hung(self) -> None:
+        """Kill the workers that are silent: they hold connections that nobody answers. `_reap` sees to the next."""
+        now_seconds = self._clock.monotonic_seconds()
+        # When the whole host stood still, they had no chance to tell.
+        stood_still = now_seconds - self._looked_seconds > 1.5 * self._hung_seconds
+        self._looked_seconds = now_seconds
+        for process in [place.current for place in self._places if place.current]:
+            if stood_still:
+                process.heard_seconds = now_seconds
+            elif not self.is_stopping and process.heard_seconds + self._hung_seconds <= now_seconds:
+                process.heard_seconds = _NEVER
+                process.send(signal.SIGKILL)
+                self._log.error("worker_killed", pid=process.pid, reason="it was silent for too long")
 
     def _kill_late(self) -> None:
         now_seconds = self._clock.monotonic_seconds()

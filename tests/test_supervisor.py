@@ -39,7 +39,7 @@ def begun(number):
         file.write("x")
         return file.tell()
 
-keeper = Supervisor(clock=SystemClock(), log=Log(sys.stderr, SystemClock()), stop_seconds=STOP)
+keeper = Supervisor(clock=SystemClock(), log=Log(sys.stderr, SystemClock()), stop_seconds=STOP, hung_seconds=HUNG)
 child = keeper.keep(2, ready=lambda: say("all ready"), reload=reload, stopping=lambda: say("stopping"))
 if isinstance(child, Child):
     start = begun(child.number)
@@ -55,8 +55,9 @@ PIDS = re.compile(r"worker (\d) pid (\d+) replacement (\w+)")
 class Kept:
     """A supervisor with two workers that runs in `folder`."""
 
-    def __init__(self, folder: Path, work: str, stop_seconds: float) -> None:
+    def __init__(self, folder: Path, work: str, stop_seconds: float, hung_seconds: float) -> None:
         text = PROGRAM.replace("ROOT", repr(str(ROOT))).replace("STOP", str(stop_seconds)).replace("WORK", work)
+        text = text.replace("HUNG", f"float('{hung_seconds}')")
         command = [sys.executable, "-c", text]
         popen = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(), cwd=folder)
         self.process = Process(popen)
@@ -82,8 +83,8 @@ class Kept:
 def keep(tmp_path: Path) -> Iterator[Callable[..., Kept]]:
     made: list[Kept] = []
 
-    def make(work: str, stop_seconds: float = 10) -> Kept:
-        made.append(Kept(tmp_path, work, stop_seconds))
+    def make(work: str, stop_seconds: float = 10, hung_seconds: float = float("inf")) -> Kept:
+        made.append(Kept(tmp_path, work, stop_seconds, hung_seconds))
         return made[-1]
 
     yield make
@@ -117,6 +118,22 @@ def test_a_worker_that_dies_is_started_again(keep: Callable[..., Kept]) -> None:
     kept.send(signal.SIGTERM)
     assert kept.end() == 0
     assert [number for number, _, is_new in kept.workers() if is_new == "True"] == []
+
+
+def test_a_worker_that_is_silent_is_killed_and_started_again_and_no_other_is(keep: Callable[..., Kept]) -> None:
+    beating = """signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    heed_signals()
+    while True:
+        child.report_ready()
+        time.sleep(3600 if child.number == 1 and start == 1 else 0.1)
+"""
+    kept = keep(beating, hung_seconds=3)
+    kept.wait_for("all ready")
+    kept.wait_for("worker_killed.*silent")
+    kept.wait_for("worker 1 pid")
+    kept.send(signal.SIGTERM)
+    assert kept.end() == 0
+    assert sorted(number for number, _, _ in kept.workers()) == ["0", "1", "1"]
 
 
 def test_a_worker_that_dies_again_and_again_waits_ever_longer(keep: Callable[..., Kept]) -> None:

@@ -28,6 +28,8 @@ from gateway.log import Log
 from gateway.settings import Settings
 from gateway.supervisor import Child, heed_signals
 
+BEAT_SECONDS = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -103,7 +105,7 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
             await note_reload(composition.gateway)
         live = Live(composition)
         server = site.make_server(handle=live.handle, check=live.check, refuse=live.refuse, body_limit=live.body_limit)
-        started: Callable[[], None] = partial(site.console.note, site.ready)
+        started: Callable[[], object] = partial(site.console.note, site.ready)
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as beside:
                 mcp = None
@@ -117,7 +119,7 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
                 if child is not None:
                     heed_signals()
                     group.start_soon(stop_when_alone, child, stop, site.log)
-                    started = child.report_ready
+                    started = partial(group.start_soon, keep_telling, child)
                 await server.serve([site.listener], started=started)
             group.cancel_scope.cancel()
         composition.gateway.metrics.publish()
@@ -197,6 +199,13 @@ async def obey_signals(
                 stop()
             elif live is not None:
                 await live.reload(options)
+
+
+async def keep_telling(child: Child) -> None:
+    """Tell the supervisor that this worker's event loop turns. A worker that no longer does is killed."""
+    while True:
+        child.report_ready()
+        await anyio.sleep(BEAT_SECONDS)
 
 
 async def stop_when_alone(child: Child, stop: Callable[[], None], log: Log) -> None:

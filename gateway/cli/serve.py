@@ -32,6 +32,7 @@ from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals
 
 _SCHEME = {True: "https", False: "http"}
 _CLOSING_SECONDS = 20.0
+HUNG_SECONDS = 60.0
 
 
 def serve(options: argparse.Namespace, console: Console) -> int:
@@ -105,7 +106,12 @@ def make_site(
 def serve_group(site: Site) -> int:
     """Answer with several processes: one makes the database ready, then the workers come, then one notes the end."""
     group = Group(site)
-    keeper = Supervisor(clock=SystemClock(), log=site.log, stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS)
+    keeper = Supervisor(
+        clock=SystemClock(),
+        log=site.log,
+        stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS,
+        hung_seconds=HUNG_SECONDS,
+    )
     anyio.run(checkpoint)  # imports what every worker would import for itself; the loop is closed again
     gc.freeze()  # so that no collection in a worker writes to the pages that all have in common
     first = keeper.once()

@@ -50,7 +50,7 @@ class Server:
         if self._stopping is not None:
             self._stopping.set()
 
-    async def serve(self, listeners: Sequence[socket.socket], started: Callable[[], None]) -> None:
+    async def serve(self, listeners: Sequence[socket.socket], started: Callable[[], object]) -> None:
         """Serve `listeners` until `stop`, then drain; closes them. Call it once.
 
         started: called when connections are accepted. On `stop` the connections that the kernel has accepted are taken
