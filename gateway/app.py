@@ -10,6 +10,7 @@ from gateway.services.access_list import AccessList
 from gateway.services.agent_sightings import AgentSightings
 from gateway.services.agents import Agents
 from gateway.services.alerts import Alerts
+from gateway.services.archive_watch import ArchiveWatch
 from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
 from gateway.services.audit_export import AuditExport
@@ -79,6 +80,7 @@ class Gateway:
     host_load: HostLoad
     fleet: Fleet
     retention: Retention
+    archive_watch: ArchiveWatch
     fleet_peers: FleetPeers
     chat: Chat
     posture: Posture

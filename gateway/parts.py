@@ -23,6 +23,7 @@ from gateway.services.access_list import AccessList
 from gateway.services.agent_sightings import AgentSightings
 from gateway.services.agents import Agents
 from gateway.services.alerts import Alerts, accepted_until
+from gateway.services.archive_watch import ArchiveWatch
 from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
 from gateway.services.audit_export import AuditExport
@@ -307,7 +308,8 @@ def _fleet(settings: Settings, lasting: Lasting, *, posture: Posture, health: He
     )
     runtime = RuntimeSettings(store=store, audit=lasting.audit, settings=settings)
     retention = Retention(store=store, clock=clock, audit=lasting.audit, days=partial(kept_days, runtime.value))
-    return {"fleet": fleet, "fleet_peers": peers, "retention": retention}
+    watch = ArchiveWatch(store=store, clock=clock, alerts=lasting.alerts)
+    return {"fleet": fleet, "fleet_peers": peers, "retention": retention, "archive_watch": watch}
 
 
 def _routing(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, client: Client) -> Routing:

@@ -55,9 +55,9 @@ def write_html(body: ReportBody) -> str:
         f"<title>{title}</title><style>{_STYLE}</style></head><body><main>"
         f"<header><h1>{title}</h1><dl><dt>Period</dt><dd>{_period(body)}</dd>"
         f"<dt>Made</dt><dd>{html_cell(_moment(body.made_at))} by {html_cell(body.made_by)}</dd>"
-        f"<dt>Gateway</dt><dd>{html_cell(body.instance_id)}</dd></dl></header><nav>{places}</nav>{sections}"
-        "<footer>Every part says what was counted and over which time. Requests that were made up for a "
-        "demonstration are in no number.</footer></main></body></html>\n"
+        f"<dt>Gateway</dt><dd>{html_cell(body.instance_id)}</dd>"
+        f"<dt>Requests</dt><dd>{html_cell(body.origin)}</dd></dl></header><nav>{places}</nav>{sections}"
+        "<footer>Every part says what was counted and over which time.</footer></main></body></html>\n"
     )
 
 

@@ -34,6 +34,7 @@ def write_markdown(body: ReportBody) -> str:
         f"- Period: {write_time(body.since_at)} to {write_time(body.until_at)}",
         f"- Made: {write_time(body.made_at)} by {markdown_cell(body.made_by)}",
         f"- Gateway: {markdown_cell(body.instance_id)}",
+        f"- Requests: {body.origin}",
     ]
     for section in body.sections:
         lines += ["", f"## {markdown_cell(section.title)}", "", f"*{markdown_cell(_about(section, body))}*", ""]
@@ -60,6 +61,7 @@ def write_csv(body: ReportBody) -> str:
         ("made_at", write_time(body.made_at)),
         ("made_by", body.made_by),
         ("instance_id", body.instance_id),
+        ("origin", body.origin),
     ]
     for section in body.sections:
         rows += [(), ("section", section.title), ("query", _about(section, body))]
@@ -77,6 +79,7 @@ def as_json(body: ReportBody) -> dict[str, object]:
         "made_at": write_time(body.made_at),
         "made_by": body.made_by,
         "instance_id": body.instance_id,
+        "origin": body.origin,
         "sections": [
             {
                 "title": section.title,

@@ -80,7 +80,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportBody:
-    """A report before it is written. since_at, until_at: Unix milliseconds, the first included, the second not."""
+    """A report before it is written. since_at, until_at: Unix milliseconds, the first included, the second not.
+
+    origin: of the requests: production, or demo for those that were made up.
+    """
 
     type: ReportType
     since_at: int
@@ -88,6 +91,7 @@ class ReportBody:
     made_at: int
     made_by: str
     instance_id: str
+    origin: str
     sections: tuple[Section, ...]
 
 

@@ -15,6 +15,7 @@ from gateway.operations.providers import PROVIDER_OPERATIONS
 from gateway.operations.reports import REPORT_OPERATIONS
 from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
 from gateway.operations.security_scans import SECURITY_SCAN_OPERATIONS
+from gateway.operations.settings import SETTING_OPERATIONS
 from gateway.operations.shield import SHIELD_OPERATIONS
 from gateway.operations.traffic import TRAFFIC_OPERATIONS
 from gateway.operations.trust_audits import TRUST_AUDIT_OPERATIONS
@@ -34,6 +35,7 @@ INTERNAL_OPERATIONS = (
     *REPORT_OPERATIONS,
     *SECURITY_SCAN_OPERATIONS,
     *EVENT_OUTPUT_OPERATIONS,
+    *SETTING_OPERATIONS,
     *ALERT_OPERATIONS,
     *AGENT_OPERATIONS,
     *TRAFFIC_OPERATIONS,

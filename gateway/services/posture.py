@@ -5,6 +5,7 @@ import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -12,7 +13,7 @@ import anyio.to_thread
 
 from gateway.clock import Clock
 from gateway.domain import trust_audits
-from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
+from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter, AlertSource
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter, ChainReport
 from gateway.domain.policies import ShieldMode, ShieldPolicy
 from gateway.domain.posture import (
@@ -30,7 +31,8 @@ from gateway.errors import GatewayError
 from gateway.services.archive_check import archive_problem
 from gateway.services.audit import Audit
 from gateway.services.health import Health
-from gateway.services.trust_facts import keys_observed, stored_facts
+from gateway.services.runtime_settings import RuntimeSettings
+from gateway.services.trust_facts import keys_observed, offline_share, stored_facts
 from gateway.settings import Settings, is_loopback
 from gateway.shield import Shield
 from gateway.shield.examples import run_examples
@@ -134,6 +136,7 @@ class Posture:
         files = await anyio.to_thread.run_sync(_file_facts, settings)
         keys = await self._store.db.read(self._store.keys.all)
         stored = await self._store.db.read(lambda tx: stored_facts(self._store, tx, self._shield, now_at))
+        days = await self._store.db.read(self._retention)
         problem = await anyio.to_thread.run_sync(archive_problem)
         newest = await self._audit.page(AuditFilter(limit=1))
         upstream_host = urlsplit(settings.upstream_url).hostname if settings.upstream_url else None
@@ -171,6 +174,7 @@ class Posture:
             mcp_enabled=settings.mcp_enabled,
             mcp_key_chars=len(settings.mcp_api_key or ""),
             **stored,
+            **days,
         )
 
     def _activity(self, tx: Transaction) -> Activity:
@@ -188,8 +192,19 @@ class Posture:
             alerts=[ActiveAlert(alert.severity, alert.last_seen_at) for alert in alerts],
             auth_failures_at=[at for action in AUTH_FAILURES for at in times_at(action)],
             is_bypassed=self._policy.mode is not ShieldMode.BLOCK or self._has_observed(tx),
-            budget_breaches_at=times_at("budget_exceeded"),
+            budget_breaches_at=self._budget_breaches(tx, now_at),
+            offline_share=offline_share(self._store, tx, now_at),
         )
+
+    def _retention(self, tx: Transaction) -> dict[str, Any]:
+        """Return how long audit events and traffic are kept."""
+        now = RuntimeSettings(store=self._store, audit=self._audit, settings=self._settings)
+        kept = {"audit_days": "retention_audit_days", "traffic_days": "retention_traffic_days"}
+        return {name: now.value(tx, setting) for name, setting in kept.items()}
+
+    def _budget_breaches(self, tx: Transaction, now_at: int) -> list[int]:
+        wanted = AlertFilter(source=AlertSource.BUDGET, since=now_at - DAY_MS, limit=MAX_ALERT_LIMIT)
+        return [alert.last_seen_at for alert in self._store.alerts.page(tx, wanted).items]
 
     def _has_observed(self, tx: Transaction) -> bool:
         """Tell whether a policy that only observes is in use by a key."""

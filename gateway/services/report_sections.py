@@ -36,7 +36,15 @@ def asked(name: str, title: str, shape: Shape = "table", most: int | None = None
     query = QUERIES[name]
 
     def make(source: Source) -> Section:
-        rows = ask(source.tx, name, since=source.since_at, until=source.until_at, step=source.step, now=source.now_at)
+        rows = ask(
+            source.tx,
+            name,
+            since=source.since_at,
+            until=source.until_at,
+            step=source.step,
+            now=source.now_at,
+            origin=source.store.traffic.origin,
+        )
         kept = min(query.most, most or query.most)
         shown = tuple(rows[:kept])
         if shape == "lines":

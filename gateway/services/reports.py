@@ -261,6 +261,7 @@ class Reports:
             made_at=now_at,
             made_by=made_by,
             instance_id=self._store.instance_id,
+            origin=self._store.traffic.origin,
             sections=tuple(sections),
         )
 

@@ -2,11 +2,16 @@
 
 from typing import Any
 
+from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter
+from gateway.domain.fleet import STALE_MS
 from gateway.domain.policies import ShieldMode
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import Role
+from gateway.domain.risk_acceptances import AcceptanceScope
+from gateway.domain.trust_audit_facts import AgentFact, OutputFact, ProviderFact
+from gateway.services.circuits import PROVIDER_DOWN
 from gateway.services.shield_tests import last_run
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
@@ -28,6 +33,13 @@ def stored_facts(store: Store, tx: Transaction, shield: Shield, now_at: int) -> 
         "admins": store.users.count_active(tx, Role.ADMIN),
         "old_critical_alerts": _old_critical(store, tx, now_at),
         "access_entries": len(store.access_list.versions(tx)),
+        "outputs": _outputs(store, tx),
+        "providers": _providers(store, tx),
+        "budgets": store.budgets.count(tx),
+        "agents": _agents(store, tx),
+        "broad_acceptances": tuple(
+            one.id for one in store.risk_acceptances.active(tx, now_at=now_at) if one.scope is AcceptanceScope.RULE
+        ),
         **_suite(store, tx, shield),
     }
 
@@ -37,6 +49,12 @@ def keys_observed(store: Store, tx: Transaction, now_at: int) -> tuple[str, ...]
     observing = {policy.id for policy in store.policies.all(tx) if policy.mode is ShieldMode.OBSERVE}
     keys = store.keys.all(tx) if observing else ()
     return tuple(key.prefix for key in keys if key.policy in observing and key.status(now_at) == "active")
+
+
+def offline_share(store: Store, tx: Transaction, now_at: int) -> float:
+    """Return how much of the fleet was not heard of for five minutes, 0 to 1."""
+    beats = store.fleet.instances(tx)
+    return sum(now_at - beat.last_seen_at > STALE_MS for beat in beats) / len(beats) if beats else 0.0
 
 
 def _newest(store: Store, tx: Transaction, action: str) -> int | None:
@@ -52,6 +70,38 @@ def _count(store: Store, tx: Transaction, action: str, now_at: int) -> int:
 def _old_critical(store: Store, tx: Transaction, now_at: int) -> int:
     wanted = AlertFilter(severity=Severity.CRITICAL, scope="active", until=now_at - DAY_MS, limit=MAX_ALERT_LIMIT)
     return len(store.alerts.page(tx, wanted).items)
+
+
+def _outputs(store: Store, tx: Transaction) -> tuple[OutputFact, ...]:
+    """Return the outputs in use. One fails when the last that is known of it is an error."""
+    return tuple(
+        OutputFact(one.name, is_failing=(one.last_error_at or 0) > (one.last_sent_at or 0))
+        for one in store.event_outputs.all(tx)
+        if one.enabled
+    )
+
+
+def _providers(store: Store, tx: Transaction) -> tuple[ProviderFact, ...]:
+    wanted = AlertFilter(rule=PROVIDER_DOWN, scope="active", limit=MAX_ALERT_LIMIT)
+    down = [alert.title for alert in store.alerts.page(tx, wanted).items]
+    return tuple(
+        ProviderFact(
+            one.name,
+            one.base_url or "",
+            enabled=one.enabled,
+            is_down=any(one.name in title for title in down),
+            is_private=one.allow_private,
+        )
+        for one in store.providers.all(tx)
+    )
+
+
+def _agents(store: Store, tx: Transaction) -> tuple[AgentFact, ...]:
+    return tuple(
+        AgentFact(one.name, one.tools, is_registered=one.source in (AgentSource.MANUAL, AgentSource.IMPORT))
+        for _, one in store.agents.all(tx)
+        if one.retired_at is None and one.blocked_at is None and one.origin == store.traffic.origin
+    )
 
 
 def _suite(store: Store, tx: Transaction, shield: Shield) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The queries of reports, one row each: what is asked, for people and for the database. Only reads.
 
 Every query takes `:since`, `:until` (Unix milliseconds; the first included, the second not), `:step` (of a bucket of
-time) and `:now`. Traffic is that of production alone: what was made up for a demonstration is in no number.
+time), `:now` and `:origin`: what was made up for a demonstration is of another origin, and in no other number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ MOST_ROWS = 200
 MOST_EVENTS = 2000
 HOUR_MS = 3_600_000
 
-_TRAFFIC = "FROM traffic WHERE origin = 'production' AND occurred_at >= :since AND occurred_at < :until"
+_TRAFFIC = "FROM traffic WHERE origin = :origin AND occurred_at >= :since AND occurred_at < :until"
 _BLOCKED = "COUNT(*) FILTER (WHERE verdict = 'BLOCK')"
 _REVIEWED = "COUNT(*) FILTER (WHERE verdict = 'REVIEW')"
 _COUNTS = f"""
@@ -142,7 +142,7 @@ _TRAFFIC_QUERIES = {
     "by_rule": Query(
         "hourly sums of requests that a rule matched, by rule",
         """SELECT value, SUM(requests), SUM(blocks), SUM(reviews) FROM traffic_sums
-            WHERE size_ms = 3600000 AND dimension = 'rule' AND origin = 'production'
+            WHERE size_ms = 3600000 AND dimension = 'rule' AND origin = :origin
               AND bucket_at >= :since - :since % 3600000 AND bucket_at < :until
             GROUP BY 1 ORDER BY 2 DESC""",
         ("rule", "requests", "blocked", "reviewed"),
@@ -152,7 +152,7 @@ _TRAFFIC_QUERIES = {
 _ALERT_QUERIES = {
     "alert_totals": Query(
         "alerts last seen in the period",
-        f"""SELECT COUNT(*), COUNT(*) FILTER (WHERE {_ACTIVE}), 
+        f"""SELECT COUNT(*), COUNT(*) FILTER (WHERE {_ACTIVE}),
                    COUNT(*) FILTER (WHERE {_ACTIVE} AND severity = 'critical'),
                    COUNT(*) FILTER (WHERE status = 'resolved'),
                    COUNT(*) FILTER (WHERE status = 'false_positive'),
@@ -301,7 +301,7 @@ _RECORD_QUERIES = {
     "agents": Query(
         "agents that are not retired, newest sighting first",
         """SELECT name, source, owner, role, model, tools, first_seen_at, last_seen_at, blocked_at FROM agents
-            WHERE retired_at IS NULL AND origin = 'production' ORDER BY COALESCE(last_seen_at, 0) DESC""",
+            WHERE retired_at IS NULL AND origin = :origin ORDER BY COALESCE(last_seen_at, 0) DESC""",
         (
             "agent",
             "source",
@@ -318,13 +318,13 @@ _RECORD_QUERIES = {
     "new_agents": Query(
         "agents that were first seen in the period",
         """SELECT name, source, first_seen_at FROM agents
-            WHERE first_seen_at >= :since AND first_seen_at < :until AND origin = 'production' ORDER BY 3 DESC""",
+            WHERE first_seen_at >= :since AND first_seen_at < :until AND origin = :origin ORDER BY 3 DESC""",
         ("agent", "source", "first seen:time"),
     ),
     "instances": Query(
         "gateways that write to this database",
         """SELECT name, version, status, started_at, last_seen_at, posture_score, threat_score FROM instances
-            WHERE stopped_at IS NULL ORDER BY name""",
+            ORDER BY name""",
         ("instance", "version", "status", "started:time", "last seen:time", "posture", "threat"),
         is_current=True,
     ),
@@ -341,9 +341,11 @@ _RECORD_QUERIES = {
 QUERIES: Mapping[str, Query] = _TRAFFIC_QUERIES | _ALERT_QUERIES | _AUDIT_QUERIES | _RECORD_QUERIES  # fmt: skip
 
 
-def ask(tx: Transaction, name: str, *, since: int, until: int, step: int, now: int) -> list[tuple[object, ...]]:
+def ask(
+    tx: Transaction, name: str, *, since: int, until: int, step: int, now: int, origin: str
+) -> list[tuple[object, ...]]:
     """Return the rows of one query, one more than it may have at the most."""
     query = QUERIES[name]
-    params = {"since": since, "until": until, "step": step, "now": now, "limit": query.most + 1}
+    params = {"since": since, "until": until, "step": step, "now": now, "limit": query.most + 1, "origin": origin}
     used = {key: value for key, value in params.items() if f":{key}" in query.sql or key == "limit"}
     return [tuple(cast("Iterable[object]", row)) for row in tx.query(f"{query.sql} LIMIT :limit", used)]

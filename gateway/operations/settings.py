@@ -1,0 +1,66 @@
+"""The rows of settings on the internal API. Rules are kept in `services.runtime_settings`."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from gateway.app import Gateway
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.operations.operation import Answer, Door, Operation
+from gateway.schema import Bounds
+from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
+
+_Days = Annotated[int, Bounds(0, MAX_DAYS), "Days, 0 for ever."]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchSettings:
+    """Settings to be changed without a restart. reset: names that are to be again as the operator started with."""
+
+    retention_traffic_days: _Days | None = None
+    retention_alerts_days: _Days | None = None
+    retention_audit_days: _Days | None = None
+    reset: tuple[str, ...] = ()
+
+
+async def list_settings(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[SettingView]:
+    """Return all settings as one page."""
+    return _page(await gateway.runtime_settings.list())
+
+
+async def change_settings(
+    gateway: Gateway, who: Principal, command: PatchSettings, context: RequestContext
+) -> Page[SettingView]:
+    """Change settings and return all as one page."""
+    wanted: dict[str, int | None] = dict.fromkeys(command.reset)
+    wanted |= {name: days for name in CHANGEABLE if (days := getattr(command, name)) is not None}
+    return _page(await gateway.runtime_settings.change(who, wanted, context))
+
+
+def _page(views: tuple[SettingView, ...]) -> Page[SettingView]:
+    return Page(views, len(views), None)
+
+
+SETTING_OPERATIONS = (
+    Operation(
+        name="settings.list",
+        route=("GET", "/api/settings"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_READ,
+        answer=Answer.PAGE,
+        gives=SettingView,
+        call=list_settings,
+        summary="List every setting with its value and where it comes from; secrets are masked.",
+    ),
+    Operation(
+        name="settings.change",
+        route=("PATCH", "/api/settings"),
+        door=Door.SESSION,
+        needs=Permission.SETTINGS_MANAGE,
+        answer=Answer.PAGE,
+        takes=PatchSettings,
+        gives=SettingView,
+        call=change_settings,
+        summary="Change without a restart: `retention_traffic_days`, `…_alerts_days`, `…_audit_days`; `reset` undoes.",
+    ),
+)

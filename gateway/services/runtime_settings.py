@@ -1,0 +1,102 @@
+"""Settings as they hold now: what the operator started with, and what was changed since without a restart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway import settings
+from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import InvalidRequest
+from gateway.services.audit import Audit
+from gateway.services.trail import Trail
+from gateway.settings import Settings
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+MAX_DAYS = 3650
+CHANGEABLE = ("retention_traffic_days", "retention_alerts_days", "retention_audit_days")
+"""Whole numbers of days, 0 for ever. Every process looks when it does what they are about."""
+_MASK = "****"
+_CHANGED = "changed at run time"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """One setting. value: masked if it is a secret. source: where it comes from. changeable: without a restart."""
+
+    name: str
+    variable: str
+    value: object
+    default: object
+    source: str
+    secret: bool
+    changeable: bool
+    about: str
+
+
+class RuntimeSettings:
+    """The settings of this process. Who may see and change them is checked by the edges."""
+
+    def __init__(self, *, store: Store, audit: Audit, settings: Settings) -> None:
+        self._store = store
+        self._audit = audit
+        self._settings = settings
+        self._trail = Trail(audit, "setting")
+
+    def value(self, tx: Transaction, name: str) -> int:
+        """Return what holds of a setting of `CHANGEABLE`."""
+        changed = self._changed(tx, name)
+        return int(getattr(self._settings, name)) if changed is None else changed
+
+    async def list(self) -> tuple[SettingView, ...]:
+        """Return every setting, secrets masked."""
+        changed = await self._store.db.read(lambda tx: {name: self._changed(tx, name) for name in CHANGEABLE})
+        return tuple(self._view(row.name, changed.get(row.name)) for row in settings.rows())
+
+    async def change(
+        self, principal: Principal, wanted: Mapping[str, int | None], context: RequestContext
+    ) -> tuple[SettingView, ...]:
+        """Set settings of `CHANGEABLE`; None takes a change back. Return every setting.
+
+        Raises:
+            InvalidRequest: another setting, or a number out of bounds. AuditUnavailable: nothing was changed.
+        """
+        for name, days in wanted.items():
+            if name not in CHANGEABLE:
+                raise InvalidRequest(f"{name[:64]} cannot be changed at run time.", param=name[:64])
+            if days is not None and not 0 <= days <= MAX_DAYS:
+                raise InvalidRequest(f"{name} must be 0 to {MAX_DAYS} days.", param=name)
+
+        def work(tx: Transaction) -> None:
+            for name, days in wanted.items():
+                before = self.value(tx, name)
+                self._store.meta.set(tx, _place(name), "" if days is None else str(days))
+                after = self.value(tx, name)
+                if before != after:
+                    shown = {"before": {"value": before}, "after": {"value": after}}
+                    self._trail.note(tx, "setting_changed", principal, context, id=name, **shown)
+
+        await self._audit.commit(work)
+        return await self.list()
+
+    def _changed(self, tx: Transaction, name: str) -> int | None:
+        text = self._store.meta.get(tx, _place(name))
+        return int(text) if text else None
+
+    def _view(self, name: str, changed: int | None) -> SettingView:
+        row = next(row for row in settings.rows() if row.name == name)
+        value = getattr(self._settings, name) if changed is None else changed
+        is_secret = bool(row.metadata["secret"])
+        return SettingView(
+            name=name,
+            variable=settings.variable(row),
+            value=(_MASK if value else None) if is_secret else list(value) if isinstance(value, tuple) else value,
+            default=list(row.default) if isinstance(row.default, tuple) else row.default,
+            source=self._settings.sources.get(name, "default") if changed is None else _CHANGED,
+            secret=is_secret,
+            changeable=name in CHANGEABLE,
+            about=str(row.metadata["about"]),
+        )
+
+
+def _place(name: str) -> str:
+    return f"setting:{name}"
