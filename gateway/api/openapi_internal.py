@@ -13,6 +13,7 @@ SESSION_CODES = ("not_signed_in", "permission_denied", "access_denied", "host_no
 SIGN_IN_CODES = ("bad_credentials", "login_throttled", "csrf_failed", "access_denied", "host_not_allowed")
 _READING = ("GET", "HEAD")
 _NAME: JsonSchema = {"type": "string"}
+_ID: JsonSchema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
 _COUNT: JsonSchema = {
     "type": "object",
     "additionalProperties": False,
@@ -74,7 +75,7 @@ def session_security(operation: Operation, settings: Settings) -> list[dict[str,
 def route_parameters(operation: Operation, names: frozenset[str]) -> list[dict[str, object]]:
     """Return what a row takes from its path and from `If-Match`. names: the fields of what it takes."""
     found: list[dict[str, object]] = [
-        {"name": place, "in": "path", "required": True, "description": "Its id.", "schema": {"type": "string"}}
+        {"name": place, "in": "path", "required": True, "description": "Its id.", "schema": _ID}
         for place in places_of(operation)
     ]
     if "version" in names:
