@@ -180,7 +180,8 @@ async function begin() {
   session.signedOut = (error) => { if (session.user) { session.user = null; feed.stop(); toast(error.message, "bad"); signIn(); } };
   frame();
   await route();
-  feed.start();
+  performance.mark("interactive");
+  setTimeout(() => { if (main) feed.start(); }, 400); // after what the page itself needs
   if (can("alerts:read") && place().id !== "overview") api.page("/api/alerts", { scope: "active", limit: 100 }).then((found) => { const node = links.get("alerts").querySelector(".count"); node.hidden = !found.items.length; fill(node, found.items.length > 99 ? "99+" : found.items.length, h("span.sr", " active")); }, () => {});
 }
 async function signIn() {
@@ -194,7 +195,7 @@ async function signIn() {
 }
 
 // A browser has six connections to a gateway, for all tabs together: only a page that is looked at holds one for news.
-const look = () => { if (!main) return; if (document.hidden) feed.stop(); else if (feed.state === "off") { feed.start(); feed.nudge(); } };
+const look = () => { if (!main || !session.user) return; if (document.hidden) feed.stop(); else if (feed.state === "off") { feed.start(); feed.nudge(); } };
 document.addEventListener("visibilitychange", look);
 addEventListener("pagehide", () => feed.stop());
 addEventListener("pageshow", look);

@@ -181,7 +181,7 @@ class Page:
 
     def press(self, key: str, *, shift: bool = False) -> None:
         """Press a key: one of KEYS, or a character."""
-        code, text = KEYS.get(key, (ord(key.upper()), key)) if len(key) == 1 or key in KEYS else (0, None)
+        code, text = KEYS[key] if key in KEYS else (ord(key.upper()), key)
         name = " " if key == "Space" else key
         common = {"key": name, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
         self.call(

@@ -20,14 +20,19 @@ export async function draw(context, here) {
     h("div.stack", panel("Next", parts.todo), can("alerts:read") && headed("Active alerts", h("a", { href: link("alerts") }, "All alerts"), parts.alerts))),
   h("div.grid3", can("traffic:read") && panel("Rules that matched most", parts.rules), can("budgets:read") && headed("Budgets", h("a", { href: link("cost") }, "Cost"), parts.budgets), can("fleet:read") && headed("Fleet", h("a", { href: link("fleet") }, "Fleet"), parts.fleet)), fresh);
 
-  const known = {};
+  const known = {}, waiting = [];
   const note = () => {
     seen.freshAt = new Date().toISOString();
     fill(fresh, "Read ", time(seen.freshAt), feed.state === "live" ? "; news come as they happen." : feed.state === "polling" ? "; asked again every ten seconds." : ".");
     fill(parts.todo, todo(known, context));
     banner(parts.banner, known);
   };
-  const part = (name, permission, ask, show) => (can(permission) ? load(parts[name], async () => { known[name] = await ask(); return known[name]; }, (value) => { const drawn = show(value); note(); return drawn; }) : () => {});
+  const part = (name, permission, ask, show) => {
+    if (!can(permission)) return () => {};
+    let first;
+    waiting.push(new Promise((resolve) => { first = resolve; }));
+    return load(parts[name], async () => { try { known[name] = await ask(); return known[name]; } finally { first(); } }, (value) => { const drawn = show(value); note(); return drawn; });
+  };
 
   const again = {
     flow: part("flow", "traffic:read", () => api.get("/api/traffic/summary", { since: seen.since }, signal), (sum) => {
@@ -35,22 +40,28 @@ export async function draw(context, here) {
       fill(parts.rules, sum.top.rules?.length ? bars(sum.top.rules.slice(0, 8).map((one) => ({ label: one.value, value: one.requests, href: link("shield", ["rules", one.value]), name: "block" })), { label: "Rules by requests they matched" }) : empty("No rule has matched in this time."));
       if (!sum.totals.requests) firstSteps(parts.start, context);
       return [h("div.stats", stat("Requests", compact(sum.totals.requests)), stat("Blocked", compact(sum.totals.blocks), percent(sum.totals.requests ? sum.totals.blocks / sum.totals.requests : null)), stat("For review", compact(sum.totals.reviews), percent(sum.totals.requests ? sum.totals.reviews / sum.totals.requests : null)),
-        stat("Gateway's share, p95", millis(sum.totals.overhead_p95_ms), `p50 ${millis(sum.totals.overhead_p50_ms)}`), stat("Spent", microusd(sum.totals.cost_microusd))),
+        stat("Overhead, p95", millis(sum.totals.overhead_p95_ms), `p50 ${millis(sum.totals.overhead_p50_ms)}`), stat("Spent", microusd(sum.totals.cost_microusd))),
       series(sum.series.map((one) => ({ ...one, passed: one.requests - one.blocks - one.reviews })), KINDS, { label: "Requests over time", height: 196 })];
     }),
     scores: part("scores", "posture:read", () => api.get("/api/posture", { since: "7d" }, signal), (found) => scores(found, link)),
-    alerts: part("alerts", "alerts:read", () => api.page("/api/alerts", { scope: "active", limit: 200 }, signal), (page) => { context.count(page.items.length); return alerts(page.items, link); }),
   };
-  await new Promise((resolve) => requestAnimationFrame(resolve));
-  again.budgets = part("budgets", "budgets:read", () => api.page("/api/budgets", {}, signal), ({ items }) => budgets(items, context));
-  again.fleet = part("fleet", "fleet:read", () => api.get("/api/fleet", {}, signal), (found) => fleet(found.instances || []));
-  if (can("providers:read")) api.page("/api/providers", {}, signal).then(({ items }) => { known.providers = items; note(); }, () => {});
+  rest(waiting.slice());
+
+  /** Ask for what stands further down when the first answers are there. */
+  async function rest(first) {
+    await Promise.all(first);
+    if (signal.aborted) return;
+    again.alerts = part("alerts", "alerts:read", () => api.page("/api/alerts", { scope: "active", limit: 200 }, signal), (page) => { context.count(page.items.length); return alerts(page.items, link); });
+    again.budgets = part("budgets", "budgets:read", () => api.page("/api/budgets", {}, signal), ({ items }) => budgets(items, context));
+    again.fleet = part("fleet", "fleet:read", () => api.get("/api/fleet", {}, signal), (found) => fleet(found.instances || []));
+    if (can("providers:read")) api.page("/api/providers", {}, signal).then(({ items }) => { known.providers = items; note(); }, () => {});
+  }
 
   let soon = null;
   context.on((name) => {
     if (name === "state") { note(); return; }
     clearTimeout(soon);
-    soon = setTimeout(() => { again.flow(); if (name !== "traffic") again.alerts(); }, 700);
+    soon = setTimeout(() => { again.flow(); if (name !== "traffic") again.alerts?.(); }, 700);
   });
   const slow = setInterval(() => Object.values(again).forEach((call) => call()), 60000);
   signal.addEventListener("abort", () => { clearInterval(slow); clearTimeout(soon); });
@@ -72,9 +83,9 @@ function scores(found, link) {
   const why = found.threat.filter((one) => one.points >= 0.05).sort((one, other) => other.points - one.points).slice(0, 4);
   return h("div.dials",
     h("div.stack.tight", h("h3", "Posture"), dial(posture, { label: "Posture score", word: posture === null ? "no trust audit yet" : posture >= 80 ? "good" : posture >= 50 ? "fair" : "poor", kind: posture === null ? "none" : posture >= 80 ? "good" : posture >= 50 ? "soso" : "bad" }),
-      audit ? h("ul.list", bad.map((one) => h("li", icon(one.severity, ""), h("a.grow", { href: link("posture", ["checks", one.id]) }, one.title))), !bad.length && h("li.dim", `All ${audit.passed} checks that apply hold.`)) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
+      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, one.title))), !bad.length && h("li.dim", `All ${audit.passed} checks that apply hold.`)) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
     h("div.stack.tight", h("h3", "Threat"), dial(threat, { label: "Threat score", word: threat > 75 ? "severe" : threat > 50 ? "high" : threat > 25 ? "raised" : "low", kind: threat > 50 ? "bad" : threat > 25 ? "soso" : "good" }),
-      why.length ? h("ul.list", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`)))) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
+      why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`)))) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
 }
 
 function alerts(items, link) {

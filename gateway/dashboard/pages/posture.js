@@ -4,5 +4,5 @@ import { sections } from "./sections.js";
 
 export const draw = (context, here) => sections(context, here, "posture", [
   { id: "checks", label: "Trust audit", needs: ["posture:read"] },
-  { id: "scans", label: "Security scans", needs: ["posture:read"] },
+  { id: "scans", label: "Security scans", needs: ["shield:read"] },
 ]);
