@@ -155,7 +155,10 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a budget stands in its period. All amounts in its unit. exceeded_at, soft_at: when an alert was raised."""
+    """How a budget stands in its period. All amounts in its unit.
+
+    exceeded_at, soft_at: when an alert was raised. has_begun: whether anything was taken from it in this period.
+    """
 
     budget: Budget
     period: Period
@@ -163,6 +166,7 @@ class Standing:
     reserved: int = 0
     soft_at: int | None = None
     exceeded_at: int | None = None
+    has_begun: bool = False
 
     def remaining(self, now_at: int) -> int:
         """Return what may still be reserved; never less than nothing."""

@@ -120,12 +120,12 @@ class BudgetRepository:
         Whether there is room is not looked at.
         """
         place = _place(standing)
-        is_first = tx.execute(BEGIN_PERIOD, place) == 1
-        if is_first:
+        if not standing.has_begun:
+            tx.execute(BEGIN_PERIOD, place)
             tx.execute(FORGET_PERIODS, {"budget_id": standing.budget.id, "before": now_at - _KEEP_MS})
         tx.execute(MOVE, place | {"spent": 0, "reserved": amount})
         tx.execute(HOLD, place | {"id": hold_id, "amount": amount, "held_at": now_at})
-        return is_first
+        return not standing.has_begun
 
     def let_go(self, tx: Transaction, hold_id: str) -> tuple[Hold, ...]:
         """Give back all that is held under `hold_id` and return what that was; nothing the second time."""
@@ -142,8 +142,9 @@ class BudgetRepository:
     def spend(self, tx: Transaction, budget: Budget, begins_at: int, amount: int) -> Standing:
         """Add `amount` to what is spent in the period that begins at `begins_at`; return how it stands then."""
         place = {"budget_id": budget.id, "begins_at": begins_at}
-        tx.execute(BEGIN_PERIOD, place)
-        tx.execute(MOVE, place | {"spent": amount, "reserved": 0})
+        if not tx.execute(MOVE, place | {"spent": amount, "reserved": 0}):
+            tx.execute(BEGIN_PERIOD, place)
+            tx.execute(MOVE, place | {"spent": amount, "reserved": 0})
         return self._standing(tx, budget, period_of(budget.window, begins_at))
 
     def note_told(self, tx: Transaction, standing: Standing, *, is_soft: bool, now_at: int) -> None:
@@ -160,7 +161,7 @@ class BudgetRepository:
         if not rows:
             return Standing(budget, period)
         row = rows[0]
-        return Standing(budget, period, row["spent"], row["reserved"], row["soft_at"], row["exceeded_at"])
+        return Standing(budget, period, row["spent"], row["reserved"], row["soft_at"], row["exceeded_at"], True)
 
     def _moved(self, tx: Transaction) -> None:
         tx.after_commit("generation", lambda is_durable: self._generation.bump())
