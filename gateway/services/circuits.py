@@ -84,7 +84,7 @@ class Circuits:
                 rule=PROVIDER_DOWN,
                 severity=Severity.HIGH,
                 title=f"Provider {provider.name} is down",
-                description=f"{after.failures} requests in a row failed; the last because {reason}.",
+                description=f"{after.failures} requests in a row failed. The last: {reason.rstrip('.')}.",
                 subject=provider.id,
                 occurred_at=now_at,
                 evidence=(

@@ -66,7 +66,7 @@ class ProviderTest:
         latency_ms = round((self._clock.monotonic_seconds() - begun_seconds) * 1000, 3)
         if outcome.error is None:
             self._circuits.succeeded(provider)
-        else:
+        elif provider.enabled:  # one that is not used is not reported down
             self._circuits.failed(provider, outcome.error)
         await self._providers.note_test(
             principal, provider, context, is_good=outcome.error is None, reason=outcome.error

@@ -71,3 +71,8 @@ class KeyFile:
             file.flush()
             os.fsync(descriptor)
         os.replace(new, self._path)
+        folder = os.open(os.path.dirname(os.path.abspath(self._path)), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
