@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from open_site import Site, open_site
+from open_site import ATTACK, Site, open_site
 
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local
@@ -195,6 +195,51 @@ async def test_a_long_tool_tells_of_its_progress_when_asked_and_never_backwards(
     assert len(told) > 3 and all(one["progressToken"] == "t" for one in told)
     done = [one["progress"] for one in told]
     assert done == sorted(set(done)) and done[-1] < told[-1]["total"]
+
+
+async def test_the_access_list_that_is_managed_is_the_one_that_is_shown(assistant: Assistant) -> None:
+    named = {"list_type": "deny", "entry_type": "DOMAIN", "value": "evil.example"}
+    added = await assistant.call("manage_access", action="add", **named)
+    assert added["entries"] == await assistant.shown("/api/access")
+    assert (await assistant.call("manage_access", action="list"))["entries"] == await assistant.shown("/api/access")
+    await assistant.call("manage_access", action="remove", id=added["entries"][0]["id"])
+    assert await assistant.shown("/api/access") == []
+
+
+async def test_what_is_scanned_is_in_the_traffic_the_alerts_and_the_audit_that_all_show(assistant: Assistant) -> None:
+    scanned = await assistant.call("shield_scan", text=ATTACK, direction="outbound")
+    assert scanned["verdict"] == "BLOCK"
+    row = (await assistant.shown("/api/traffic"))[0]
+    assert (row["verdict"], row["score"], row["operation"]) == ("BLOCK", scanned["score"], "shield.scan")
+    told = await assistant.call(
+        "query_threats", status="open", severity="critical", source="shield", since="1h", limit=5
+    )
+    shown = await assistant.shown("/api/alerts?status=open&severity=critical&source=shield&since=1h")
+    assert [alert["id"] for alert in told["alerts"]] == [alert["id"] for alert in shown] != []
+    reviewed = await assistant.call(
+        "review_audit",
+        source="shield",
+        action="shield_scan_block",
+        since="1h",
+        until="0s",
+        search="say-please",
+        limit=5,
+    )
+    events = await assistant.shown("/api/audit?source=shield&action=shield_scan_block&since=1h&search=say-please")
+    assert [event["id"] for event in reviewed["events"]] == [event["id"] for event in events] != []
+
+
+async def test_the_posture_that_is_told_is_the_one_that_is_shown(assistant: Assistant) -> None:
+    told = await assistant.call("check_posture")
+    await assistant.call("run_trust_audit")
+    shown = await assistant.shown("/api/posture")
+    assert told["posture_score"] == shown["posture_score"]
+    assert told["services"] == shown["services"]
+
+
+async def test_the_suite_that_is_run_is_the_one_that_is_shown(assistant: Assistant) -> None:
+    run = await assistant.call("run_shield_tests", category="jailbreak", include_known_gaps=True)
+    assert (await assistant.shown("/api/shield/tests"))["last"]["ran_at"] == run["ran_at"]
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "csv", "json"])
