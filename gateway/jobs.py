@@ -37,6 +37,7 @@ JOBS = (
     Job("beat", 15.0, lambda gateway: gateway.fleet.beat(), is_alone=True, first_seconds=0.2),
     Job("ask_peers", 15.0, lambda gateway: gateway.fleet_peers.ask_all(), is_alone=True, first_seconds=1.0),
     Job("prune", 600.0, lambda gateway: gateway.retention.prune(), is_alone=True, first_seconds=60.0),
+    Job("watch_archive", 3600.0, lambda gateway: gateway.archive_watch.look(), is_alone=True, first_seconds=30.0),
     Job("sum_traffic", 5.0, lambda gateway: gateway.traffic.advance(), is_alone=True),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )

@@ -1,6 +1,6 @@
 """Counters, gauges and histograms as Prometheus text, of one process or summed. Knows no route and no transport.
 
-Every family is a row of `FAMILIES`. A family holds at most `MOST_CELLS` combinations of label values; what comes after
+Every family is a row of `FAMILIES`. A family holds a bounded number of combinations of label values; what comes after
 that is counted under ``other``, so that no caller can make memory grow. Labels never hold a key, a prompt or a path as
 sent: routes are templates.
 """
@@ -19,15 +19,22 @@ _LABEL_CHARS = 100
 _LATENCY = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
+# The bounds that OpenTelemetry's semantic conventions for generative AI metrics ask for.
+_TOKENS = tuple(float(4**power) for power in range(14))
+_FEW_CELLS = 120
+_DURATION = tuple(0.01 * 2**power for power in range(14))
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric. buckets: upper bounds in seconds, for histograms only."""
+    """One metric. buckets: upper bounds, in seconds or whatever is counted; for histograms. most_cells: see above."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    most_cells: int = MOST_CELLS
 
 
 FAMILIES = (
@@ -47,6 +54,23 @@ FAMILIES = (
         ("provider", "outcome"),
     ),
     Family("gateway_upstream_seconds", "histogram", "Time the upstream took to answer.", (), _LATENCY),
+    Family(
+        "gen_ai_client_token_usage",
+        "histogram",
+        "Tokens of one completion (OpenTelemetry gen_ai.client.token.usage).",
+        ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_type"),
+        _TOKENS,
+        _FEW_CELLS,
+    ),
+    Family(
+        "gen_ai_client_operation_duration_seconds",
+        "histogram",
+        "Time a provider took for one completion (OpenTelemetry gen_ai.client.operation.duration).",
+        ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "error_type"),
+        _DURATION,
+        _FEW_CELLS,
+    ),
+    Family("gateway_overhead_seconds", "histogram", "The gateway's own share of a request.", ("operation",), _LATENCY),
     Family("gateway_tokens_total", "counter", "Tokens the upstream counted.", ("kind",)),
 )
 
@@ -233,7 +257,7 @@ class Metrics:
         if len(labels) != len(names):
             raise ValueError(f"{name} has the labels {names}")
         key = tuple([str(labels[label])[:_LABEL_CHARS] for label in names])
-        if key not in known and len(known) >= MOST_CELLS:
+        if key not in known and len(known) >= self._families[name].most_cells:
             return ("other",) * len(names)
         return key
 

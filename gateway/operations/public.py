@@ -40,6 +40,7 @@ async def scan(gateway: Gateway, who: Principal, command: ScanText, context: Req
     """Scan one text and count its verdict."""
     answer = await gateway.scans.scan(who, command, context)
     gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
+    gateway.metrics.observe("gateway_overhead_seconds", answer.elapsed_ms / 1000, operation="shield.scan")
     return answer
 
 
