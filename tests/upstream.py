@@ -10,6 +10,7 @@ echo              the request's JSON as the content        slow {"seconds"}   no
 400 … 503         that status, with an OpenAI error        500once            500, then normal   redirect   307
 garbage, html, empty, bad utf8, wrong shape, list, bad gzip                   200 with that
 close             no answer at all                         cut                half an answer, then the end
+stall             half an answer, then nothing
 chunked, trickle  in chunks; in small slow chunks          gzip, bomb         compressed; 64 MiB of blanks
 drip              in small chunks, half a second between
 huge {"megabytes"}                                         evil headers       headers that must not be passed on
@@ -214,8 +215,10 @@ class Handler(socketserver.StreamRequestHandler):
         if name == "huge":
             answer["choices"][0]["message"]["content"] = "lorem ipsum " * (mode.get("megabytes", 20) * 87_382)
         raw = json.dumps(answer).encode()
-        if name == "cut":
+        if name in ("cut", "stall"):
             self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(raw) + raw[: len(raw) // 2])
+            if name == "stall":
+                time.sleep(3600)
             return False
         if name in ("chunked", "trickle"):
             return self.chunks(raw, pause_seconds=0.01 if name == "trickle" else 0.0)

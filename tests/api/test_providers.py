@@ -431,7 +431,7 @@ async def test_a_model_goes_to_the_provider_whose_glob_it_matches(site: Site, fi
 
 FAULTS = [
     "500", "503", "401", "403", "429", "404", "garbage", "html", "empty", "bad utf8", "wrong shape", "list", "bad gzip",
-    "close", "cut", "redirect", "bomb", "huge", "hang", "drip",
+    "close", "cut", "redirect", "bomb", "huge", "hang", "stall", "drip",
 ]  # fmt: skip
 
 
