@@ -4,6 +4,8 @@ import base64
 import hashlib
 import hmac
 import json
+import shutil
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.tls import TLSStream
 
 OUTPUTS = "/api/event-outputs"
 
@@ -185,6 +188,41 @@ async def test_syslog_over_udp_sends_one_message_a_datagram(site_with: Any) -> N
         with anyio.fail_after(10):
             message, _ = await udp.receive()
         assert message.startswith(b"<110>1 ") and b'type="test"' in message
+
+
+async def test_syslog_over_tls_checks_who_receives(
+    site_with: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed to make a throw-away certificate")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
+    await anyio.run_process([*command, "-addext", "subjectAltName=DNS:localhost"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    got: list[bytes] = []
+    is_there = anyio.Event()
+
+    async def handle(stream: SocketStream) -> None:
+        try:
+            async with await TLSStream.wrap(stream, ssl_context=context, server_side=True) as wrapped:
+                got.append(await wrapped.receive())
+                is_there.set()
+        except (anyio.BrokenResourceError, anyio.EndOfStream, ssl.SSLError):
+            await anyio.aclose_forcefully(stream)  # whoever came does not trust us
+
+    async with site_with() as site, receiver(handle) as port:
+        made = await output(site, kind="syslog", target=f"tls://localhost:{port}")
+        path = f"{OUTPUTS}/{made['id']}/test"
+        refused = (await site.ask("POST", path))["data"]
+        assert not refused["ok"] and got == []
+        monkeypatch.setenv("SSL_CERT_FILE", cert)
+        assert (await site.ask("POST", path))["data"]["ok"]
+        with anyio.fail_after(10):
+            await is_there.wait()
+    length, _, message = got[0].partition(b" ")
+    assert len(message) == int(length) and message.startswith(b"<110>1 ")
 
 
 async def test_json_lines_are_kept_in_a_folder_for_their_owner_alone(site_with: Any, tmp_path: Path) -> None:
