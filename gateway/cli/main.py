@@ -9,6 +9,7 @@ from gateway import __version__
 from gateway.bundle import NativeReport
 from gateway.cli import (
     access_list,
+    alerts,
     budgets,
     demo,
     manage,
@@ -36,6 +37,7 @@ COMMANDS: tuple[Command, ...] = (
     *budgets.COMMANDS,
     *policies.COMMANDS,
     *risk_acceptances.COMMANDS,
+    *alerts.COMMANDS,
     *rules.COMMANDS,
     *trust_audit.COMMANDS,
     *report.COMMANDS,

@@ -7,10 +7,7 @@ _KINDS = ("function", "custom")
 
 def offered_tools(body: Mapping[str, object]) -> Iterator[str]:
     """Return the tools that a request offers, asks for or says were called. One without a name goes by its type."""
-    for tool in _list(body.get("tools")):
-        yield from _named(tool)
-    for function in _list(body.get("functions")):
-        yield from _name(function)
+    yield from listed_tools(body)
     for chosen in (body.get("tool_choice"), body.get("function_call")):
         if isinstance(chosen, dict):
             yield from _named(chosen)
@@ -21,6 +18,14 @@ def offered_tools(body: Mapping[str, object]) -> Iterator[str]:
                     yield from _named(tool)
     for message in _list(body.get("messages")):
         yield from _of_message(message)
+
+
+def listed_tools(body: Mapping[str, object]) -> Iterator[str]:
+    """Return the tools in a request's own list of tools. One without a name goes by its type."""
+    for tool in _list(body.get("tools")):
+        yield from _named(tool)
+    for function in _list(body.get("functions")):
+        yield from _name(function)
 
 
 def called_tools(body: Mapping[str, object]) -> Iterator[str]:

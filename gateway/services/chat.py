@@ -247,13 +247,15 @@ class Chat:
             details=turn.audit_details(row),
         )
 
+        sighting = turn.sighting(row)
+
         def work(tx: Transaction) -> None:
             self._audit.append(tx, event)
             self._raise_alerts(tx, turn, row)
             self._bill.settle(tx, turn, row)
             self._store.traffic.insert(tx, row)
             if self._agents is not None:
-                self._agents.seen(tx, turn.sighting(row), context=turn.context, principal=turn.principal)
+                self._agents.seen(tx, sighting, context=turn.context, principal=turn.principal)
 
         await self._audit.commit(work)
 

@@ -10,7 +10,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import GatewayError
 from gateway.llm.base import Prompt, Reply, UpstreamRefused
-from gateway.llm.tools import offered_tools
+from gateway.llm.tools import listed_tools
 from gateway.records import record
 from gateway.services.access_guard import EntryDenied
 from gateway.services.agent_sightings import AgentBlocked, Sighting
@@ -140,7 +140,7 @@ class Turn:
             source=AgentSource.TRAFFIC,
             occurred_at=row.occurred_at,
             model=row.model,
-            tools=() if has_found else tuple(offered_tools(self.prompt.body)),
+            tools=() if has_found else tuple(listed_tools(self.prompt.body)),
             blocked=self.blocked_agent is not None,
         )
 

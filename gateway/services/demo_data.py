@@ -14,6 +14,7 @@ from gateway.domain.budgets import Budget, BudgetAction, BudgetScope, BudgetUnit
 from gateway.domain.demo import KEYS, PROVIDERS, DemoDay, DemoRequest, DemoRule, dice
 from gateway.domain.keys import KeyRecord
 from gateway.domain.paging import id_at
+from gateway.domain.posture import Activity, PosturePoint, threat_score
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider, ProviderType
 from gateway.domain.traffic import DEMO
@@ -30,6 +31,7 @@ from gateway.store.store import Store
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 _AT_ONCE = 2000
+_POINT_MS = 10 * 60_000
 _PEOPLE = ("dana", "kim", "noor")
 
 
@@ -99,6 +101,7 @@ class DemoData:
         self._counts = dict.fromkeys(Verdict, 0)
         self._costs = {provider.name: 0 for provider in PROVIDERS}
         self._tokens = 0
+        self._blocks_at: list[int] = []
 
     async def write(self) -> DemoReport:
         """Write everything.
@@ -116,6 +119,7 @@ class DemoData:
                 written += await self._write_batch(batch)
                 batch = []
         written += await self._write_batch(batch)
+        await self._store.db.write(self._note_threat)
         await self._store.db.write(self._budget)
         await self._look_after_alerts()
         traffic = Traffic(store=self._store, clock=self._clock)
@@ -205,6 +209,8 @@ class DemoData:
         )
         self._clock.at = row.occurred_at
         self._counts[result.verdict] += 1
+        if result.verdict is Verdict.BLOCK:
+            self._blocks_at.append(row.occurred_at)
         self._costs[row.provider or PROVIDERS[0].name] += row.cost_microusd or 0
         self._tokens += (row.prompt_tokens or 0) + (row.reply_tokens or 0)
         self._store.traffic.insert(tx, row)
@@ -263,6 +269,13 @@ class DemoData:
             subject=provider,
             occurred_at=occurred_at,
         )
+
+    def _note_threat(self, tx: Transaction) -> None:
+        """Note the course of the threat score over the day, as the blocks made it. There was no trust audit yet."""
+        for at in range(self._day.begin_at // _POINT_MS * _POINT_MS + _POINT_MS, self._until_at, _POINT_MS):
+            blocks_at = [one for one in self._blocks_at if one <= at]
+            point = PosturePoint(at, threat_score(Activity(now_at=at, blocks_at=blocks_at)), None)
+            self._store.trust_audits.note(tx, point)
 
     def _budget(self, tx: Transaction) -> None:
         """Make budgets that the day has spent from; one of them is nearly used up."""

@@ -1,6 +1,7 @@
 """Agents from the API: discovered, registered, brought in, changed, blocked; unknown ones raise an alert once."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -218,3 +219,27 @@ async def test_what_is_no_news_is_not_written(site: Site) -> None:
         sighting = Sighting(name="a", source=AgentSource.TRAFFIC, occurred_at=at + step_ms, tools=("t",))
         await site.gateway.store.db.write(lambda tx, seen=sighting: site.gateway.agent_sightings.seen(tx, seen))
     assert len(writes) == 3
+
+
+async def test_a_block_holds_in_every_process_on_the_folder_at_once(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    async with open_site(data_dir=folder) as first, open_site(data_dir=folder) as second:
+        key = await first.key("chat:completions")
+        for one_site in (first, second):
+            assert (await one_site.chat(key, agent="worker"))["status_code"] == 200
+        target = "/api/agents/" + (await one(first, "worker"))["id"]
+        await first.ask("PATCH", target, {"status": "blocked"})
+        assert (await second.chat(key, agent="worker"))["error"]["code"] == "access_denied"
+        await first.ask("PATCH", target, {"status": "active"})
+        assert (await second.chat(key, agent="worker"))["status_code"] == 200
+
+
+async def test_two_processes_sum_every_row_once(tmp_path: Path) -> None:
+    folder = str(tmp_path / "data")
+    async with open_site(data_dir=folder) as first, open_site(data_dir=folder) as second:
+        key = await first.key("chat:completions")
+        for number in range(6):
+            await (first, second)[number % 2].chat(key, agent="worker")
+        await first.gateway.traffic.advance()
+        await second.gateway.traffic.advance()
+        assert (await one(second, "worker"))["requests_24h"] == 6

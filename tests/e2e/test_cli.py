@@ -228,3 +228,23 @@ def test_demo_data_fills_a_fresh_folder_and_no_other(run) -> None:
     for wrong in (("--seed", "x"), ("--requests", "0"), ("--until", "soon")):
         bad = run("demo-data", "--data-dir", "other", *wrong)
         assert bad.returncode == 2 and one_line(bad.stderr) and wrong[0] in bad.stderr
+
+
+def test_alerts_are_listed_moved_and_shown(run) -> None:
+    assert run("demo-data", "--requests", "800").returncode == 0
+    found = json.loads(run("alerts", "list", "--status", "open", "--json").stdout)
+    assert run("alerts", "list").stdout.count("alr_") >= len(found) > 0
+    one = found[0]["id"]
+    assert run("alerts", "set", one, "--status", "resolved", "--note", "Done.").returncode == 0
+    shown = json.loads(run("alerts", "show", one).stdout)
+    assert (shown["status"], shown["resolution"], shown["resolved_by"]) == ("resolved", "Done.", "cli")
+    assert [step["action"] for step in shown["timeline"]] == ["alert_raised", "alert_resolved"]
+    for arguments in (
+        ("set", one, "--status", "acknowledged"),
+        ("set", one, "--status", "closed"),
+        ("set", one, "--status", "suppressed", "--until", "soon"),
+        ("show", "alr_none"),
+        ("list", "--since", "soon"),
+    ):
+        bad = run("alerts", *arguments)
+        assert bad.returncode == 2 and one_line(bad.stderr), bad.stderr
