@@ -14,6 +14,7 @@ from gateway.store.store import Store
 RULE = "audit-chain-broken"
 _CHUNK_EVENTS = 500
 _SHOWN = 50
+MOST_EVENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,12 @@ class ChainEnd:
 class ChainStatus:
     """What was found just now. checked: events since the newest checkpoint, which was found whole at its time.
 
+    complete: whether that reached the end of the chain; a look stops after `MOST_EVENTS`, the next checkpoint does not.
     Whether an older event was changed since is told by `audit verify`, which reads all.
     """
 
     ok: bool
+    complete: bool
     reason: str | None
     first_broken_seq: int | None
     checked: int
@@ -51,12 +54,13 @@ class AuditChain:
         self._audit = audit
         self._alerts = alerts
 
-    async def status(self) -> ChainStatus:
+    async def status(self, most: int | None = MOST_EVENTS) -> ChainStatus:
         """Check what came since the newest checkpoint, and that all shown checkpoints are still what they were."""
         instance_id = self._store.instance_id
-        place, report = await self._follow(instance_id)
+        place, report = await self._follow(instance_id, most)
+        is_complete = most is None or report.events < most
         noted = self._store.headfile.read(instance_id)
-        if report.ok and noted is not None and noted.seq > place.seq:
+        if report.ok and is_complete and noted is not None and noted.seq > place.seq:
             reason = f"the events after {place.seq} are missing: a later end was noted beside the database"
             report = ChainReport(False, report.events, place.seq + 1, reason)
 
@@ -66,13 +70,13 @@ class AuditChain:
             moved = next((one.seq for one in known if self._is_moved(tx, one)), None)
             reason = report.reason if moved is None else f"event {moved} is not what the checkpoint says"
             first_broken = report.first_broken_seq if moved is None else moved
-            return ChainStatus(reason is None, reason, first_broken, report.events, ends, known)
+            return ChainStatus(reason is None, is_complete, reason, first_broken, report.events, ends, known)
 
         return await self._store.db.read(work)
 
     async def checkpoint(self) -> None:
         """Check what came since the newest checkpoint and note a new one; raise an alert when the chain is broken."""
-        status = await self.status()
+        status = await self.status(None)
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> None:
@@ -94,8 +98,8 @@ class AuditChain:
 
         await self._store.db.write(work)
 
-    async def _follow(self, instance_id: str) -> tuple[ChainHead, ChainReport]:
-        """Follow the chain from its newest checkpoint to its end."""
+    async def _follow(self, instance_id: str, most: int | None) -> tuple[ChainHead, ChainReport]:
+        """Follow the chain from its newest checkpoint to its end, or until about `most` events were read."""
         place = await self._store.db.read(lambda tx: self._begin(tx, instance_id))
         events = 0
         while True:
@@ -111,7 +115,7 @@ class AuditChain:
                 seq = before.seq + 1
                 return place, ChainReport(False, events, seq, f"an event from {seq} on cannot be read")
             events += report.events
-            if not report.ok or place == before:
+            if not report.ok or place == before or (most is not None and events >= most):
                 return place, ChainReport(report.ok, events, report.first_broken_seq, report.reason)
 
     def _begin(self, tx: Transaction, instance_id: str) -> ChainHead:

@@ -36,6 +36,17 @@ async def test_the_chain_is_checked_on_from_its_newest_checkpoint(site_with: Any
         assert mark["seq"] == second["chains"][0]["last_seq"] - 1
 
 
+async def test_a_look_at_a_long_chain_stops_and_says_so_but_a_checkpoint_does_not(site_with: Any) -> None:
+    async with site_with() as site:
+        for _ in range(3):
+            await site.key("shield:scan")
+        status = await site.gateway.audit_chain.status(1)
+        assert status.ok and not status.complete
+        await site.gateway.audit_chain.checkpoint()
+        status = await site.gateway.audit_chain.status(1)
+        assert status.ok and status.complete and status.checked == 0
+
+
 async def test_a_chain_that_was_rewritten_is_not_what_its_checkpoint_says(site_with: Any) -> None:
     async with site_with() as site:
         await site.key("shield:scan")

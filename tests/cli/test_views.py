@@ -11,7 +11,6 @@ from gateway.bundle import NativeReport
 from gateway.cli.command import Console
 from gateway.cli.main import _parser
 
-
 RULE = {
     "id": "say-please", "name": "Say please", "category": "injection", "severity": "critical", "confidence": 0.9,
     "description": "A made-up attack.", "direction": ["inbound"],

@@ -1,0 +1,93 @@
+"""How an event is written for each receiver, whatever is in it."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from gateway.domain.event_outputs import (
+    SYSLOG_BYTES,
+    WEBHOOK_BYTES,
+    EventSeverity,
+    OutEvent,
+    json_line,
+    read_secret,
+    read_syslog_target,
+    syslog_message,
+    webhook_body,
+    webhook_headers,
+)
+from gateway.errors import InvalidRequest
+
+# RFC 5424 section 6, as strict as its grammar.
+MESSAGE = re.compile(
+    rb"<(\d{1,3})>1 (\S+) ([!-~]{1,255}) gateway - ([!-~]{1,32}) "
+    rb"\[gateway@32473(?: [a-z]+=\"(?:[^\"\\\]]|\\[\"\\\]])*\")+\] (\{.*\})"
+)
+NASTY = 'x" ] \\ \n \x1b[31m \x00 \u2028 é 😀 <13>1 - forged'
+
+
+def event(**data: Any) -> OutEvent:
+    return OutEvent("evt_1", f"audit.{NASTY}", EventSeverity.HIGH, 1_800_000_000_123, {"id": "evt_1", **data})
+
+
+def test_the_signature_is_that_of_the_specification() -> None:
+    """Values: the example of the Standard Webhooks specification's libraries."""
+    key = read_secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    body = b'{"test": 2432232314}'
+    headers = dict(webhook_headers("msg_p5jXN8AQM9LWM0D4loKWxJek", body, key, now_at=1_614_265_330_000))
+    assert headers["webhook-timestamp"] == "1614265330"
+    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+@pytest.mark.parametrize(
+    "text", ["", "whsec_", "whsec_AAAA", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!!!!", "whsec_é"]
+)
+def test_what_is_no_secret_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        read_secret(text)
+    assert raised.value.param == "secret" and (len(text) < 8 or text not in raised.value.message)
+
+
+def test_a_syslog_message_is_one_line_of_ascii_whatever_strangers_wrote() -> None:
+    message = syslog_message(event(reason=NASTY), host="host name\n")
+    found = MESSAGE.fullmatch(message)
+    assert found is not None
+    assert int(found[1]) == 13 * 8 + 3 and found[2] == b"2027-01-15T08:00:00.123Z" and found[3] == b"host_name_"
+    assert json.loads(found[5])["reason"] == NASTY
+    assert all(32 <= byte < 127 for byte in message)
+
+
+def test_a_long_event_goes_without_its_details_and_says_so() -> None:
+    long = event(details={"text": "x" * 100_000}, reason="y" * 100_000)
+    body = webhook_body(long)
+    assert len(body) <= WEBHOOK_BYTES
+    assert json.loads(body)["data"] == {"id": "evt_1", "reason": "y" * 500, "is_cut": True}
+    assert len(syslog_message(long, host="h")) <= SYSLOG_BYTES
+
+
+def test_a_line_of_a_file_is_one_line() -> None:
+    line = json_line(event(reason=NASTY))
+    assert line.count(b"\n") == 1 and json.loads(line)["data"]["reason"] == NASTY
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("udp://siem.example:514", ("udp", "siem.example", 514)),
+        ("tls://[2001:db8::1]:6514", ("tls", "2001:db8::1", 6514)),
+        ("tcp://10.0.0.1:0", None),
+        ("tcp://10.0.0.1:70000", None),
+        ("tcp://10.0.0.1", None),
+        ("tcp://a b:1", None),
+        ("http://a:1", None),
+        ("tcp://a:1/x", None),
+    ],
+)
+def test_a_syslog_target_is_a_way_a_host_and_a_port(text: str, target: Any) -> None:
+    if target is None:
+        with pytest.raises(InvalidRequest):
+            read_syslog_target(text)
+    else:
+        assert read_syslog_target(text) == target
