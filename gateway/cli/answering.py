@@ -104,7 +104,13 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
         elif child.is_replacement and child.number == 0:
             await note_reload(composition.gateway)
         live = Live(composition)
-        server = site.make_server(handle=live.handle, check=live.check, refuse=live.refuse, body_limit=live.body_limit)
+        server = site.make_server(
+            handle=live.handle,
+            check=live.check,
+            refuse=live.refuse,
+            body_limit=live.body_limit,
+            place=child.number if child else 0,
+        )
         started: Callable[[], object] = partial(site.console.note, site.ready)
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as beside:

@@ -19,6 +19,7 @@ from gateway.cli.listeners import address, open_listener, open_mcp_listener
 from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.errors import GatewayError, SetupError
+from gateway.http.accept import Shares
 from gateway.http.messages import Limits
 from gateway.http.server import Server
 from gateway.http.transport import server_tls
@@ -98,6 +99,7 @@ def make_site(
         limits=Limits(drain_seconds=config.drain_seconds, accepts_per_turn=512 if config.workers == 1 else 1),
         tls=tls,
         allowed_hosts=frozenset(config.allowed_hosts) or None,
+        shares=Shares(config.workers) if config.workers > 1 else None,
     )
     ready = f"listening on {_SCHEME[tls is not None]}://{address(listener)}"
     return Site(config, options, console, log, listener, make_server, ready, mcp_listener)

@@ -3,11 +3,12 @@
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.http.accept import Acceptor
+from gateway.http.accept import Acceptor, Shares
 from gateway.http.answer import AnswerWriter
 from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.session import Session, Site
@@ -21,6 +22,7 @@ class Server:
     before that is read, and returns the answer that refuses it, or None; without it every body is read. refuse:
     renders every refusal of the protocol, so that there is one error shape. body_limit: method and path to the bytes a
     body may have. allowed_hosts: host names (lower case, with a port or without) that are answered; None for all.
+    shares, place: what the processes that accept from the same sockets know of each other, and which of them this is.
     """
 
     def __init__(
@@ -33,6 +35,8 @@ class Server:
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
         allowed_hosts: frozenset[str] | None = None,
+        shares: Shares | None = None,
+        place: int = 0,
     ) -> None:
         self._handle = handle
         self._refuse = refuse
@@ -41,6 +45,8 @@ class Server:
         self._limits = limits or Limits()
         self._tls = tls
         self._allowed_hosts = allowed_hosts
+        self._shares = shares
+        self._place = place
         self._is_stopping = False
         self._stopping: anyio.Event | None = None
 
@@ -72,13 +78,15 @@ class Server:
         self._stopping = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:
-                crowd = _Crowd(site, tasks, self._tls)
+                shares, place = self._shares, self._place
+                crowd = _Crowd(site, tasks, self._tls, None if shares is None else partial(shares.note, place))
                 acceptor = Acceptor(
                     listeners,
                     sweep,
                     take=crowd.take,
                     retry_seconds=self._limits.sweep_seconds,
                     accepts_per_turn=self._limits.accepts_per_turn,
+                    is_ahead=None if shares is None else partial(shares.is_ahead, place),
                 )
                 acceptor.resume()
                 started()
@@ -100,17 +108,22 @@ class Server:
 class _Crowd:
     """The tasks of all connections of one server, one each."""
 
-    def __init__(self, site: Site, tasks: TaskGroup, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, site: Site, tasks: TaskGroup, tls: ssl.SSLContext | None, note: Callable[[int], None] | None
+    ) -> None:
         self._site = site
         self._tasks = tasks
         self._tls = tls
         self._count = 0
+        self._note = note or (lambda count: None)
+        self._note(0)
         self._gone = anyio.Event()
 
     def take(self, accepted: socket.socket) -> bool:
         """Start a task for a new connection; say whether there is room for another."""
         limits = self._site.limits
         self._count += 1
+        self._note(self._count)
         # A closed connection may have bytes to send yet: it still takes a descriptor.
         open_count = max(self._count, len(self._site.sweep.connections))
         self._tasks.start_soon(self._run, accepted, open_count > limits.connections)
@@ -127,12 +140,14 @@ class _Crowd:
             await Session(connection, self._site, is_surplus=is_surplus).run()
         finally:
             self._count -= 1
+            self._note(self._count)
             if self._count == 0:
                 self._gone.set()
 
     async def drain(self) -> None:
         """Wait until every connection has ended, as long as the limits allow; end the idle ones earlier."""
         limits = self._site.limits
+        self._note = lambda count: None  # another may have our place by now
         with anyio.move_on_after(limits.drain_seconds):
             with anyio.move_on_after(limits.drain_idle_seconds):
                 await self._wait_empty()

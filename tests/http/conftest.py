@@ -10,6 +10,7 @@ import anyio
 import anyio.abc
 import pytest
 
+from gateway.http.accept import Shares
 from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.server import Server
 from gateway.http.transport import listen
@@ -124,6 +125,8 @@ async def serving(
     client_tls: ssl.SSLContext | None = None,
     allowed_hosts: frozenset[str] | None = None,
     listener: socket.socket | None = None,
+    shares: Shares | None = None,
+    place: int = 0,
     **changed: float,
 ) -> AsyncIterator[House]:
     server = Server(
@@ -134,6 +137,8 @@ async def serving(
         limits=replace(limits, **changed),  # type: ignore[arg-type]
         tls=tls,
         allowed_hosts=allowed_hosts,
+        shares=shares,
+        place=place,
     )
     listener = listener or listen("127.0.0.1", 0)
     house = House(server, listener.getsockname()[1], client_tls)

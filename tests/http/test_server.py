@@ -7,14 +7,15 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from gateway.http.accept import Shares
 from gateway.http.messages import HttpError, Limits, Request, Response, connections_allowed
 from gateway.http.server import Server
 from gateway.http.transport import listen, server_tls
@@ -972,3 +973,32 @@ async def test_another_stream_goes_on_for_a_peer_that_ended_its_side(serve: Serv
         await wire.stream.send_eof()
         go.set()
         assert await wire.end() == b"3\r\ntwo\r\n0\r\n\r\n"
+
+
+async def test_servers_that_accept_from_one_socket_have_as_many_connections(serve: Serve) -> None:
+    def named(name: bytes) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            return Response(200, (), name)
+
+        return handle
+
+    listener = listen("127.0.0.1", 0)
+    shares = Shares(2)
+    told: list[bytes] = []
+    async with (
+        serve(named(b"a"), listener=listener.dup(), shares=shares, place=0) as house,
+        serve(named(b"b"), listener=listener, shares=shares, place=1),
+        AsyncExitStack() as stack,
+    ):
+        for _ in range(20):
+            wire = await stack.enter_async_context(house.wire())
+            told.append((await wire.ask(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")).body)
+    assert told.count(b"a") == told.count(b"b") == 10
+
+
+async def test_a_server_takes_what_the_others_do_not(serve: Serve) -> None:
+    shares = Shares(2)  # nobody is at the other place
+    async with serve(shares=shares) as house, AsyncExitStack() as stack:
+        for _ in range(3):
+            wire = await stack.enter_async_context(house.wire())
+            assert (await wire.ask(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")).status == 200
