@@ -28,7 +28,7 @@ class FeedEdge:
             end=stream.end,
             is_welcome=lambda: who.kind != "user" or self._gateway.signin.is_live(token),
         )
-        self._gateway.feed.join(watcher)
+        await self._gateway.feed.join(watcher)
         stream.send(render_event(b"{}", "hello"))
         return Response(200, SSE_HEADERS, stream=stream, ends_with_peer=True)
 

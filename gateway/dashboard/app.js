@@ -156,11 +156,11 @@ function help() {
   dialog("Keys of the keyboard", h("div.columns", h("dl.keys", KEYS.map(([key, text]) => h("div", h("dt", key.split("  ").map((one) => h("kbd", one))), h("dd", text)))),
     h("dl.keys", PAGES.filter(mayOpen).map((one) => h("div", h("dt", h("kbd", "g"), h("kbd", one.key)), h("dd", one.label))))));
 }
-let chord = 0;
+let chord = -Infinity;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !main || event.target.closest("input,select,textarea") || document.querySelector("dialog[open]")) return;
   if (performance.now() - chord < 1500) {
-    chord = 0;
+    chord = -Infinity;
     const to = PAGES.find((one) => one.key === event.key && mayOpen(one));
     if (to) { event.preventDefault(); location.hash = link(to.id); return; }
   }

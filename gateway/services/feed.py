@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from gateway.clock import Clock
 from gateway.domain.principals import Permission, Principal
 from gateway.errors import Overloaded
-from gateway.store.database import Transaction
 from gateway.store.feed import Item, News
 from gateway.store.store import Store
 
@@ -39,7 +38,7 @@ class Feed:
         self._watchers: list[Watcher] = []
         self._seen: News | None = None
 
-    def join(self, watcher: Watcher) -> None:
+    async def join(self, watcher: Watcher) -> None:
         """Tell somebody what happens from now on.
 
         Raises:
@@ -48,9 +47,17 @@ class Feed:
         own = sum(1 for one in self._watchers if one.principal.id == watcher.principal.id)
         if len(self._watchers) >= MOST_WATCHERS or own >= MOST_OF_ONE:
             raise Overloaded("Too many pages are open that show what happens; close some.", retry_after_seconds=10)
-        if not self._watchers:
-            self._seen = None
+        is_first = not self._watchers
         self._watchers.append(watcher)
+        if not is_first:
+            return
+        self._seen = None
+        now_at = self._clock.now_at()
+        try:
+            self._seen = await self._store.db.read(lambda tx: self._store.feed.start(tx, now_at=now_at))
+        except BaseException:
+            self.leave(watcher)
+            raise
 
     def leave(self, watcher: Watcher) -> None:
         """Tell somebody no more."""
@@ -59,21 +66,16 @@ class Feed:
 
     async def publish(self) -> None:
         """Hand on what is new, if anybody watches. Called now and then."""
-        if not self._watchers:
+        seen = self._seen
+        if not self._watchers or seen is None:
             return
         for watcher in [one for one in self._watchers if not one.is_welcome()]:
             self.leave(watcher)
             watcher.end()
-        seen = self._seen
-        news = await self._store.db.read(lambda tx: self._news(tx, seen))
+        news = await self._store.db.read(lambda tx: self._store.feed.since(tx, seen, limit=_MOST_AT_ONCE))
         self._seen = news
         for kind, rows in (("traffic", news.traffic), ("alert", news.alerts)):
             self._tell(kind, rows)
-
-    def _news(self, tx: Transaction, seen: News | None) -> News:
-        if seen is None:
-            return self._store.feed.start(tx, now_at=self._clock.now_at())
-        return self._store.feed.since(tx, seen, limit=_MOST_AT_ONCE)
 
     def _tell(self, kind: str, rows: Sequence[Item]) -> None:
         for watcher in list(self._watchers):

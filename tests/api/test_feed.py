@@ -57,7 +57,6 @@ async def test_a_watcher_hears_of_a_scan_and_of_its_alert_once(gateway: Gateway)
     assert answer.status == 200
     assert dict(answer.headers)["content-type"] == "text/event-stream"
     assert await heard(answer) == [("hello", {})]
-    await gateway.feed.publish()
     await gateway.scans.scan(local("test"), ScanText(ATTACK), CONTEXT)
     await gateway.feed.publish()
     news = await heard(answer)

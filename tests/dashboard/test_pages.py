@@ -116,13 +116,20 @@ def test_details_open_by_their_address_and_are_legible(opened: Callable[..., Pag
 
 def test_filters_stand_in_the_address_and_come_back_with_it(opened: Callable[..., Page]) -> None:
     page = opened("traffic?verdict=BLOCK")
-    assert page.run("[...new Set([...document.querySelectorAll('tbody .badge')].map(one => one.innerText))].join()") == "BLOCK"
-    page.run("{const one = document.querySelector('select[name=operation]'); one.value = 'shield.scan'; one.dispatchEvent(new Event('change'))}")
+    assert (
+        page.run("[...new Set([...document.querySelectorAll('tbody .badge')].map(one => one.innerText))].join()")
+        == "BLOCK"
+    )
+    page.run(
+        "{const one = document.querySelector('select[name=operation]'); one.value = 'shield.scan'; one.dispatchEvent(new Event('change'))}"
+    )
     page.settle()
     assert page.run("location.hash") == "#/traffic?verdict=BLOCK&operation=shield.scan"
 
 
-def test_the_first_page_is_there_after_few_requests_and_asks_nobody_else(opened: Callable[..., Page], site: Site) -> None:
+def test_the_first_page_is_there_after_few_requests_and_asks_nobody_else(
+    opened: Callable[..., Page], site: Site
+) -> None:
     page = opened("traffic")
     page.requests.clear()
     page.goto(f"{site.base}/#/overview")
@@ -134,4 +141,6 @@ def test_the_first_page_is_there_after_few_requests_and_asks_nobody_else(opened:
     assert len(needed) <= 12, "\n".join(needed)
     page.settle()
     page.browser.drain()
-    assert {url.split("/")[2] for _, url in page.requests if url.startswith("http")} == {site.base.removeprefix("http://")}
+    assert {url.split("/")[2] for _, url in page.requests if url.startswith("http")} == {
+        site.base.removeprefix("http://")
+    }
