@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import build_zipapp
 import pytest
-from running import ROOT
-
 from dashboard.browser import Browser, Page, find_browser
 from dashboard.site import PASSWORD, ROLES, Site, serve
+from running import ROOT
+
+import build_zipapp
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from dashboard.browser import Page
 from dashboard.site import ROLES, SCREENSHOTS, Site, quoted
+
 from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Role
 
 # The parts of each page, and what a role needs one of to see it.
