@@ -179,6 +179,7 @@ def plan_rules() -> bytes:
     Made again when the rules or the code of the shield have changed.
     """
     parts = [HERE / "rules.json", *sorted((HERE / "gateway" / "shield").glob("*.py"))]
+    parts.append(HERE / "gateway" / "shield" / "grams.json")
     kept = HERE / "build" / f"plans-{sha256(b''.join(path.read_bytes() for path in parts))[:32]}.json"
     if not kept.exists():
         command = [sys.executable, "-S", "-s", "-B", "-c", PLAN]

@@ -7,12 +7,12 @@ So the fewer first letters the anchors have, the faster the scan, and common cha
 from collections import Counter
 from collections.abc import Iterable
 
-from gateway.shield.frequency import RARE, SHARES
+from gateway.shield.frequency import likelihood
 
 LEAST_CHARS = 4
 MOST_CHARS = 12
-# What an edge at the root costs, in occurrences per 1000 characters of a first letter.
-_EDGE = 14.0
+# What an edge at the root costs, in occurrences of a first letter in one character.
+_EDGE = 0.014
 
 
 def choose_roots(literals: Iterable[str]) -> frozenset[str]:
@@ -22,14 +22,14 @@ def choose_roots(literals: Iterable[str]) -> frozenset[str]:
     left = {choice for choice in choices if not choice & roots}
     counts = Counter(letter for choice in left for letter in choice)
     while left:
-        best = max(sorted(counts), key=lambda letter: counts[letter] / (SHARES.get(letter, RARE) + _EDGE))
+        best = max(sorted(counts), key=lambda letter: counts[letter] / (likelihood(letter) + _EDGE))
         roots.add(best)
         covered = {choice for choice in left if best in choice}
         left -= covered
         counts.subtract(letter for choice in covered for letter in choice)
     # A letter that is the only root of no literal can go, the commonest first.
     sole = Counter(next(iter(held)) for choice in choices if len(held := choice & roots) == 1)
-    for letter in sorted(roots, key=lambda letter: (-SHARES.get(letter, RARE), letter)):
+    for letter in sorted(roots, key=lambda letter: (-likelihood(letter), letter)):
         if not sole[letter]:
             roots.discard(letter)
             sole = Counter(next(iter(held)) for choice in choices if len(held := choice & roots) == 1)
@@ -46,4 +46,4 @@ def choose_anchor(literal: str, roots: frozenset[str]) -> tuple[str, int]:
 
 def order_words(words: list[str]) -> list[str]:
     """Order anchors so that the automaton meets the commonest first letters first."""
-    return sorted(words, key=lambda word: (-SHARES.get(word[0], RARE), word))
+    return sorted(words, key=lambda word: (-likelihood(word[0]), word))

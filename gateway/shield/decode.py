@@ -8,29 +8,18 @@ and only what then is mostly printable is kept.
 import binascii
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from gateway.shield.shapes import Ranges, Shapes
 from gateway.shield.views import Builder, Decoded, regions
 
 _LEAST_BASE64_CHARS = 16
-_LEAST_HEX_CHARS = 16
+# A run that begins in a block that was found may end behind it.
+_BEYOND_CHARS = 4_096
+_BLOCK_CHARS = 65_536
 _AROUND_CHARS = 128
-_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_DIGITS = b"0123456789"
 
 
-def _classes(*rows: tuple[bytes, bytes]) -> bytes:
-    """Make a translation: each character of a row to the row's class, all others to a dot."""
-    table = bytearray(b"." * 256)
-    for chars, kind in rows:
-        for char in chars:
-            table[char] = kind[0]
-    return bytes(table)
-
-
-_BASE64 = _classes((_LETTERS + _DIGITS + b"+/-_", b"a"))
-_HEX = _classes((b"0123456789abcdefABCDEF", b"h"), (b" ,:;-\n", b" "))
-_CODES = _classes((_DIGITS, b"0"), (b" ,;\n", b" "))
 _PLAIN = bytes(range(32, 127)) + b"\t\n\r"
 _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
 _HEX_RUN = re.compile(rb"(?:[0-9a-fA-F]{2}){8,}|[0-9a-fA-F]{2}(?:[ ,:;\n-]{1,2}[0-9a-fA-F]{2}){5,}")
@@ -51,14 +40,28 @@ _SELECTOR_BYTES = (b"\xef\xb8", b"\xf3\xa0")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 
 
-def decodings(text: str) -> list[Decoded]:
+def decodings(shapes: Shapes) -> list[Decoded]:
     """Return every decoded view of a text, one for each encoding that is there. Never raises."""
     # One byte a character, so that offsets are the same; no encoding uses characters beyond ASCII.
-    raw = text.encode("ascii", "replace")
+    text, raw = shapes.text, shapes.raw
     found: list[Decoded] = []
-    for decode in _DECODERS:
-        found += decode(text, raw)
+    if shapes.base64:
+        found += _base64(raw, shapes.base64)
+    found += _hex(raw, shapes)
+    if shapes.codes:
+        found += _codes(raw, shapes.codes)
+    found += _url(text, raw)
+    found += _html(text, raw)
+    found += _escapes(text, raw)
+    found += _points(text, raw)
+    found += _selectors(text)
     return found
+
+
+def _runs(code: re.Pattern[bytes], raw: bytes, ranges: Ranges) -> Iterator[re.Match[bytes]]:
+    """Yield what a regex matches within some spans, and a little beyond them."""
+    for start, end in ranges:
+        yield from code.finditer(raw, start, end + _BEYOND_CHARS)
 
 
 def _readable(data: bytes) -> str:
@@ -80,23 +83,20 @@ def _checked(text: str) -> str:
     return text if odd * 8 <= len(text) else ""
 
 
-def _base64(text: str, raw: bytes) -> list[Decoded]:
-    shapes = raw.translate(_BASE64)
-    place = shapes.find(b"a" * _LEAST_BASE64_CHARS)
+def _base64(raw: bytes, places: list[int]) -> list[Decoded]:
     builder = Builder("base64")
-    while place >= 0:
-        run = _BASE64_RUN.match(raw, place)
+    done = 0
+    for place in places:
+        run = _BASE64_RUN.match(raw, place) if place >= done else None
         if run is None:
-            break
-        data = run[0]
+            continue
+        data, done = run[0], run.end()
         # Letters of one case alone are words and names, never a code; neither are their pieces.
         if not (data.islower() or data.isupper()) and not _add_base64(builder, data, place):
-            at = place
             for piece in re.split(rb"([+/_-]|\r?\n)", data):
                 if len(piece) >= _LEAST_BASE64_CHARS and len(piece) < len(data):
-                    _add_base64(builder, piece, at)
-                at += len(piece)
-        place = shapes.find(b"a" * _LEAST_BASE64_CHARS, run.end())
+                    _add_base64(builder, piece, place)
+                place += len(piece)
     return builder.done()
 
 
@@ -113,16 +113,13 @@ def _add_base64(builder: Builder, run: bytes, at: int) -> bool:
     return bool(said)
 
 
-def _hex(text: str, raw: bytes) -> list[Decoded]:
-    shapes = raw.translate(_HEX)
+def _hex(raw: bytes, shapes: Shapes) -> list[Decoded]:
     builder = Builder("hex")
-    if b"h" * _LEAST_HEX_CHARS in shapes or b"hh hh hh hh hh hh" in shapes:
-        for run in _HEX_RUN.finditer(raw):
-            _add_bytes(builder, bytes.fromhex(run[0].translate(None, b" ,:;\n-").decode()), run)
-    if _is_before(b"x", b"0", raw) or _is_before(b"X", b"0", raw):
-        for run in _HEX_MARKED.finditer(raw):
-            digits = re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])
-            _add_bytes(builder, bytes.fromhex(digits.decode()), run)
+    for run in _runs(_HEX_RUN, raw, shapes.hexadecimal):
+        _add_bytes(builder, bytes.fromhex(run[0].translate(None, b" ,:;\n-").decode()), run)
+    for run in _runs(_HEX_MARKED, raw, shapes.marked):
+        digits = re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])
+        _add_bytes(builder, bytes.fromhex(digits.decode()), run)
     return builder.done()
 
 
@@ -133,19 +130,16 @@ def _add_bytes(builder: Builder, data: bytes, run: re.Match[bytes]) -> None:
         builder.add(said, run.start(), run.end())
 
 
-def _codes(text: str, raw: bytes) -> list[Decoded]:
+def _codes(raw: bytes, ranges: Ranges) -> list[Decoded]:
     """Lists of character codes: eight bits each, or decimal numbers."""
-    shapes = raw.translate(_CODES)
     builder = Builder("codes")
-    if b"0" * 8 in shapes:
-        for run in _BITS.finditer(raw):
-            bits = run[0].translate(None, b" ,\n")
-            _add_bytes(builder, int(bits[:8192], 2).to_bytes(len(bits[:8192]) // 8, "big"), run)
-    if b"00 00" in shapes:
-        for run in _DECIMALS.finditer(raw):
-            numbers = [int(number) for number in re.findall(rb"[0-9]{2,3}", run[0])]
-            if all(number < 128 for number in numbers):
-                _add_bytes(builder, bytes(numbers), run)
+    for run in _runs(_BITS, raw, ranges):
+        bits = run[0].translate(None, b" ,\n")
+        _add_bytes(builder, int(bits[:8192], 2).to_bytes(len(bits[:8192]) // 8, "big"), run)
+    for run in _runs(_DECIMALS, raw, ranges):
+        numbers = [int(number) for number in re.findall(rb"[0-9]{2,3}", run[0])]
+        if all(number < 128 for number in numbers):
+            _add_bytes(builder, bytes(numbers), run)
     return builder.done()
 
 
@@ -163,7 +157,7 @@ def _from_url(code: str) -> str:
 def _html(text: str, raw: bytes) -> list[Decoded]:
     if raw.find(b"&") < 0:
         return []
-    spots = [run.span() for run in _HTML.finditer(text) if html.unescape(run[0]) != run[0]]
+    spots = [run.span() for run in _found_at(b"&", _HTML, text, raw) if html.unescape(run[0]) != run[0]]
     return _substituted("html", text, spots, _HTML, html.unescape)
 
 
@@ -203,18 +197,26 @@ def _points(text: str, raw: bytes) -> list[Decoded]:
     return builder.done()
 
 
-def _selectors(text: str, raw: bytes) -> list[Decoded]:
+def _selectors(text: str) -> list[Decoded]:
     """Bytes written as invisible variation selectors."""
     builder = Builder("variation-selectors")
-    coded = b"" if text.isascii() else text.encode("utf-8", "surrogatepass")
-    if coded and any(coded.find(begin) >= 0 for begin in _SELECTOR_BYTES):
-        for run in _SELECTORS.finditer(text):
-            codes = (ord(char) for char in run[0])
-            said = _readable(bytes(code - 0xFE00 if code < 0x10000 else code - 0xE0100 + 16 for code in codes))
-            if said:
-                builder.end_piece(run.start())
-                builder.add(said, *run.span())
+    if text.isascii() or not _has_selectors(text):
+        return []
+    for run in _SELECTORS.finditer(text):
+        codes = (ord(char) for char in run[0])
+        said = _readable(bytes(code - 0xFE00 if code < 0x10000 else code - 0xE0100 + 16 for code in codes))
+        if said:
+            builder.end_piece(run.start())
+            builder.add(said, *run.span())
     return builder.done()
+
+
+def _has_selectors(text: str) -> bool:
+    for begin in range(0, len(text), _BLOCK_CHARS):
+        coded = text[begin : begin + _BLOCK_CHARS].encode("utf-8", "surrogatepass")
+        if any(coded.find(sign) >= 0 for sign in _SELECTOR_BYTES):
+            return True
+    return False
 
 
 def _found_at(sign: bytes, code: re.Pattern[str], text: str, raw: bytes) -> list[re.Match[str]]:
@@ -253,6 +255,3 @@ def _substituted(
             done = code.end()
         builder.add(text[done:end], done, end)
     return builder.done()
-
-
-_DECODERS = (_base64, _hex, _codes, _url, _html, _escapes, _points, _selectors)

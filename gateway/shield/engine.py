@@ -13,6 +13,7 @@ from gateway.shield.normalize import Normalizer
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge
+from gateway.shield.shapes import Shapes
 from gateway.shield.views import Decoded
 
 BUDGET_RULE = "scan-budget"
@@ -109,13 +110,14 @@ class Shield:
             # Letters moved about make secrets of anything: leet alone would turn half of all identifiers into one.
             is_disguised = not DISGUISES.isdisjoint(reading.chain)
             view = self._normalizer.normalize(reading.text)
-            matches = self._matcher.scan(view, with_text_rules=not is_disguised)
+            shapes = Shapes(reading.text)
+            matches = self._matcher.scan(view, shapes, with_text_rules=not is_disguised)
             is_cut_short |= matches.is_cut_short
             self._keep(places, matches, reading, direction, policy)
             hint = _stronger(hint, model.detect(view), reading) if model else None
             if reading.depth == _DEEPEST:
                 continue
-            for decoded in self._decoded(reading, matches.signals):
+            for decoded in self._decoded(reading, shapes, matches.signals):
                 room -= len(decoded.text)
                 if room < 0 or len(readings) == _MOST_READINGS:
                     is_cut_short = True
@@ -139,8 +141,8 @@ class Shield:
             briefs[number] = brief
         return brief
 
-    def _decoded(self, reading: "_Reading", signals: frozenset[str]) -> list[Decoded]:
-        found = decodings(reading.text) + self._disguises.readings(reading.text, signals, reading.chain)
+    def _decoded(self, reading: "_Reading", shapes: Shapes, signals: frozenset[str]) -> list[Decoded]:
+        found = decodings(shapes) + self._disguises.readings(reading.text, signals, reading.chain)
         return [decoded for decoded in found if decoded.text != reading.text]
 
     def _keep(

@@ -16,7 +16,7 @@ from gateway.shield.detections import Direction, Severity
 from gateway.shield.literals import Lead
 from gateway.shield.plan import Plan
 
-VERSION = 3
+VERSION = 4
 INDEXES = ("words", "others", "tokens")
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
@@ -26,13 +26,14 @@ CHARS_PER_TRY = 64
 class Word:
     """A literal around an anchor. before: how far before the anchor it begins.
 
-    leads: number of a rule, and how far before the literal its match begins, least and most. signal: whether it is one.
+    leads: number of a rule, how far before the literal its match begins, least and most, and the regex that must match
+    at the literal, by its place in the plan's `rests`. signal: whether it is one.
     """
 
     literal: str
     before: int
     is_signal: bool
-    leads: tuple[tuple[int, int, int], ...]
+    leads: tuple[tuple[int, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class Layout:
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan."""
         told, plan = json.loads(self._lines[2 + len(INDEXES) + number])
-        source, how, reach, leads, rest, starts, run_chars, run_digits, first, gate = plan
+        source, how, reach, leads, rests, starts, run_chars, run_digits, first, guard, alone, gate = plan
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
             id=name,
@@ -129,12 +130,14 @@ class Layout:
             source,
             how,
             reach,
-            leads=tuple(Lead(*lead) for lead in leads),
-            rest=rest,
+            leads=tuple(Lead(literal, low, high, rests[rest]) for literal, low, high, rest in leads),
+            rests=tuple(rests),
             starts=starts,
             run_chars=run_chars,
             run_digits=run_digits,
             first=first,
+            guard=guard,
+            alone=alone,
             gate=tuple(gate),
         )
 
@@ -146,13 +149,14 @@ def make_layout(
 
     briefs: the short form of each rule. signals: words to report where they stand.
     """
-    leads: dict[str, dict[str, list[tuple[int, int, int]]]] = {name: {} for name in INDEXES}
+    leads: dict[str, dict[str, list[tuple[int, int, int, int]]]] = {name: {} for name in INDEXES}
     leads["words"] = {signal: [] for signal in signals}
     for number, plan in enumerate(plans):
+        rests = plan.rests
         for lead in plan.leads:
             # Words of other scripts apart: their many first letters would slow down every text.
             index = "tokens" if plan.how == "tokens" else "words" if lead.literal.isascii() else "others"
-            leads[index].setdefault(lead.literal, []).append((number, lead.low, lead.high))
+            leads[index].setdefault(lead.literal, []).append((number, lead.low, lead.high, rests.index(lead.rest)))
     found = {name: _anchored(literals, frozenset(signals)) for name, literals in leads.items()}
     head = {
         "version": VERSION,
@@ -175,12 +179,13 @@ def _line(value: Any) -> bytes:
 
 
 def _plan_row(plan: Plan) -> list[Any]:
-    leads = [[lead.literal, lead.low, lead.high] for lead in plan.leads]
-    told = [plan.source, plan.how, plan.reach_chars, leads, plan.rest, plan.starts]
-    return [*told, plan.run_chars, plan.run_digits, plan.first, plan.gate]
+    rests = plan.rests
+    leads = [[lead.literal, lead.low, lead.high, rests.index(lead.rest)] for lead in plan.leads]
+    told = [plan.source, plan.how, plan.reach_chars, leads, rests, plan.starts]
+    return [*told, plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate]
 
 
-def _anchored(leads: dict[str, list[tuple[int, int, int]]], signals: frozenset[str]) -> dict[str, list[Word]]:
+def _anchored(leads: dict[str, list[tuple[int, int, int, int]]], signals: frozenset[str]) -> dict[str, list[Word]]:
     roots = anchors.choose_roots(leads)
     words: dict[str, list[Word]] = {}
     for literal, led in leads.items():
@@ -190,4 +195,4 @@ def _anchored(leads: dict[str, list[tuple[int, int, int]]], signals: frozenset[s
 
 
 def _cost(word: Word) -> int:
-    return sum(1 + (high - low) // CHARS_PER_TRY for _, low, high in word.leads)
+    return sum(1 + (high - low) // CHARS_PER_TRY for _, low, high, _ in word.leads)

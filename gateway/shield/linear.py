@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import compress, repeat
 from pathlib import Path
 
 from gateway.shield.detections import Detection, Severity
@@ -30,8 +30,9 @@ LEAST_HOT = 3
 # The form of a weights file this code reads.
 VERSION = 1
 
-# So many windows of one text are added up, those with the most hot words: the time is bounded.
+# So many windows of one piece of a text are added up, those with the most hot words: the time is bounded.
 _MOST_WINDOWS = 256
+_PIECE_CHARS = 131_072
 _LONGEST_MATCHED = 5
 _SHORT_WORDS = 8
 _WORD_CHARS = 6
@@ -146,18 +147,31 @@ class LinearModel:
 
     def signal(self, normalized: str) -> Signal | None:
         """Return the strongest window of a normalized text, or None when no window is worth adding up."""
-        weights = self.weights
-        words = words_of(normalized)
-        hot = weights.hot.intersection(words)
-        if len(hot) < LEAST_HOT:
-            return None
         best: Signal | None = None
-        for start, end in hot_windows(words, hot):
+        done = 0
+        words: list[str] = []
+        for piece, is_last in _pieces(normalized):
+            words += words_of(piece)
+            best = self._stronger(best, words, done, is_last=is_last)
+            # The windows that begin later begin where these end, as if the text had come in one piece.
+            seen = max(0, len(words) - WINDOW_WORDS) // STEP_WORDS * STEP_WORDS
+            done += seen
+            words = words[seen:]
+        return best
+
+    def _stronger(self, best: Signal | None, words: Sequence[str], before: int, *, is_last: bool) -> Signal | None:
+        """Add up the windows of some words, of which `before` others stand in front; only the last may be shorter."""
+        weights = self.weights
+        if len(words) <= WINDOW_WORDS and len(weights.hot.intersection(words)) < LEAST_HOT:
+            return best
+        for start, end in hot_windows(words, weights.hot):
+            if end - start < WINDOW_WORDS and not is_last:
+                continue
             window = words[start:end]
             total = sum(map(weights.features.get, grams_of(window), _NO_WEIGHT))
             margin = total * weights.unit * share_of(window) + weights.constant
             if best is None or margin > best.margin:
-                best = Signal(margin, start, end, tuple(window))
+                best = Signal(margin, before + start, before + end, tuple(window))
         return best
 
     def detect(self, view: View) -> Detection | None:
@@ -203,7 +217,7 @@ def hot_windows(words: Sequence[str], hot: frozenset[str]) -> Iterator[tuple[int
         yield 0, len(words)
         return
     blocks: dict[int, set[str]] = {}
-    for place in [place for place, word in enumerate(words) if word in hot]:
+    for place in compress(range(len(words)), map(hot.__contains__, words)):
         blocks.setdefault(place // STEP_WORDS, set()).add(words[place])
     counted: list[tuple[int, int]] = []
     none: set[str] = set()
@@ -215,6 +229,16 @@ def hot_windows(words: Sequence[str], hot: frozenset[str]) -> Iterator[tuple[int
         counted = sorted(counted)[:_MOST_WINDOWS]
     for _, start in counted:
         yield start, min(len(words), start + WINDOW_WORDS)
+
+
+def _pieces(normalized: str) -> Iterator[tuple[str, bool]]:
+    """Cut a long text at blanks, so that another thread never waits for long; tell which piece is the last."""
+    place, length = 0, len(normalized)
+    while length - place > _PIECE_CHARS:
+        end = normalized.rfind(" ", place, place + _PIECE_CHARS) + 1 or place + _PIECE_CHARS
+        yield normalized[place:end], False
+        place = end
+    yield normalized[place:], True
 
 
 def _chars_of(normalized: str, start: int, end: int) -> tuple[int, int]:

@@ -10,6 +10,8 @@ to the text as sent is made at the first question: a list of the places where th
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
 
@@ -21,8 +23,11 @@ _LOWER = bytes(
 _ASCII = bytes(range(128))
 _REMEMBERED_CHARS = 8192
 _LONGEST_FOLD_CHARS = 4
-# More runs of blanks than this are squeezed all at once.
-_MANY_RUNS = 32
+# A long text is normalized in pieces, so that another thread never waits for long.
+_PIECE_CHARS = 262_144
+_MANY_REPLACED = 24
+_MANY_BLANKS = (" " * 16, " " * 4)
+_RUN_OF_BLANKS = re.compile(" {2,}")
 # Marks that decorate any letter. Those of one script (Hebrew points, Indic vowels) carry its words and stay.
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F), (0x0483, 0x0489))
 # Shown as nothing, but not of the category Cf.
@@ -91,10 +96,17 @@ class View:
             self._at, self._from = _blanks_map(flat)
             return
         edge = "".join(map(re.escape, longs))
-        runs = re.compile(f" [ {edge}]+|[{edge}][ {edge}]{{0,}}")
+        whole = re.compile(f"[ {edge}]{{1,}}")
+        spots = [run.start() for run in re.finditer(f"[{edge}]", flat)]
+        spots += [run.start() for run in _RUN_OF_BLANKS.finditer(flat)]
         at, origin, out, done = [0], [0], 0, 0
-        for run in runs.finditer(flat):
-            start, end = run.span()
+        for spot in sorted(spots):
+            if spot < done:
+                continue
+            start = spot - 1 if spot > done and flat[spot - 1] == " " else spot
+            run = whole.match(flat, start)
+            assert run is not None
+            end = run.end()
             out += start - done
             was_blank = False
             for place in range(start, end):
@@ -122,38 +134,32 @@ class Normalizer:
 
     def normalize(self, text: str) -> View:
         """Return the normalized view of any `str`, lone surrogates included. Never raises."""
+        if len(text) <= _PIECE_CHARS:
+            return _view(text, [self._fold(text)])
+        pieces = [text[begin : begin + _PIECE_CHARS] for begin in range(0, len(text), _PIECE_CHARS)]
+        return _view(text, list(map(self._fold, pieces)))
+
+    def _fold(self, text: str) -> "_Folded":
         raw = text.encode("utf-8", "surrogatepass")
         lower = raw.translate(_LOWER)
+        longs: dict[str, str] = {}
         if len(raw) == len(text):
-            flat = lower.decode("ascii")
-            if b"\0" in lower:
-                return View(_squeeze(flat.replace("\0", "")), text, flat, {"\0": ""})
-            squeezed = _squeeze(flat)
-            return View(squeezed, text, None if squeezed is flat else flat)
-        return self._fold(text, lower)
+            flat = folded = lower.decode("ascii")
+        else:
+            flat, folded, longs = self._fold_others(lower)
+        if "\0" in folded:
+            longs["\0"] = ""
+            folded = folded.replace("\0", "")
+        return _Folded(flat, _squeeze(folded), longs)
 
-    def _fold(self, text: str, lower: bytes) -> View:
+    def _fold_others(self, lower: bytes) -> tuple[str, str, dict[str, str]]:
+        """Fold what is not ASCII; return the flat text, the folded one, and what became none or several characters."""
         flat = lower.decode("utf-8", "surrogatepass")
         others = set(lower.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
         folds = {char: plain for char in others if (plain := self.fold_char(char)) != char}
-        ones = {char: plain for char, plain in folds.items() if len(plain) == 1}
         longs = {char: plain for char, plain in folds.items() if len(plain) != 1}
-        if len(ones) <= 24:
-            for char, plain in ones.items():
-                flat = flat.replace(char, plain)
-        else:
-            flat = flat.translate({ord(char): plain for char, plain in ones.items()})
-        folded = flat
-        if "\0" in folded:
-            longs["\0"] = ""
-        if len(longs) <= 24:
-            for char, plain in longs.items():
-                folded = folded.replace(char, plain)
-        else:
-            folded = folded.translate({ord(char): plain for char, plain in longs.items()})
-        if longs or "  " in folded:
-            return View(_squeeze(folded), text, flat, longs)
-        return View(folded, text)
+        flat = _replaced(flat, {char: plain for char, plain in folds.items() if len(plain) == 1})
+        return flat, _replaced(flat, longs), longs
 
     def fold_char(self, char: str) -> str:
         """Return what one character is in the normalized text: itself, another, several or none."""
@@ -202,36 +208,53 @@ class Normalizer:
         return folded if 0 < len(folded) <= _LONGEST_FOLD_CHARS else char
 
 
+class _Folded(NamedTuple):
+    """A piece of text: of its own length, as it is normalized, and what became none or several characters."""
+
+    flat: str
+    folded: str
+    longs: dict[str, str]
+
+
+def _view(text: str, pieces: list[_Folded]) -> View:
+    """Put a view together from the pieces of a text."""
+    longs: dict[str, str] = {}
+    folded: list[str] = []
+    for piece in pieces:
+        longs.update(piece.longs)
+        # Blanks that meet at an edge are one.
+        is_met = bool(folded) and folded[-1].endswith(" ") and piece.folded.startswith(" ")
+        if piece.folded[is_met:]:
+            folded.append(piece.folded[is_met:])
+    flat, whole = "".join(piece.flat for piece in pieces), "".join(folded)
+    return View(whole, text, flat, longs) if longs or len(whole) != len(flat) else View(whole, text)
+
+
+def _replaced(text: str, by: Mapping[str, str]) -> str:
+    if len(by) > _MANY_REPLACED:
+        return text.translate({ord(char): plain for char, plain in by.items()})
+    for char, plain in by.items():
+        text = text.replace(char, plain)
+    return text
+
+
 def _blanks_map(flat: str) -> tuple[list[int], list[int]]:
     """List where straight runs begin, as `View._map` does, when only blanks were squeezed."""
-    at, origin = [0], [0]
-    place = flat.find("  ")
-    while place >= 0:
-        end = _after_blanks(flat, place + 2)
-        at.append(at[-1] + place + 1 - origin[-1])
+    at, origin, gone = [0], [0], 0
+    for run in _RUN_OF_BLANKS.finditer(flat):
+        start, end = run.span()
+        gone += end - start - 1
+        at.append(end - gone)
         origin.append(end)
-        place = flat.find("  ", end)
     return at, origin
 
 
 def _squeeze(text: str) -> str:
     """Make one blank of each run of blanks. Returns the very text when there is no such run."""
-    place = text.find("  ")
-    if place < 0:
+    if "  " not in text:
         return text
-    parts, done = [], 0
-    while place >= 0:
-        parts.append(text[done : place + 1])
-        done = _after_blanks(text, place + 2)
-        if len(parts) == _MANY_RUNS:
-            # No other white space is left in a normalized text, so that it can be split at any.
-            rest = text[done:]
-            return "".join(parts) + " ".join(rest.split()) + " " * rest.endswith(" ")
-        place = text.find("  ", done)
-    return "".join(parts) + text[done:]
-
-
-def _after_blanks(text: str, place: int) -> int:
-    while text.startswith(" ", place):
-        place += 1
-    return place
+    for many in _MANY_BLANKS:
+        text = text.replace(many, " ")
+    words = [word for piece in text.split("  ") if (word := piece.lstrip(" "))]
+    squeezed = " " * text.startswith(" ") + " ".join(words)
+    return squeezed + " " * (text.endswith(" ") and not squeezed.endswith(" "))

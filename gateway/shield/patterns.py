@@ -6,7 +6,7 @@ import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gateway.shield.literals import REPEATS, ZERO_WIDTH
+from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 
 LONGEST_MATCH_CHARS = 4096
 DIGIT_SEPARATORS = " -.()/+"

@@ -21,10 +21,14 @@ _CHEAP = 2e-5
 # Letters of words in scripts with spaces: a word's edge is where none of them stands beside it.
 _WORD = "0-9A-Za-z_\u00c0-\u058f"
 _IS_WORD = re.compile(f"[{_WORD}]")
+_IS_ASCII_WORD = re.compile("[0-9A-Za-z_]")
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})")
+# A regex that looks around more often than this, or looks ahead, is dear to try.
+_MANY_LOOKS = 3
 _ANY_CASE = re.compile(r"\(\?[aLmsux]{0,5}i")
 _TABLE_NAME = re.compile(r"<<([A-Za-z0-9_-]{1,64})>>")
 
+EDGE = "[^0-9A-Z_a-z]"
 How = Literal["words", "tokens", "digits", "unseen"]
 
 
@@ -37,9 +41,11 @@ class Plan:
     as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent. ``digits``: a run
     of `run_chars` digits and separators, `run_digits` of them digits. ``unseen``: one of the characters `first`.
     reach_chars: how far from its beginning the regex reads.
-    rest: a regex that matches at the lead's literal in every match; empty when a match begins with the literal, or
-    when it is not told.
-    starts: a fast regex that matches wherever the rule's own may begin to; empty when there is none.
+    rests: the distinct rests of the leads, the empty one first.
+    starts: a fast regex whose group `begin` matches wherever the rule's own may begin to; empty when there is none.
+    guard: a fast regex that matches wherever a match begins; empty when the rule's own is fast.
+    alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
+    ``alnum``, a letter or digit; ``digit``; or nothing.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
     """
 
@@ -47,11 +53,13 @@ class Plan:
     how: How
     reach_chars: int
     leads: tuple[Lead, ...] = ()
-    rest: str = ""
+    rests: tuple[str, ...] = ("",)
     starts: str = ""
     run_chars: int = 0
     run_digits: int = 0
     first: str = ""
+    guard: str = ""
+    alone: str = ""
     gate: tuple[str, ...] = ()
 
 
@@ -107,24 +115,42 @@ def plan_rule(
     starts = ""
     if is_normalized and any(lead.low != lead.high for lead in best.leads):
         starts = _starts(Literals(parsed.tree, folded, digit="0", blank=" ", least=1))
-    return Plan(source, "words", reach, leads=best.leads, rest=derived.rest_of(best), starts=starts, gate=gate)
+    guard = derived.guard() if "(?!" in source or source.count("(?<!") > _MANY_LOOKS else ""
+    rests = ("", *sorted({lead.rest for lead in best.leads if lead.rest}))
+    return Plan(
+        source,
+        "words",
+        reach,
+        leads=best.leads,
+        rests=rests,
+        starts=starts,
+        guard=guard,
+        alone=derived.alone(),
+        gate=gate,
+    )
 
 
 def _starts(literals: Literals) -> str:
-    """Write how matches begin as one regex to search for, before the rule's own is tried there."""
+    """Write how matches begin as one regex to search for, before the rule's own is tried at its group `begin`."""
     way = literals.beginning()
     if way is None:
         return ""
-    tree = trie_regex([lead.literal[:_START_CHARS] for lead in way.leads]).replace("0", "[0-9]")
-    return (r"\b" if literals.is_at_word() else "") + tree
+    begins = [lead.literal[:_START_CHARS] for lead in way.leads]
+    tree = trie_regex(begins).replace("0", "[0-9]")
+    # One character before the edge of a word is found faster than the edge.
+    is_at_word = literals.is_at_word() and all(_IS_ASCII_WORD.match(begin) for begin in begins)
+    return EDGE * is_at_word + f"(?P<begin>{tree})"
 
 
 def _token_plan(parsed: Pattern, source: str, gate: tuple[str, ...]) -> Plan | None:
     """Plan a rule whose match begins with a long token: then only long tokens are looked at, as they are written."""
     if parsed.least_token_chars() < LONG_TOKEN_CHARS or _ANY_CASE.search(source):
         return None
-    way = Literals(parsed.tree, str, least=1).beginning()
-    return Plan(source, "tokens", parsed.reach_chars, leads=way.leads, gate=gate) if way else None
+    derived = Literals(parsed.tree, str, least=1)
+    way = derived.beginning()
+    return (
+        Plan(source, "tokens", parsed.reach_chars, leads=way.leads, alone=derived.alone(), gate=gate) if way else None
+    )
 
 
 def _whole(literal: str) -> str:

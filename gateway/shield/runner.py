@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gateway.shield.plan import GATE_CHARS, Plan
+from gateway.shield.plan import EDGE, GATE_CHARS, Plan
 from gateway.shield.validators import VALIDATORS
 
 Check = Callable[[str], bool]
+_Try = Callable[[str, int, int], re.Match[str] | None]
 
 
 class Span(NamedTuple):
@@ -22,17 +23,19 @@ class Span(NamedTuple):
 class Runner:
     """One rule. Each of its regexes is compiled at the first try.
 
-    match: tries the regex at a place of the subject, up to an end. at_word: a match begins at the edge of a word, which
-    the automaton's text shows. has_checks: the rule has a
-    validator.
+    first: tries the plan's guard, else the match itself, at a place of the subject, up to an end. is_guarded: what
+    `first` finds is still to be tried by `match`. alone: the plan's, where the automaton's text shows what stands
+    before.
     """
 
     __slots__ = (
         "_checks",
-        "_rest",
+        "_rests",
         "_search",
         "_starts",
-        "at_word",
+        "alone",
+        "first",
+        "is_guarded",
         "match",
         "number",
         "on_text",
@@ -46,16 +49,24 @@ class Runner:
         self.reach_chars = plan.reach_chars
         self.on_text = view == "text"
         # Where the automaton reads the very text the regex does, a place inside a word need not be tried.
-        self.at_word = plan.source.startswith(r"\b") and (plan.how == "tokens" or not self.on_text)
-        self.match: Callable[[str, int, int], re.Match[str] | None] = self._first_match
-        self._search: Callable[[str, int, int], re.Match[str] | None] = self._first_search
+        self.alone = plan.alone if plan.how == "tokens" or not self.on_text else ""
+        self.is_guarded = bool(plan.guard)
+        self.first: _Try = self._first_guard if plan.guard else self._first_match
+        self.match: _Try = self._first_match
+        self._search: _Try = self._first_search
         self._starts: re.Pattern[str] | None = None
-        self._rest: re.Pattern[str] | None = None
+        self._rests: dict[int, Callable[[str, int], re.Match[str] | None]] = {}
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
     def _compile(self) -> None:
         regex = re.compile(self.plan.source, re.ASCII)
         self.match, self._search = regex.match, regex.search
+        if not self.is_guarded:
+            self.first = regex.match
+
+    def _first_guard(self, subject: str, start: int, end: int) -> re.Match[str] | None:
+        self.first = re.compile(self.plan.guard, re.ASCII).match
+        return self.first(subject, start, end)
 
     def _first_match(self, subject: str, start: int, end: int) -> re.Match[str] | None:
         self._compile()
@@ -65,34 +76,45 @@ class Runner:
         self._compile()
         return self._search(subject, start, end)
 
-    def may_go_on(self, subject: str, place: int) -> bool:
-        """Say whether what must come after a lead's literal does, with the literal at `place`."""
-        rest = self._rest
-        if rest is None:
-            # An empty regex matches anywhere.
-            rest = self._rest = re.compile(self.plan.rest, re.ASCII)
-        return rest.match(subject, place) is not None
+    def rest(self, number: int) -> Callable[[str, int], re.Match[str] | None]:
+        """Return what tries, with a lead's literal at a place, whether what must come after it does."""
+        match = self._rests.get(number)
+        if match is None:
+            match = self._rests[number] = re.compile(self.plan.rests[number], re.ASCII).match
+        return match
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:
         """Return all matches that begin in low..high and do not overlap."""
-        reach = self.reach_chars
-        if self._starts is None and self.plan.starts:
-            self._starts = re.compile(self.plan.starts, re.ASCII)
+        reach, starts = self.reach_chars, self._starts
+        is_edge = self.plan.starts.startswith(EDGE)
+        if starts is None and self.plan.starts:
+            starts = self._starts = re.compile(self.plan.starts, re.ASCII)
         found = []
         place = max(low, 0)
-        while place <= high:
-            if self._starts is None:
-                match = self._search(subject, place, high + reach)
+        if place == 0 and is_edge:
+            # Nothing stands before the first character.
+            match = self.match(subject, 0, reach)
+            kept = match and self.confirm(subject, match)
+            if match and kept:
+                found.append(kept)
+                place = match.end()
             else:
-                start = self._starts.search(subject, place, high + reach)
-                if start is None or start.start() > high:
+                place = 1
+        while place <= high:
+            if starts is None:
+                match = self._search(subject, place, high + reach)
+                if match is None or match.start() > high:
                     break
-                place = start.start() + 1
-                match = self.match(subject, start.start(), start.start() + reach)
+            else:
+                # The edge of a word is searched for by the character before it.
+                begun = starts.search(subject, place - is_edge, high + reach)
+                if begun is None or begun.start("begin") > high:
+                    break
+                start = begun.start("begin")
+                match = self.match(subject, start, start + reach)
                 if match is None:
+                    place = start + 1
                     continue
-            if match is None or match.start() > high:
-                break
             kept = self.confirm(subject, match)
             if kept:
                 found.append(kept)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from gateway.shield.literals import REPEATS, ZERO_WIDTH
+from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 from gateway.shield.patterns import PatternError
 
 # What one search may take, for a text of at most 2,048 characters; a usual one takes a hundredth of it.

@@ -2,6 +2,7 @@
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,6 +35,32 @@ def unparse(items: Iterable[Any], flags: int = 0) -> str:
     source = "".join(_item(op, arg) for op, arg in items)
     letters = _letters(flags)
     return f"(?{letters}:{source})" if letters else source
+
+
+def bare(items: Iterable[Any], state: Any) -> list[Any]:
+    """Return items without what only looks around or holds on: they match wherever the given ones do.
+
+    state: of the parse tree they are from.
+    """
+    kept: list[Any] = []
+    for op, arg in items:
+        if op in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
+            continue
+        if op is ops.BRANCH:
+            arg = None, [_part(branch, state) for branch in arg[1]]
+        elif op is ops.SUBPATTERN:
+            arg = None, arg[1], arg[2], _part(arg[3], state)
+        elif op is ops.ATOMIC_GROUP:
+            op, arg = ops.SUBPATTERN, (None, 0, 0, _part(arg, state))
+        elif op in _REPEATS:
+            op = ops.MAX_REPEAT if op is ops.POSSESSIVE_REPEAT else op
+            arg = arg[0], arg[1], _part(arg[2], state)
+        kept.append((op, arg))
+    return kept
+
+
+def _part(items: Iterable[Any], state: Any) -> Any:
+    return parser.SubPattern(state, bare(items, state))
 
 
 def _letters(flags: int) -> str:

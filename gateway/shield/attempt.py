@@ -1,0 +1,131 @@
+"""What one scan of one view has tried and found so far, and what is left of its budget. Finds no literal."""
+
+import re
+from typing import NamedTuple
+
+from gateway.shield.layout import CHARS_PER_TRY
+from gateway.shield.normalize import View
+from gateway.shield.runner import Runner, Span
+
+_DIGITS_PER_TRY = 256
+
+
+class Match(NamedTuple):
+    """One match of the rule at place `rule` of the rule set; start, end: its half-open span in the view's source."""
+
+    rule: int
+    start: int
+    end: int
+
+
+class Matches(NamedTuple):
+    """Every match in one view, by rule and place. signals: signal words that stand there.
+
+    is_cut_short: the budget ran out somewhere, so that matches may be missing.
+    """
+
+    found: tuple[Match, ...]
+    signals: frozenset[str]
+    is_cut_short: bool
+
+
+class Attempt:
+    """One scan under way. left: what may still be spent on the block at hand; below 0 the block is cut short."""
+
+    __slots__ = ("_matches", "_windows", "_with_text_rules", "is_cut_short", "left", "signals", "subject", "view")
+
+    def __init__(self, view: View, *, with_text_rules: bool) -> None:
+        self.view = view
+        self.subject = view.text
+        self.left = 0
+        self.signals: set[str] = set()
+        self.is_cut_short = False
+        self._with_text_rules = with_text_rules
+        self._matches: dict[Runner, list[Span]] = {}
+        self._windows: dict[Runner, list[tuple[int, int]]] = {}
+
+    def try_sent(self, runner: Runner, place: int, before: int) -> None:
+        """Try a rule for the text as it is whose match begins `before` characters before a literal."""
+        if not self._with_text_rules:
+            return
+        if runner.plan.how == "words":
+            place = self.view.position(place)
+        start = place - before
+        if start >= 0:
+            self.left -= 1
+            match = runner.first(self.view.source, start, start + runner.reach_chars)
+            if match:
+                self.keep(runner, self.view.source, match)
+
+    def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
+        """Note a match of a rule's first regex, unless the rule wants more than that."""
+        if runner.is_guarded:
+            start = match.start()
+            self.left -= 1
+            whole = runner.match(subject, start, start + runner.reach_chars)
+            if whole is None:
+                return
+            match = whole
+        found = runner.confirm(subject, match)
+        if found:
+            self._matches.setdefault(runner, []).append(found)
+
+    def lead_within(self, runner: Runner, place: int, low: int, high: int, rest: int) -> None:
+        """Note that a match of a rule may begin low..high characters before a literal, if its rest is there."""
+        subject = self.subject
+        if runner.on_text:
+            if not self._with_text_rules:
+                return
+            subject = self.view.source
+            if runner.plan.how == "words":
+                place = self.view.position(place)
+        self.left -= 1
+        if rest and not runner.rest(rest)(subject, place):
+            return
+        windows = self._windows.setdefault(runner, [])
+        first, last = max(0, place - high), place - low
+        fresh = last - max(first, windows[-1][1]) if windows else last - first
+        self.left -= max(0, fresh) // CHARS_PER_TRY
+        windows.append((first, last))
+
+    def search(self, runner: Runner, start: int, end: int) -> None:
+        """Search a span of the normalized view, or of the source for the unseen that stands only there."""
+        if runner.on_text and not self._with_text_rules:
+            return
+        self.left -= 1 + (end - start) // _DIGITS_PER_TRY
+        if self.left < 0 and runner.plan.how == "digits":
+            self.is_cut_short = True
+            return
+        subject = self.subject
+        if runner.on_text:
+            subject = self.view.source
+            if runner.plan.how == "digits":
+                start, end = self.view.span(start, end)
+        self._matches.setdefault(runner, []).extend(runner.search(subject, start, end))
+
+    def finish(self) -> Matches:
+        """Search the windows, drop overlapping matches of one rule, and lead all spans back to the source."""
+        for runner, windows in self._windows.items():
+            subject = self.view.source if runner.on_text else self.subject
+            for low, high in _merge(windows):
+                self._matches.setdefault(runner, []).extend(runner.search(subject, low, high))
+        found = []
+        for runner in sorted(self._matches, key=lambda runner: runner.number):
+            free = 0
+            for start, end, told, told_end in sorted(self._matches[runner]):
+                if start < free:
+                    continue
+                free = end
+                span = (told, told_end) if runner.on_text else self.view.span(told, told_end)
+                found.append(Match(runner.number, *span))
+        return Matches(tuple(found), frozenset(self.signals), self.is_cut_short)
+
+
+def _merge(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(windows):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return merged

@@ -1,0 +1,168 @@
+"""Which kinds of characters stand where in a text, block by block: what no plain text pays for is asked only here.
+
+Theory of operation. A block is translated to a byte a character whose bits are the kinds it belongs to, and read as one
+large number. Shifting it by whole characters and taking what both have in common tells, for all places and kinds at
+once, whether the same kind stands there twice: thirty operations on a number cost what one search by regex costs for
+ten characters. Long tokens are rarer, and found by a search for a run of one byte.
+"""
+
+import re
+from bisect import bisect_right
+from functools import lru_cache
+
+from gateway.shield.patterns import is_token_char
+
+BLOCK_CHARS = 16_384
+LEAST_TOKEN_CHARS = 16
+# A shape that begins in one block may end in the next.
+_AHEAD_CHARS = 64
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_DIGITS = b"0123456789"
+SEPARATORS = b" \t\n\r._-*|/,+~:;'\"=<>()[]{}"
+LEET = b"0134578@$!|+"
+# Fewer digits than this make no hidden text.
+_LEAST_DIGITS = 8
+_LEAST_NUMBERS = 5
+
+# The bits of a character's kinds.
+_APART, _SEPARATOR, _LETTER, _LEET, _HEX, _DIGIT, _MARK = 1, 2, 4, 8, 16, 32, 64
+_KINDS = bytes(
+    sum(
+        bit
+        for bit, chars in (
+            (_APART, _LETTERS + _DIGITS + b"@$!"),
+            (_SEPARATOR, SEPARATORS),
+            (_LETTER, _LETTERS),
+            (_LEET, LEET),
+            (_HEX, b"0123456789abcdefABCDEF"),
+            (_DIGIT, _DIGITS),
+            (_MARK, b"xX"),
+        )
+        if byte in chars
+    )
+    for byte in range(256)
+)
+_TOKENS = bytes(48 if is_token_char(chr(byte)) else 46 for byte in range(256))
+_LONG_TOKEN = b"0" * LEAST_TOKEN_CHARS
+_BASE64 = bytes(97 if byte in _LETTERS + _DIGITS + b"+/-_" else 46 for byte in range(256))
+_HEX_DIGITS = bytes(97 if byte in b"0123456789abcdefABCDEF" else 46 for byte in range(256))
+_WORDS = bytes(97 if byte in _LETTERS else 46 for byte in range(256))
+_LONG_BASE64 = b"a" * 16
+_LONG_HEX = b"a" * 16
+_LONG_WORD = b"a" * 20
+
+Ranges = list[tuple[int, int]]
+
+
+class Shapes:
+    """The shapes of one text. Spans are half-open, in order, and do not touch.
+
+    raw: one byte a character, those beyond ASCII as question marks.
+    tokens: spans of every run of at least LEAST_TOKEN_CHARS token characters.
+    base64, letters: places where 16 of its characters, or 20 of those, stand in a row.
+    apart: places before two letters that stand alone beside one another.
+    The others are spans of blocks. hexadecimal: 16 of its digits stand in a row there, or pairs of them apart. mixed:
+    letters and what may stand for letters make one word. codes: decimal numbers stand apart, or eight digits in a row.
+    marked: a digit stands before an x.
+    """
+
+    __slots__ = ("apart", "base64", "codes", "hexadecimal", "letters", "marked", "mixed", "raw", "text", "tokens")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.raw = text.encode("ascii", "replace")
+        self.tokens: Ranges = []
+        self.base64: list[int] = []
+        self.hexadecimal: Ranges = []
+        self.letters: list[int] = []
+        self.apart: list[int] = []
+        self.mixed: Ranges = []
+        self.marked: Ranges = []
+        self.codes: Ranges = []
+        for begin in range(0, len(text), BLOCK_CHARS):
+            end = min(begin + BLOCK_CHARS, len(text))
+            block = self.raw[begin : end + _AHEAD_CHARS] if begin or end < len(text) else self.raw
+            self._find_tokens(block, begin, end)
+            self._compare(block, begin, end)
+
+    def _find_tokens(self, block: bytes, begin: int, end: int) -> None:
+        kinds = block.translate(_TOKENS)
+        start = kinds.find(_LONG_TOKEN)
+        if start < 0:
+            return
+        found, offsets, size = [], [], 0
+        while start >= 0:
+            last = kinds.find(b".", start)
+            if last < 0:
+                last = len(kinds)
+            found.append(block[start:last])
+            offsets.append((size, begin + start))
+            size += last - start + 1
+            add_span(self.tokens, begin + start, begin + last)
+            start = kinds.find(_LONG_TOKEN, last)
+        joined = b"\n".join(found)
+        if _LONG_HEX in joined.translate(_HEX_DIGITS):
+            add_span(self.hexadecimal, begin, end)
+        for places, run, kinds in (
+            (self.letters, _LONG_WORD, joined.translate(_WORDS)),
+            (self.base64, _LONG_BASE64, joined.translate(_BASE64)),
+        ):
+            place = kinds.find(run)
+            while place >= 0:
+                before, at = offsets[bisect_right(offsets, (place, len(self.raw))) - 1]
+                places.append(at + place - before)
+                place = kinds.find(b".", place)
+                place = kinds.find(run, place) if place >= 0 else -1
+
+    def _compare(self, block: bytes, begin: int, end: int) -> None:
+        blank, word, pair, digit = _masks()
+        # `x >> 8 * n` holds at each place what stands n characters on; a shift by a bit more or less turns one kind
+        # into another.
+        x = int.from_bytes(block.translate(_KINDS), "little")
+        twice, around = x & x >> 8, x & x >> 16
+        gaps = around & blank
+        alone = gaps & gaps >> 16 & around >> 7
+        if wide := gaps & gaps >> 24:
+            alone |= wide & x >> 7 & x >> 31
+        if begin == 0 and block[:6].translate(_STARTS).startswith((b"a a ", b"a  a ")):
+            self.apart.append(0)
+        if alone:
+            places = alone.to_bytes(len(block), "little")
+            self.apart += (begin + found.start() for found in _FOUND.finditer(places, 0, end - begin))
+        beside = x >> 9
+        if around & word & beside or twice >> 8 & word & x >> 1:
+            add_span(self.mixed, begin, end)
+        if (x & digit).bit_count() < _LEAST_DIGITS:
+            return
+        if x & digit & beside:
+            add_span(self.marked, begin, end)
+        told = twice & pair & x >> 13
+        told &= told >> 24
+        if told & told >> 48:
+            add_span(self.hexadecimal, begin, end)
+        numbers, four = twice & digit, twice & twice >> 16
+        apart = numbers & x >> 12
+        # A row of numbers: from each to the next are three to five characters.
+        for _ in range(_LEAST_NUMBERS):
+            apart &= apart >> 24 | apart >> 32 | apart >> 40
+        if apart or four & four >> 32 & digit:
+            add_span(self.codes, begin, end)
+
+
+_STARTS = bytes(97 if kinds & _APART else 32 if kinds & _SEPARATOR else 46 for kinds in _KINDS)
+_FOUND = re.compile(bytes((_SEPARATOR,)))
+
+
+@lru_cache(maxsize=1)
+def _masks() -> tuple[int, ...]:
+    """Return numbers that hold one kind at each place of a block: separator, letter, hexadecimal, digit."""
+    everywhere = int.from_bytes(b"\x01" * (BLOCK_CHARS + _AHEAD_CHARS), "little")
+    return tuple(everywhere * bit for bit in (_SEPARATOR, _LETTER, _HEX, _DIGIT))
+
+
+def add_span(found: Ranges, start: int, end: int) -> None:
+    """Append a span, or lengthen the last one if they touch."""
+    if found and start <= found[-1][1]:
+        found[-1] = found[-1][0], max(end, found[-1][1])
+    else:
+        found.append((start, end))
