@@ -288,7 +288,7 @@ def _check(settings: Settings) -> None:
         raise SetupError("several workers need a data folder that they share: :memory: takes one", param="workers")
     for row in rows():
         value = getattr(settings, row.name)
-        if row.name.startswith(("max_", "upstream_")) and isinstance(value, int | float) and value <= 0:
+        if row.name.startswith(("max_", "upstream_", "budget_")) and isinstance(value, int | float) and value <= 0:
             raise SetupError(f"{row.name} must be more than 0", param=row.name)
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SetupError("tls_cert and tls_key go together: give both or none", param="tls_cert")

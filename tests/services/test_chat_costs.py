@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from gateway import settings
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.budgets import Usage
 from gateway.domain.prices import Price, Prices
+from gateway.errors import SetupError
 from gateway.llm.base import Prompt, Reply
 from gateway.llm.echo import EchoModel
 from gateway.llm.prices import load_prices
@@ -103,3 +106,29 @@ def test_the_shipped_table_is_whole_and_the_longest_name_wins() -> None:
     assert prices.find("openai/gpt-4o") == Price(2_500_000, 10_000_000, 16_384)
     assert prices.find("claude-3-5-haiku-latest") == Price(800_000, 4_000_000, 8192)
     assert prices.find("somebody-elses-model") is None
+
+
+@pytest.mark.parametrize("value", ["0", "-5"])
+def test_a_reply_cannot_be_set_to_take_nothing(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_BUDGET_REPLY_TOKENS", value)
+    with pytest.raises(SetupError) as caught:
+        settings.load({})
+    assert caught.value.param == "budget_reply_tokens"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "cannot be used"),
+        ("[]", "cannot be used"),
+        ('{"models": {"m": {"input": 1}}}', "models.m"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_bad_file_of_prices_is_told_and_why(tmp_path: Path, text: str | None, reason: str) -> None:
+    file = tmp_path / "prices.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(SetupError) as caught:
+        load_prices(str(file))
+    assert reason in caught.value.message
