@@ -28,10 +28,10 @@ _GRACE_SECONDS = 5.0
 JOBS = (
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals()),
-    Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint()),
-    Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due()),
+    Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint(), is_alone=True),
+    Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due(), is_alone=True),
     Job("send_events", 1.0, lambda gateway: gateway.event_sender.run()),
-    Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note()),
+    Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note(), is_alone=True),
     Job("release_budget_orphans", 30.0, lambda gateway: gateway.spending.release_orphans()),
     Job("publish_feed", 1.0, lambda gateway: gateway.feed.publish()),
     Job("beat", 15.0, lambda gateway: gateway.fleet.beat(), is_alone=True, first_seconds=0.2),
