@@ -8,6 +8,7 @@ that quantiles of any window can be read from them; they are right to within the
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from operator import add
 from typing import Any, Protocol
 
 MINUTE_MS = 60_000
@@ -22,6 +23,7 @@ NONE = "(none)"
 MOST_VALUES = 500
 """So many values of one dimension are told apart in one go; what comes after is summed as `OTHER`."""
 _BY_COLUMN = {"agent": "agent", "key": "key_prefix", "model": "model", "provider": "provider", "operation": "operation"}
+_COLUMNS = tuple(_BY_COLUMN.values())
 DIMENSIONS = ("rule", *_BY_COLUMN)
 BOUNDS_US: tuple[int, ...] = tuple(
     int(base * 10**power + 0.5) for power in range(1, 8) for base in (1.0, 1.5, 2.2, 3.3, 4.7, 6.8)
@@ -77,20 +79,35 @@ class Row(Protocol):
 def sum_up(rows: Iterable[tuple[Row, Iterable[str]]]) -> dict[SumKey, Counters]:
     """Return the sums of all rows, each given with the ids of its rules.
 
-    Runs for every request that is served, so each row is added once to each of its buckets of five minutes, as plain
-    numbers; minutes and hours are made of what has come together.
+    Runs for every request that is served, so rows of one minute that are alike are added up first, as plain numbers;
+    these sums are added to their buckets of a minute and of five minutes, and hours are made of what has come together.
     """
+    alike: dict[tuple[object, ...], tuple[Row, tuple[str, ...], list[int]]] = {}
+    for row, found in rows:
+        rules, numbers = tuple(found), _numbers(row)
+        kind = (
+            row["occurred_at"] // MINUTE_MS,
+            row["origin"],
+            bound_of(numbers[7]),
+            bound_of(numbers[8]),
+            *[row[column] for column in _COLUMNS],
+            *rules,
+        )
+        known = alike.get(kind)
+        if known is None:
+            alike[kind] = (row, rules, numbers)
+        else:
+            known[2][:] = map(add, known[2], numbers)
     fine: dict[tuple[str, str, int, str], list[int]] = {}
     minutes: dict[tuple[str, str, int, str], list[int]] = {}
     values: dict[str, set[str]] = {}
-    for row, rules in rows:
-        numbers = _numbers(row)
+    for row, rules, numbers in alike.values():
         at, origin = row["occurred_at"], row["origin"]
         bucket_at = at // FIVE_MINUTES_MS * FIVE_MINUTES_MS
         told = [
             (ALL, origin, bucket_at, ""),
-            (LATENCY, origin, bucket_at, bound_of(numbers[7])),
-            (OVERHEAD, origin, bucket_at, bound_of(numbers[8])),
+            (LATENCY, origin, bucket_at, bound_of(row["elapsed_us"])),
+            (OVERHEAD, origin, bucket_at, bound_of(row["overhead_us"])),
         ]
         told += [
             (dimension, origin, bucket_at, _bounded(values, dimension, row[column]))
