@@ -268,6 +268,28 @@ async def test_a_caller_who_leaves_holds_nothing_afterwards(site: Site) -> None:
     assert (stands["reserved"], stands["spent"]) == (0, reserved)
 
 
+async def test_a_caller_who_leaves_before_anything_was_sent_is_given_all_back(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await site.make(BUDGETS, limit=100_000, unit="tokens")
+    key = (await site.key())["key"]
+    reserve, waits = site.gateway.spending.reserve, anyio.Event()
+
+    async def late(*arguments: Any) -> Any:
+        await reserve(*arguments)
+        waits.set()
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(site.gateway.spending, "reserve", late)
+    async with anyio.create_task_group() as group:
+        group.start_soon(site.chat, key)
+        await waits.wait()
+        assert (await shown(site, made))["reserved"] > 0
+        group.cancel_scope.cancel()
+    stands = await shown(site, made)
+    assert (stands["reserved"], stands["spent"]) == (0, 0)
+
+
 async def test_a_provider_has_prices_of_its_own_and_what_nobody_knows_a_price_for_is_told_once(site: Site) -> None:
     in_usd, in_tokens = await site.make(BUDGETS, limit=1), await site.make(BUDGETS, limit=90_000, unit="tokens")
     lab = await site.make("/api/providers", name="lab", type="echo", models=["*"])
