@@ -1,7 +1,7 @@
-"""Texts hidden by moving letters about: rot13, backwards, leet, letters spaced apart, words run together.
+"""Texts hidden by moving letters about: rot13, backwards, leet, slips, letters spaced apart, words run together.
 
-rot13 and backwards are looked for only where a signal word stands, a common word so written; the automaton finds
-those on its one way through the text. Leet and spaced letters are found by shape, as encodings are.
+rot13, backwards and slips are looked for only where a signal word stands, a common word so written; the automaton
+finds those on its one way through the text. Leet and spaced letters are found by shape, as encodings are.
 """
 
 import codecs
@@ -10,20 +10,32 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
+from gateway.shield import typos
 from gateway.shield.views import Builder, Decoded, regions
 
 _TOLD_BY = (
     "ignore instruction previous system prompt password reveal secret disregard forget execute delete bypass override "
-    "developer unrestricted pretend jailbreak command your this with from everything restrictions guidelines"
+    "developer unrestricted pretend jailbreak command your this with from everything restrictions guidelines following "
+    "prior constraints output sentence write repeat above message initial conversation access hacked rules cancel "
+    "foregoing display encode translate before respond answer earlier instead that would please must about which assistant"
 ).split()
 _LEET = "01345678@$!|+"
 _PLAIN = "oleasgtbasilt"
+_ONES = frozenset("1!|")
+_TO_PLAIN = str.maketrans(_LEET, _PLAIN)
+_TO_PLAIN_BUT_ONES = {code: plain for code, plain in _TO_PLAIN.items() if chr(code) not in _ONES}
+_ONES_AS_I = dict.fromkeys(map(ord, _ONES), "i")
+_ONES_AS_L = dict.fromkeys(map(ord, _ONES), "l")
+_LEET_WORD = re.compile(r"[A-Za-z0-9@$!|+]{1,20}")
+_LONGEST_NUMBER = 3
 _AROUND_CHARS = 96
 _LEAST_RUN_TOGETHER = 20
 _LONGEST_RUN_TOGETHER = 400
 # Splitting is dear and long runs of letters are rare: so many letters of one text are split, no more.
 _MOST_RUN_TOGETHER = 4_096
 _LONGEST_WORD = 20
+_LONGEST_PLAIN_WORD = 14
+_CLOSING = frozenset((",", ".", ";", ":", "!", "?", "-"))
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SEPARATORS = b" \t\n\r._-*|/,+~:;'\"=<>()[]{}"
 # Function words that patterns leave optional, or do not name.
@@ -56,11 +68,12 @@ def rot13(text: str) -> str:
 
 
 # The names of the views.
-DISGUISES = frozenset(("rot13", "reversed", "leet", "spaced", "joined"))
+DISGUISES = frozenset(("rot13", "reversed", "leet", "spaced", "joined", "typos"))
 _ROTATED = frozenset(rot13(word) for word in _TOLD_BY)
 _BACKWARDS = frozenset(word[::-1] for word in _TOLD_BY)
 # Words that tell that a text may be disguised, in lower case, for the automaton to look for.
-SIGNALS = tuple(sorted(_ROTATED | _BACKWARDS))
+_SLIPS = typos.signals()
+SIGNALS = tuple(sorted(_ROTATED | _BACKWARDS | _SLIPS))
 
 
 def vocabulary_of(sources: Iterable[str]) -> set[str]:
@@ -99,12 +112,45 @@ class Disguises:
         if signals & _BACKWARDS and "reversed" not in chain:
             found += _whole("reversed", text[::-1], is_reversed=True)
             found += _words_backwards(text)
+        if signals & _SLIPS and "typos" not in chain:
+            found += typos.corrected(text, self._words)
         if "leet" not in chain:
-            found += _leet(text, shapes)
+            found += self._leet(text, shapes)
         if "spaced" not in chain:
             found += self._spaced(text, raw)
             found += self._run_together(text, shapes)
         return found
+
+    def _leet(self, text: str, shapes: bytes) -> list[Decoded]:
+        """Write the digits and signs inside words as the letters they look like."""
+        if shapes.count(b"0") < 2 or b"a0a" not in shapes and b"0aa" not in shapes:
+            return []
+        builder = Builder("leet")
+        for low, high, spans in regions(_mixed_words(shapes), around=_AROUND_CHARS, length=len(text)):
+            if sum(shapes.count(b"0", start, end) for start, end in spans) < 2:
+                continue
+            if len(spans) > 1:
+                # Beside words in leet, short ones and short numbers are words too.
+                words = (_letters(found) for found in _LEET_WORD.finditer(text, low, high))
+                spans = [(start, end) for start, end in words if start < end and _is_leet(text[start:end])]
+            builder.end_piece(low)
+            done = low
+            for start, end in spans:
+                builder.add(text[done:start], done, start)
+                builder.add(self._plain(text[start:end]), start, end)
+                done = end
+            builder.add(text[done:high], done, high)
+        return builder.done()
+
+    def _plain(self, word: str) -> str:
+        """Read a word in leet. A 1 is an i or an l, whichever makes a word that is known."""
+        read = _unleet(word)
+        if not _ONES.isdisjoint(word):
+            lower = word.lower().translate(_TO_PLAIN_BUT_ONES)
+            for guess in (read, lower.translate(_ONES_AS_I), lower.translate(_ONES_AS_L)):
+                if guess in self._words:
+                    return guess
+        return read
 
     def _spaced(self, text: str, raw: bytes) -> list[Decoded]:
         """Join letters that stand apart."""
@@ -115,7 +161,9 @@ class Disguises:
             builder.end_piece(low)
             done = low
             for start, end in spans:
-                builder.add(text[done:start], done, start)
+                between = text[done:start]
+                # A sign after a word stands beside it, not apart as the letters do.
+                builder.add(between.lstrip() if between.strip() in _CLOSING else between, done, start)
                 self._join(builder, text, start, end)
                 done = end
             builder.add(text[done:high], done, high)
@@ -124,16 +172,19 @@ class Disguises:
     def _join(self, builder: Builder, text: str, start: int, end: int) -> None:
         letters = [place for place in range(start, end) if text[place].isalnum() or text[place] in "@$!"]
         gaps = [text[here + 1 : there] for here, there in zip(letters, letters[1:], strict=False)]
-        # Letters of a word stand apart by the commonest gap; any other gap ends a word.
+        # Letters of a word stand apart by the commonest gap; any other gap ends a word, and may hold a sign.
         joint = Counter(gaps).most_common(1)[0][0]
+        # Where words are told apart, only what is too long for one is words run together.
+        least = _LONGEST_PLAIN_WORD if len(set(gaps)) > 1 else 4
         word = [letters[0]]
         for gap, place in zip(gaps, letters[1:], strict=True):
             if gap != joint:
-                self._split(builder, text, word)
-                builder.add(" ", place - 1, place)
+                self._split(builder, text, word, least)
+                sign = gap.replace(joint, "").strip() or ("." if joint == "." and gap.count(".") > 1 else "")
+                builder.add("'" if sign[:1] == "'" else f"{sign} ", place - 1, place)
                 word = []
             word.append(place)
-        self._split(builder, text, word)
+        self._split(builder, text, word, least)
 
     def _run_together(self, text: str, shapes: bytes) -> list[Decoded]:
         """Split long runs of letters into words."""
@@ -153,10 +204,10 @@ class Disguises:
                         builder.add(" ", start + high, start + high)
         return builder.done()
 
-    def _split(self, builder: Builder, text: str, places: list[int]) -> None:
-        """Add letters as words if they are words run together, else as they are."""
+    def _split(self, builder: Builder, text: str, places: list[int], least: int) -> None:
+        """Add letters as words if they are words run together and more than `least`, else as they are."""
         letters = "".join(text[place] for place in places)
-        cuts = self._parts(letters.lower()) if len(letters) > 4 else []
+        cuts = self._parts(letters.lower()) if len(letters) > least else []
         for number, place in enumerate(places):
             if number in cuts:
                 builder.add(" ", place, place)
@@ -206,25 +257,6 @@ def _words_backwards(text: str) -> list[Decoded]:
     return builder.done()
 
 
-def _leet(text: str, shapes: bytes) -> list[Decoded]:
-    """Write the digits and signs inside words as the letters they look like."""
-    if shapes.count(b"0") < 2 or b"a0a" not in shapes and b"0aa" not in shapes:
-        return []
-    tokens = _mixed_words(shapes)
-    builder = Builder("leet")
-    for low, high, spans in regions(tokens, around=_AROUND_CHARS, length=len(text)):
-        if sum(shapes.count(b"0", start, end) for start, end in spans) < 2:
-            continue
-        builder.end_piece(low)
-        done = low
-        for start, end in spans:
-            builder.add(text[done:start], done, start)
-            builder.add(_unleet(text[start:end]), start, end)
-            done = end
-        builder.add(text[done:high], done, high)
-    return builder.done()
-
-
 def _letters_apart(shapes: bytes) -> list[tuple[int, int]]:
     """Return the spans of at least four single letters that stand apart."""
     spots = [0] if shapes.startswith((b"a a ", b"a  a ")) else []
@@ -263,10 +295,20 @@ def _mixed_words(shapes: bytes) -> list[tuple[int, int]]:
     return found
 
 
+def _letters(found: re.Match[str]) -> tuple[int, int]:
+    """Return the span of a word without the exclamation marks and such that end it."""
+    return found.start(), found.start() + len(found[0].rstrip("!|+"))
+
+
+def _is_leet(word: str) -> bool:
+    """Tell whether a word may be written in leet: longer numbers are numbers."""
+    return not word.isalpha() and (not word.isdigit() or len(word) <= _LONGEST_NUMBER)
+
+
 def _unleet(word: str) -> str:
     """Read a word in leet. A 1 is an l after most vowels and l, and before a first vowel; else an i."""
     word = word.lower()
-    plain = word.translate(str.maketrans(_LEET, _PLAIN))
+    plain = word.translate(_TO_PLAIN)
     letters = list(plain)
     for place, char in enumerate(word):
         if char in "1!|":
