@@ -145,6 +145,7 @@ class DemoDay:
         self.begin_at = until_at - DAY_MS
         self.attack_at = until_at - 5 * 60 * MINUTE_MS
         self.outage_at = until_at - 9 * 60 * MINUTE_MS
+        self.guesses_at = until_at - 3 * 60 * MINUTE_MS
         self._weights = [agent.weight for agent in self.agents]
 
     def requests(self) -> Iterator[DemoRequest]:

@@ -11,9 +11,8 @@ from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
 from gateway.domain.agents import AgentRecord, AgentSource, fold_name
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.budgets import Budget, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, period_of
-from gateway.domain.demo import KEYS, PROVIDERS, DemoDay, DemoRequest, DemoRule, dice
+from gateway.domain.demo import KEYS, PROVIDERS, DemoDay, DemoRequest, DemoRule
 from gateway.domain.keys import KeyRecord
-from gateway.domain.paging import id_at
 from gateway.domain.posture import Activity, PosturePoint, threat_score
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider, ProviderType
@@ -22,6 +21,7 @@ from gateway.errors import Conflict
 from gateway.services.agent_sightings import AgentSightings, Sighting
 from gateway.services.alerts import Alerts, WantedAlert, described
 from gateway.services.audit import Audit
+from gateway.services.demo_clock import DemoClock, DemoIds
 from gateway.services.traffic import Traffic
 from gateway.shield import Shield
 from gateway.shield.detections import Severity, Verdict
@@ -32,6 +32,8 @@ DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 _AT_ONCE = 2000
 _POINT_MS = 10 * 60_000
+_GUESSES = 24
+_GUESSER = "198.51.100.7"
 _PEOPLE = ("dana", "kim", "noor")
 
 
@@ -50,37 +52,6 @@ class DemoReport:
     providers: int
     alerts: int
     audit_events: int
-
-
-class DemoClock:
-    """A clock that stands where the story is."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-    def now_at(self) -> int:
-        """Return the time of the story."""
-        return self.at
-
-    def monotonic_seconds(self) -> float:
-        """Return the same in seconds."""
-        return self.at / 1000
-
-
-class DemoIds:
-    """Ids that a seed makes."""
-
-    def __init__(self, clock: DemoClock, seed: int) -> None:
-        self._clock = clock
-        self._rng = dice(seed + 2)
-
-    def new(self, prefix: str) -> str:
-        """Return an id of the time of the story."""
-        return id_at(prefix, (self._clock.at, self._rng.getrandbits(40), self._rng.getrandbits(40)))
-
-    def random_bytes(self, count: int) -> bytes:
-        """Return bytes that are no secret: nobody is told the keys made of them."""
-        return self._rng.randbytes(count)
 
 
 class DemoData:
@@ -102,6 +73,7 @@ class DemoData:
         self._costs = {provider.name: 0 for provider in PROVIDERS}
         self._tokens = 0
         self._blocks_at: list[int] = []
+        self._has_guessed = False
 
     async def write(self) -> DemoReport:
         """Write everything.
@@ -225,6 +197,9 @@ class DemoData:
                 tools=agent.tools,
             )
             self._sightings.seen(tx, sighting, context=context, principal=who)
+        if not self._has_guessed and row.occurred_at >= self._day.guesses_at:
+            self._has_guessed = True
+            self._guess(tx, row.occurred_at)
         if row.status == 502:
             self._fail(tx, row.provider or "", row.occurred_at)
         if result.verdict is Verdict.ALLOW:
@@ -255,6 +230,34 @@ class DemoData:
             details={"verdict": row.verdict, "score": row.score, "detections": list(row.detections)},
         )
         self._audit.append(tx, event)
+
+    def _guess(self, tx: Transaction, occurred_at: int) -> None:
+        """Let somebody try keys out."""
+        stranger = Principal("key", "unknown", "unknown", frozenset(), frozenset())
+        for number in range(_GUESSES):
+            self._clock.at = occurred_at + 100 * number
+            context = RequestContext(request_id=self._ids.new("req"), ip=_GUESSER)
+            event = self._audit.event(
+                "api_key_refused",
+                source="auth",
+                outcome="refused",
+                reason="invalid_api_key",
+                principal=stranger,
+                request=context,
+                resource_type="api_key",
+            )
+            self._audit.append(tx, event)
+        self._alerts.raise_event(
+            tx,
+            source=AlertSource.AUTH,
+            rule="many-invalid-keys",
+            severity=Severity.HIGH,
+            title="Somebody tries out API keys",
+            description="Many API keys that are wrong, revoked or expired came from one address within seconds.",
+            subject=_GUESSER,
+            occurred_at=occurred_at,
+            evidence=({"ip": _GUESSER, "refused": _GUESSES},),
+        )
 
     def _fail(self, tx: Transaction, provider: str, occurred_at: int) -> None:
         if not 0 <= occurred_at - self._day.outage_at < 15 * 60_000:

@@ -51,6 +51,8 @@ async def test_the_day_is_in_every_view_and_its_chain_holds() -> None:
         assert {agent["source"] for agent in agents} == {"manual", "import", "traffic"}
         statuses = {alert["status"] for alert in await site.get("/api/alerts?limit=500")}
         assert {"open", "acknowledged", "investigating", "resolved", "false_positive", "suppressed"} <= statuses
+        sources = {alert["source"] for alert in await site.get("/api/alerts?limit=500")}
+        assert {"shield", "auth", "access", "provider"} <= sources
         assert (await site.gateway.audit.verify()).ok
         assert (await site.get("/api/traffic?origin=production")) == []
         with pytest.raises(Conflict):
