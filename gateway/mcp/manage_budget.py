@@ -104,7 +104,10 @@ async def _named(gateway: Gateway, command: ManageBudget) -> Standing:
     """
     if command.id is not None:
         return await gateway.budgets.show(command.id)
-    wanted = (_scope(command), command.scope_value, _unit(command), command.window or BudgetWindow.DAY)
+    value = command.scope_value
+    if _scope(command) is BudgetScope.KEY and value is not None:
+        value = (await gateway.keys.show(value)).id  # a budget has the id, whatever the key was named by
+    wanted = (_scope(command), value, _unit(command), command.window or BudgetWindow.DAY)
     found = [
         one
         for one in await gateway.budgets.list()

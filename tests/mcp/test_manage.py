@@ -166,6 +166,14 @@ async def test_a_budget_that_cannot_be_is_told_its_argument(
     assert await assistant.shown("/api/budgets") == []
 
 
+async def test_the_budget_of_a_key_is_found_by_the_prefix_of_the_key(assistant: Assistant) -> None:
+    key = await assistant.site.key()
+    named = {"scope": "key", "scope_value": key["prefix"]}
+    (made,) = (await assistant.call("manage_budget", action="set", daily_limit_usd=1, **named))["budgets"]
+    (again,) = (await assistant.call("manage_budget", action="set", daily_limit_usd=2, **named))["budgets"]
+    assert made["scope_value"] == key["id"] and again["id"] == made["id"]
+
+
 async def test_which_of_several_budgets_is_meant_must_be_said(assistant: Assistant) -> None:
     for _ in range(2):
         await assistant.call("manage_budget", action="create", daily_limit_usd=1)
