@@ -16,7 +16,7 @@ from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import Activity, PosturePoint, threat_score
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider, ProviderType
-from gateway.domain.traffic import DEMO
+from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.errors import Conflict
 from gateway.services.agent_sightings import AgentSightings, Sighting
 from gateway.services.alerts import Alerts, WantedAlert, described
@@ -214,6 +214,13 @@ class DemoData:
             text_sha256=row.text_sha256 or "",
             text_chars=row.text_chars,
         )
+        self._record(tx, request, row, who, context)
+
+    def _record(
+        self, tx: Transaction, request: DemoRequest, row: TrafficRow, who: Principal, context: RequestContext
+    ) -> None:
+        """Append the event of a request in which something was found."""
+        result, is_chat = request.result, row.model is not None
         is_block = result.verdict is Verdict.BLOCK
         action = f"shield_scan_{result.verdict.value.lower()}"
         if is_chat:
