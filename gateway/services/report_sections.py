@@ -31,8 +31,13 @@ class Source:
 Make = Callable[[Source], Section]
 
 
-def asked(name: str, title: str, shape: Shape = "table", most: int | None = None) -> Make:
-    """Return what makes a section of a query of `report_queries`. most: rows that are shown."""
+def asked(
+    name: str, title: str, shape: Shape = "table", most: int | None = None, *, largest: str | None = None
+) -> Make:
+    """Return what makes a section of a query of `report_queries`.
+
+    most: rows that are shown. largest: the column by which they are sorted instead, the largest number first.
+    """
     query = QUERIES[name]
 
     def make(source: Source) -> Section:
@@ -45,6 +50,9 @@ def asked(name: str, title: str, shape: Shape = "table", most: int | None = None
             now=source.now_at,
             origin=source.store.traffic.origin,
         )
+        if largest is not None:
+            at = query.columns.index(largest)
+            rows.sort(key=lambda row: float(str(row[at])), reverse=True)
         kept = min(query.most, most or query.most)
         shown = tuple(rows[:kept])
         if shape == "lines":
@@ -252,10 +260,10 @@ SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
     ReportType.COST_ANALYSIS: (
         asked("totals", "Traffic", "figures"),
         asked("cost_by_time", "Cost over time", "lines"),
-        asked("by_model", "By model"),
-        asked("by_provider", "By provider"),
-        asked("by_agent", "By agent"),
-        asked("by_key", "By key"),
+        asked("by_model", "By model", largest="cost:usd"),
+        asked("by_provider", "By provider", largest="cost:usd"),
+        asked("by_agent", "By agent", largest="cost:usd"),
+        asked("by_key", "By key", largest="cost:usd"),
         asked("budgets", "Budgets"),
         asked("unpriced", "Models without a price"),
     ),

@@ -124,6 +124,16 @@ async def test_the_numbers_are_those_of_the_period_and_of_production(site_with: 
         assert json.loads(text)["sections"][0]["rows"][0]["requests"] == 0
 
 
+async def test_the_dearest_stand_first_in_a_report_of_cost(site_with: Any) -> None:
+    async with site_with() as site:
+        for _ in range(3):
+            await traffic(site, agent="many", cost_microusd=10)
+        await traffic(site, agent="dear", cost_microusd=5_000_000)
+        _, text = await made(site, "cost_analysis", "json")
+        by_agent = next(one for one in json.loads(text)["sections"] if one["title"] == "By agent")
+        assert [row["agent"] for row in by_agent["rows"]] == ["dear", "many"]
+
+
 async def test_a_report_is_kept_listed_and_audited(site_with: Any) -> None:
     async with site_with() as site:
         first = (await site.ask("POST", "/api/reports", {"type": "access_review"}))["data"]
