@@ -140,6 +140,7 @@ class Metrics:
             family.name: {} for family in families if family.kind != "histogram"
         }
         self._known: dict[tuple[str, ...], Cell] = {}
+        self._known_histograms: dict[tuple[str, ...], Histogram] = {}
         self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {
             family.name: {} for family in families if family.kind == "histogram"
         }
@@ -167,7 +168,13 @@ class Metrics:
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Count one observation of `name`."""
-        self.histogram(name, **labels).observe(seconds)
+        key = (name, *labels, *labels.values())
+        known = self._known_histograms.get(key)
+        if known is None:
+            known = self.histogram(name, **labels)
+            if len(self._known_histograms) < MOST_CELLS:
+                self._known_histograms[key] = known
+        known.observe(seconds)
 
     def counter(self, name: str, **labels: str) -> Cell:
         """Return the cell of these labels, to keep and count up where every microsecond matters."""
