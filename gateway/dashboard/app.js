@@ -2,7 +2,7 @@
 
 import { api, can, feed, keepSession, query, session } from "./api.js";
 import { fill, h, icon } from "./dom.js";
-import { button, dialog, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
+import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
 const PAGES = [
   { id: "overview", label: "Overview", key: "o" },
@@ -78,7 +78,7 @@ function frame() {
     h("div.side", nav), main);
 }
 function showState(node, value) {
-  const told = { live: ["good", "Live"], polling: ["soso", "Polling"], off: ["none", "Offline"] }[value];
+  const told = { live: ["good", "Live"], polling: ["soso", "Polling"], off: ["none", "Connecting"] }[value];
   node.className = `live state ${told[0]}`;
   fill(node, h("span.dot", { "aria-hidden": "true" }), h("span", told[1]));
 }
@@ -151,11 +151,7 @@ function head(title) {
   return tools;
 }
 
-const KEYS = [["?", "This help"], ["g then a letter", "Go to a page, as listed below"], ["/", "Go to the first filter"], ["j  k", "Next, previous row"], ["Enter", "Open the row"], ["a", "Alerts: acknowledge"], ["r", "Alerts: resolve"], ["Esc", "Close what is open"]];
-function help() {
-  dialog("Keys of the keyboard", h("div.columns", h("dl.keys", KEYS.map(([key, text]) => h("div", h("dt", key.split("  ").map((one) => h("kbd", one))), h("dd", text)))),
-    h("dl.keys", PAGES.filter(mayOpen).map((one) => h("div", h("dt", h("kbd", "g"), h("kbd", one.key)), h("dd", one.label))))));
-}
+const help = async () => (await import("./pages/help.js")).helpDialog(PAGES.filter(mayOpen));
 let chord = -Infinity;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !main || event.target.closest("input,select,textarea") || document.querySelector("dialog[open]")) return;

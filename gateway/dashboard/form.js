@@ -57,7 +57,7 @@ function part(field) {
     ? h("fieldset.field", { ...about }, h("legend", field.label), hint, made.node, error)
     : field.type === "switch"
       ? h("div.field", h("label.switch", made.node, h("span", field.label)), hint, error)
-      : h("div.field", h("label", { for: id }, field.label, field.required ? "" : h("span.dim", " optional")), made.node, hint, error);
+      : h("div.field", h("label", { for: id }, field.label, field.required || ["select", "number", "expiry"].includes(field.type) ? "" : h("span.dim", " optional")), made.node, hint, error);
   return {
     field, node, value: made.value,
     set: made.set,

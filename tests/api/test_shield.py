@@ -154,3 +154,10 @@ async def test_a_run_of_the_suite_is_kept_with_those_before_it(site: Site) -> No
     assert [one["category"] for one in state["history"]] == ["injection", "injection"]
     assert state["history"][0]["cases"] == run["data"]["report"]["cases"]
     assert state["running"] is None
+
+
+async def test_the_gateway_says_what_it_is(site: Site) -> None:
+    about = (await site.ask("GET", "/api/about"))["data"]
+    assert (about["rules"], about["rules_digest"]) == (2, site.gateway.shield.digest)
+    assert about["archive_sha256"] is None and about["rbac_enabled"] is False
+    assert (await site.ask("GET", "/api/about/sbom"))["bomFormat"] == "CycloneDX"

@@ -34,7 +34,7 @@ export async function draw(context, here) {
   function retention(rows) {
     if (!rows.length) return null;
     const mayAct = can("settings:manage");
-    const node = form(rows.map((row) => ({ name: row.name, label: words(row.name).replace(/ days$/, ", days"), type: "number", min: 0, value: row.value, required: true, hint: row.about })), async (given) => api.patch("/api/settings", given), { label: "Save", done: () => { toast("Saved. It holds at once."); again(); } });
+    const node = form(rows.map((row) => ({ name: row.name, label: words(row.name.replace("retention_", "")).replace(/ days$/, ", days"), type: "number", min: 0, value: row.value, required: true, hint: row.about })), async (given) => api.patch("/api/settings", given), { label: "Save", done: () => { toast("Saved. It holds at once."); again(); } });
     node.classList.add("across");
     const changed = rows.filter((row) => row.source === "database" || shown(row.value) !== shown(row.default));
     if (!mayAct) for (const input of node.querySelectorAll("input, button")) input.disabled = true;

@@ -83,7 +83,7 @@ function scores(found, link) {
   const why = found.threat.filter((one) => one.points >= 0.05).sort((one, other) => other.points - one.points).slice(0, 4);
   return h("div.dials",
     h("div.stack.tight", h("h3", "Posture"), dial(posture, { label: "Posture score", word: posture === null ? "no trust audit yet" : posture >= 80 ? "good" : posture >= 50 ? "fair" : "poor", kind: posture === null ? "none" : posture >= 80 ? "good" : posture >= 50 ? "soso" : "bad" }),
-      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, one.title))), !bad.length && h("li.dim", `All ${audit.passed} checks that apply hold.`)) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
+      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, `Does not hold: ${one.title}`))), !bad.length && h("li.dim", `All ${audit.passed} checks that apply hold.`)) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
     h("div.stack.tight", h("h3", "Threat"), dial(threat, { label: "Threat score", word: threat > 75 ? "severe" : threat > 50 ? "high" : threat > 25 ? "raised" : "low", kind: threat > 50 ? "bad" : threat > 25 ? "soso" : "good" }),
       why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`)))) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
 }
@@ -114,7 +114,7 @@ function todo(known, { can, link, session, changePassword }) {
   if (session.isFirstPassword) list.push(["high", "You use the first password, which others have seen", "Change it", changePassword]);
   const over = (known.budgets?.items || []).filter((one) => one.status === "exceeded");
   if (over.length) list.push(["high", `${over.length === 1 ? over[0].name || "A budget" : `${over.length} budgets`} exceeded`, "See", link("cost")]);
-  for (const check of (known.scores?.trust_audit?.checks || []).filter((one) => one.status === "fail" && ["critical", "high"].includes(one.severity)).slice(0, 2)) list.push([check.severity, check.title, "Fix", link("posture", ["checks", check.id])]);
+  for (const check of (known.scores?.trust_audit?.checks || []).filter((one) => one.status === "fail" && ["critical", "high"].includes(one.severity)).slice(0, 2)) list.push([check.severity, `Does not hold: ${check.title}`, "Fix", link("posture", ["checks", check.id])]);
   const lost = (known.fleet?.instances || []).filter((one) => one.connection === "offline");
   if (lost.length) list.push(["medium", `${lost.length === 1 ? lost[0].name : `${lost.length} instances`} offline`, "See", link("fleet")]);
   if (known.scores && !known.scores.trust_audit && can("posture:manage")) list.push(["medium", "No trust audit has been run yet", "Run it", link("posture")]);

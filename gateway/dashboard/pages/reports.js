@@ -3,7 +3,7 @@
 import { api, at, save } from "../api.js";
 import { bytes, fill, h, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, RANGES, words } from "../ui.js";
+import { button, code, confirm, headed, load, RANGES, status, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const TYPES = ["executive_summary", "security_posture", "threat_summary", "shield_analysis", "traffic_summary", "cost_analysis", "agent_activity", "audit_export", "compliance_evidence", "access_review", "shield_validation"];
@@ -28,6 +28,20 @@ export async function draw({ main, tools, can, signal }) {
     { name: "type", label: "About", type: "select", options: TYPES }, { name: "format", label: "Format", type: "select", options: [["html", "HTML, to read and print"], ["markdown", "Markdown"], ["csv", "CSV"], ["json", "JSON"]] },
     { name: "since", label: "Period", type: "select", value: "7d", options: RANGES },
   ], (values) => api.post("/api/reports", values), { label: "Make it", told: "The report is made.", done: async (row) => { list.reload(); await fetchIt(row); } }), { kind: "primary", sign: "plus" }));
-  fill(main, h("section.panel", list.node));
+  const plans = h("div");
+  const again = load(plans, () => api.page("/api/report-schedules", {}, signal), ({ items }) => table({
+    label: "Schedules of reports", rows: items, none: "No schedules. One makes a report every day, week or month.",
+    columns: [
+      { label: "Report", cell: (row) => h("b", words(row.type)) }, { label: "Every", cell: (row) => words(row.every) }, { label: "Format", low: 1, cell: (row) => words(row.format) },
+      { label: "State", low: 1, cell: (row) => status(row.enabled ? "enabled" : "disabled") }, { label: "Next", cell: (row) => time(row.next_at) }, { label: "By", low: 2, cell: (row) => cut(row.created_by) },
+    ],
+    tools: can("reports:manage") ? (row) => h("span", button("Edit", () => plan(row, again)), " ", button("Remove", () => confirm("Remove this schedule?", "No more reports are made by it. Those that were made stay.", "Remove", async () => { await api.remove(at("report-schedules", row.id)); toast("Schedule removed."); again(); }))) : null,
+  }).node);
+  fill(main, h("section.panel", list.node), headed("Schedules", can("reports:manage") && button("Add schedule", () => plan(null, again), { sign: "plus" }), plans));
   return { press: list.press };
 }
+
+const plan = (row, again) => formDialog(row ? "Schedule" : "Add schedule", [
+  { name: "type", label: "About", type: "select", value: row?.type, options: TYPES }, { name: "every", label: "Every", type: "select", value: row?.every || "week", options: ["day", "week", "month"] },
+  { name: "format", label: "Format", type: "select", value: row?.format, options: ["html", "markdown", "csv", "json"] }, { name: "enabled", label: "In use", type: "switch", value: row ? row.enabled : true },
+], (values) => (row ? api.patch(at("report-schedules", row.id), { ...values, version: row.version }) : api.post("/api/report-schedules", values)), { told: "Saved.", done: again });

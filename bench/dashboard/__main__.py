@@ -1,0 +1,125 @@
+"""What each page of the dashboard costs a browser, on a made-up day of traffic; and the picture in docs/.
+
+    python bench/dashboard [--requests N] [--data-dir DIR] [--picture docs/dashboard.png]
+
+Prints for every page: requests, kilobytes of answers, milliseconds until nothing loads any more, and of those the
+milliseconds of script, style and layout in the browser. Needs Chromium.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from dashboard.browser import Browser, Page, find_browser  # noqa: E402 - after the path is set
+from dashboard.site import PASSWORD, Site, serve  # noqa: E402
+
+from gateway import bundle  # noqa: E402
+
+PAGES = (
+    "overview", "traffic", "alerts", "shield", "shield/rules", "keys", "agents", "fleet", "posture", "cost", "audit",
+    "audit/reports", "settings", "settings/options",
+)  # fmt: skip
+PICTURE = (1280, 880)
+
+
+def main() -> None:
+    """Make the day, sign in, open every page anew, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
+    parser.add_argument("--requests", type=int, default=100_000, help="rows of traffic")
+    parser.add_argument("--data-dir", type=Path, help="a day that is there already, with its first-credentials.txt")
+    parser.add_argument("--picture", type=Path, help="where to write the picture of the first page")
+    options = parser.parse_args()
+    path = find_browser()
+    if path is None:
+        sys.exit("bench/dashboard: no Chromium on this host")
+    with tempfile.TemporaryDirectory() as folder:
+        data_dir = options.data_dir or Path(folder) / "data"
+        if options.data_dir is None:
+            command = [sys.executable, "-m", "gateway", "demo-data", "--data-dir", str(data_dir)]
+            subprocess.run([*command, "--requests", str(options.requests)], cwd=ROOT, check=True, capture_output=True)
+        site = Site(serve(data_dir))
+        browser = Browser(path)
+        try:
+            measure(browser, site, data_dir, options.picture)
+        finally:
+            browser.close()
+            site.served.process.stop()
+
+
+def measure(browser: Browser, site: Site, data_dir: Path, picture: Path | None) -> None:
+    """Print what each page takes; write the picture if it is wanted."""
+    sign_in(site, data_dir)
+    sizes = [len(bundle.read(f"gateway/dashboard/{name}")) for name in bundle.names("gateway/dashboard")]
+    print(f"{len(sizes)} files, {sum(sizes) / 1000:.0f} kB")
+    print(f"{'page':<18}{'requests':>9}{'kB':>8}{'ms':>7}{'script ms':>11}{'style ms':>10}{'layout ms':>11}")
+    for path in PAGES:
+        page = browser.page()
+        page.call("Network.setCookie", name="service_session", value=site.cookies["admin"][0], url=site.base)
+        page.call("Performance.enable")
+        page.goto(f"{site.base}/#/{path}")
+        page.settle()
+        page.run("new Promise(done => requestIdleCallback(done))")
+        found = {one["name"]: one["value"] for one in page.call("Performance.getMetrics")["metrics"]}
+        loaded = page.run(
+            "(all => [all.length + 1, all.reduce((sum, one) => sum + one.encodedBodySize, 0), "
+            "Math.max(...all.map(one => one.responseEnd))])"
+            "(performance.getEntriesByType('resource'))"
+        )
+        times = "".join(
+            f"{found[name] * 1000:>{width}.0f}"
+            for name, width in (("ScriptDuration", 11), ("RecalcStyleDuration", 10), ("LayoutDuration", 11))
+        )
+        print(f"{path:<18}{loaded[0]:>9}{loaded[1] / 1000:>8.0f}{loaded[2]:>7.0f}{times}")
+        if picture is not None and path == "overview":
+            take_picture(page, picture)
+        page.close()
+
+
+def sign_in(site: Site, data_dir: Path) -> None:
+    """Sign in with the first password and change it; or with the other, where that was done before."""
+    text = (data_dir / "first-credentials.txt").read_text()
+    first = dict(line.split(": ", 1) for line in text.splitlines())["password"]
+    try:
+        site.sign_in("admin", first)
+    except AssertionError:
+        site.sign_in("admin")
+        return
+    site.ask("POST", "/api/auth/password", {"current_password": first, "new_password": PASSWORD})
+    site.ask("POST", "/api/trust-audits", {})
+
+
+def take_picture(page: Page, path: Path) -> None:
+    """Write what the first page shows, as small a file as the pixels allow."""
+    page.size(*PICTURE)
+    page.run("location.reload()")
+    page.settle()
+    page.run("new Promise(done => setTimeout(done, 1500))")
+    page.screenshot(path, whole=False)
+    path.write_bytes(repacked(path.read_bytes()))
+    print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def repacked(png: bytes) -> bytes:
+    """Compress the pixels of a PNG as far as it goes, and leave out what is no pixel."""
+    place, pixels, head = 8, b"", b""
+    while place < len(png):
+        size = int.from_bytes(png[place : place + 4])
+        kind, data = png[place + 4 : place + 8], png[place + 8 : place + 8 + size]
+        head = data if kind == b"IHDR" else head
+        pixels += data if kind == b"IDAT" else b""
+        place += 12 + size
+    packed = zlib.compress(zlib.decompress(pixels), 9)
+    chunks = ((b"IHDR", head), (b"IDAT", packed), (b"IEND", b""))
+    return png[:8] + b"".join(
+        len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4) for kind, data in chunks
+    )
+
+
+if __name__ == "__main__":
+    main()

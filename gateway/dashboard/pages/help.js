@@ -1,0 +1,11 @@
+// What the keys of the keyboard do.
+
+import { h } from "../dom.js";
+import { dialog } from "../ui.js";
+
+const KEYS = [["?", "This help"], ["g then a letter", "Go to a page, as listed beside"], ["/", "Go to the first filter"], ["j  k", "Next, previous row"], ["Enter", "Open the row"], ["a", "Alerts: acknowledge"], ["r", "Alerts: resolve"], ["Esc", "Close what is open"]];
+
+/** List the keys, and the letters of the pages that may be opened. */
+export const helpDialog = (pages) => dialog("Keys of the keyboard", h("div.columns",
+  h("dl.keys", KEYS.map(([key, text]) => h("div", h("dt", key.split("  ").map((one) => h("kbd", one))), h("dd", text)))),
+  h("dl.keys", pages.map((one) => h("div", h("dt", h("kbd", "g"), h("kbd", one.key)), h("dd", one.label))))));
