@@ -182,8 +182,7 @@ class Posture:
         now_at = self._clock.now_at()
 
         def times_at(action: str) -> list[int]:
-            wanted = AuditFilter(action=action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT)
-            return [event.occurred_at for event in self._store.audit.page(tx, wanted).items]
+            return self._store.audit.times_at(tx, action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT)
 
         alerts = self._store.alerts.page(tx, AlertFilter(scope="active", limit=MAX_ALERT_LIMIT)).items
         return Activity(

@@ -64,7 +64,7 @@ def _newest(store: Store, tx: Transaction, action: str) -> int | None:
 
 def _count(store: Store, tx: Transaction, action: str, now_at: int) -> int:
     """Count events of a day, up to a thousand: more would not change a finding."""
-    return len(store.audit.page(tx, AuditFilter(action=action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT)).items)
+    return len(store.audit.times_at(tx, action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT))
 
 
 def _old_critical(store: Store, tx: Transaction, now_at: int) -> int:

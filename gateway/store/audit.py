@@ -58,6 +58,10 @@ BEGIN_AFTER = """
     UPDATE audit_heads SET first_seq = :seq + 1, first_prev_hash = :hash WHERE instance_id = :instance_id
 """
 INSTANCES = "SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1"
+TIMES_AT = """
+    SELECT occurred_at FROM audit_events
+     WHERE action = :action AND occurred_at >= :since ORDER BY occurred_at DESC LIMIT :limit
+"""
 FIRST_AT = "SELECT occurred_at FROM audit_events ORDER BY position LIMIT 1"
 HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
 SAVE_HEAD = """
@@ -126,6 +130,11 @@ class AuditRepository:
     def instances(self, tx: Transaction) -> tuple[str, ...]:
         """Return the ids of all chains."""
         return tuple(str(row["instance_id"]) for row in tx.query(INSTANCES))
+
+    def times_at(self, tx: Transaction, action: str, *, since: int, limit: int) -> list[int]:
+        """Return when events of an action happened, newest first. Reads the index alone."""
+        rows = tx.query(TIMES_AT, {"action": action, "since": since, "limit": limit})
+        return [int(row["occurred_at"]) for row in rows]
 
     def first_at(self, tx: Transaction) -> int | None:
         """Return the time of the oldest event that is kept."""
