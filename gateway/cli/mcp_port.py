@@ -25,6 +25,7 @@ class McpPort:
         self._edge = HttpMcp(gateway, tasks, streams=connections // 2)
         self._server = Server(
             handle=self._edge.handle,
+            check=self._edge.check,
             refuse=self._edge.refuse,
             body_limit=self._edge.body_limit,
             limits=Limits(

@@ -8,6 +8,7 @@ the versions with sessions want it, until the session ends. Everything lives in 
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
@@ -81,36 +82,48 @@ class HttpMcp:
         gateway.metrics.count("gateway_refused_requests_total", code=error.code)
         return finished(refusal(error, request_id := gateway.ids.new("req")), request_id, (("vary", "Origin"),))
 
+    async def check(self, request: Request) -> Response | None:
+        """Look whether a request may come in, by its head: before a large body of it is read. None: it may."""
+        try:
+            self._handler(request)
+        except HttpError as error:
+            return self._refused(error, request, self._gateway().ids.new("req"))
+        return None
+
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
-        gateway = self._gateway()
-        request_id = gateway.ids.new("req")
+        request_id = self._gateway().ids.new("req")
         try:
-            response = await self._answer(request)
+            response = await self._handler(request)(request)
         except HttpError as error:
-            if error.status in (401, 403):
-                gateway.metrics.count("gateway_auth_failures_total", code=error.code)
-                context = RequestContext(request_id=request_id, ip=request.peer)
-                refused = _REFUSED[error.code](error.message)
-                gateway.authentication.refusals.note(refused, context, action=KEY_REFUSED, resource_type="mcp")
-            response = refusal(error, request_id)
+            return self._refused(error, request, request_id)
         return finished(response, request_id, cors_headers(request.headers))
 
-    async def _answer(self, request: Request) -> Response:
+    def _refused(self, error: HttpError, request: Request, request_id: str) -> Response:
+        gateway = self._gateway()
+        if error.status in (401, 403):
+            gateway.metrics.count("gateway_auth_failures_total", code=error.code)
+            context = RequestContext(request_id=request_id, ip=request.peer)
+            refused = _REFUSED[error.code](error.message)
+            gateway.authentication.refusals.note(refused, context, action=KEY_REFUSED, resource_type="mcp")
+        return finished(refusal(error, request_id), request_id, cors_headers(request.headers))
+
+    def _handler(self, request: Request) -> Handler:
+        """Return what answers a request. Raises HttpError for whoever may not ask for it."""
         check_origin(request.headers)
         methods = self._routes.get(request.path)
         if methods is None:
             raise HttpError(404, "not_found", "There is no such path.")
         allowed = ", ".join([*methods, "OPTIONS"])
         if request.method == "OPTIONS":
-            return Response(204, preflight_headers(allowed))
+            return partial(_preflight, allowed)
         if request.path != "/health":
             check_key(request.headers, self._gateway().settings.mcp_api_key)
         handler = methods.get(request.method)
         if handler is None:
             message = "This path does not take this method."
             raise HttpError(405, "method_not_allowed", message, headers=(("allow", allowed),))
-        return await handler(request)
+        return handler
 
     async def _health(self, request: Request) -> Response:
         return Response(200, JSON, write_json({"status": "ok", "name": NAME}))
@@ -274,6 +287,10 @@ class _Waiting:
             if outcome.body is not None:
                 self._stream.send(render_event(outcome.body))
             self._stream.end()
+
+
+async def _preflight(allowed: str, request: Request) -> Response:
+    return Response(204, preflight_headers(allowed))
 
 
 def _parsed(request: Request) -> Message | Batch:

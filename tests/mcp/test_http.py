@@ -140,6 +140,17 @@ def reasons(port: Port) -> list[str | None]:
 # Who may come in.
 
 
+async def test_a_large_message_is_refused_by_its_head(port: Port) -> None:
+    def head(path: str, **fields: str) -> Request:
+        return Request("POST", path, "", Headers({"host": "127.0.0.1", **fields}), b"", "127.0.0.1", False, 0.0)
+
+    refused = await port.edge.check(head("/mcp"))
+    assert refused is not None and (refused.status, read(refused)["error"]["code"]) == (401, "missing_api_key")
+    unknown = await port.edge.check(head("/nowhere"))
+    assert unknown is not None and unknown.status == 404
+    assert await port.edge.check(head("/mcp", authorization=f"Bearer {KEY}")) is None
+
+
 @pytest.mark.parametrize(("method", "path"), OLD_PATHS)
 async def test_without_the_key_nobody_comes_in(port: Port, method: str, path: str) -> None:
     none = await port.ask(method, path, {}, key=None)
