@@ -14,24 +14,27 @@ from functools import cache
 from gateway.shield.views import Builder, Decoded
 
 KEYS = (
-    "ignore ignored ignoring disregard forget forgets neglect discard override overrule bypass dismiss abandon cancel "
-    "erase delete remove replace stop follow following obey previous prior preceding above earlier initial original "
-    "existing former developer developers system hidden secret internal confidential safety security content instruction "
-    "instructions prompt prompts rules guideline guidelines directions directive directives command commands orders "
-    "constraints restriction restrictions programming training policy policies guardrails limitation limitations message "
-    "messages request statement statements input context conversation history sentence sentences everything anything "
-    "reveal print repeat display disclose output recite translate encode summarize summarise describe explain show "
-    "write answer respond reply pretend imagine simulate unrestricted unfiltered uncensored jailbreak password "
-    "credentials assistant without approve transfer forward execute vowels asterisks french spanish words begin "
-    "beginning starting given received verbatim exactly role persona character filters ethical morals hacked pwned those "
-    "these foregoing aforementioned paste first grant review positive instead email access admin administrator anymore "
-    "longer answering pretending restricted opposite nothing before replaced continue question questions objective applies "
-    "always yourself another because should recommend summary document private translated person anybody somebody reading "
-    "processing contents confirm confirmation payment account address contact contacts attached download install topics relevant function "
-    "functions schemas description descriptions configuration available allowed grandfather grandmother recipe explosive "
-    "weapon malware chemical illegal warnings warning disclaimer disclaimers refuse refusal ethics complete employee "
-    "engineer emergency manager supervisor refund identity verification invoice calendar database environment variable "
-    "token server upload collect number character characters language model models chatbot website article special unlimited permission authorized sensitive private customer"
+    "ignore ignored ignoring disregard forget forgets neglect discard override overrule bypass dismiss "
+    "abandon cancel erase delete remove replace stop follow following obey previous prior preceding above "
+    "earlier initial original existing former developer developers system hidden secret internal confidential "
+    "safety security content instruction instructions prompt prompts rules guideline guidelines directions "
+    "directive directives command commands orders constraints restriction restrictions programming training "
+    "policy policies guardrails limitation limitations message messages request statement statements input "
+    "context conversation history sentence sentences everything anything reveal print repeat display disclose "
+    "output recite translate encode summarize summarise describe explain show write answer respond reply "
+    "pretend imagine simulate unrestricted unfiltered uncensored jailbreak password credentials assistant "
+    "without approve transfer forward execute vowels asterisks french spanish words begin beginning starting "
+    "given received verbatim exactly role persona character filters ethical morals hacked pwned those these "
+    "foregoing aforementioned paste first grant review positive instead email access admin administrator "
+    "anymore longer answering pretending restricted opposite nothing before replaced continue question "
+    "questions objective applies always yourself another because should recommend summary document private "
+    "translated person anybody somebody reading processing contents confirm confirmation payment account "
+    "address contact contacts attached download install topics relevant function functions schemas "
+    "description descriptions configuration available allowed grandfather grandmother recipe explosive weapon "
+    "malware chemical illegal warnings warning disclaimer disclaimers refuse refusal ethics complete employee "
+    "engineer emergency manager supervisor refund identity verification invoice calendar database environment "
+    "variable token server upload collect number characters language model models chatbot website article "
+    "special unlimited permission authorized sensitive customer"
 ).split()
 _LEAST_SWAPPED_CHARS = 5
 _LEAST_SHORTENED_CHARS = 8
@@ -41,16 +44,18 @@ _WORD = re.compile(r"[a-z]{4,16}")
 # Words of their own that are one slip away from a key.
 _OTHER_WORDS = frozenset(
     (
-        "contest contests contents contend rulers ruler roles prior priory forge forgot reveals revealed remover removed replaced "
-        "replay relay answers answered swords world worlds sward replies storing staring string strings printer printed "
-        "prints sprint reprint eraser erased shown shows showy shop stow snow written writer writes white quoted policed "
-        "filter filler fillers order border borders older messaged requests requested requester repeats repeated inputs "
-        "outputs outputting training straining draining systems developed hiding ridden midden secrete secrets secretly "
-        "morals mortals moral approved approves proves forwards forwarded executed executes pretends pretended describes "
-        "described explains explained encoded encoder encodes translated translates translator deleted deletes removes "
-        "follows followed follower obeys prompted prompter commanded commander commando comment commend begins being "
-        "beginner assistants stating status starring stop stops step shop shot past pasted pastes grants granted great grand "
-        "reviews reviewed reviewer emails emailed accessed customers privates privater thee theses thesis thirst fist frost"
+        "contest contests contents contend rulers ruler roles prior priory forge forgot reveals revealed "
+        "remover removed replaced replay relay answers answered swords world worlds sward replies storing "
+        "staring string strings printer printed prints sprint reprint eraser erased shown shows showy shop "
+        "stow snow written writer writes white quoted policed filter filler fillers order border borders "
+        "older messaged requests requested requester repeats repeated inputs outputs outputting training "
+        "straining draining systems developed hiding ridden midden secrete secrets secretly morals mortals "
+        "moral approved approves proves forwards forwarded executed executes pretends pretended describes "
+        "described explains explained encoded encoder encodes translated translates translator deleted "
+        "deletes removes follows followed follower obeys prompted prompter commanded commander commando "
+        "comment commend begins being beginner assistants stating status starring stop stops step shot past "
+        "pasted pastes grants granted great grand reviews reviewed reviewer emails emailed accessed customers "
+        "privates privater thee theses thesis thirst fist frost"
     ).split()
 )
 
@@ -63,7 +68,8 @@ def signals() -> frozenset[str]:
             found |= _swapped(key)
         if len(key) >= _LEAST_SHORTENED_CHARS:
             found |= {key[:at] + key[at + 1 :] for at in range(1, len(key) - 1)}
-    return frozenset(word for word in found if not any(word in known for known in (*KEYS, *_OTHER_WORDS)))
+    known = " ".join((*KEYS, *_OTHER_WORDS))  # one search through all of them; this runs at each start
+    return frozenset(word for word in found if word not in known)
 
 
 def corrected(text: str, known: Collection[str] = ()) -> list[Decoded]:
