@@ -77,7 +77,7 @@ def test_what_strangers_write_is_text_on_every_page(opened: Callable[..., Page],
         go(page, path)
         assert page.run(INERT), path
         seen += page.run("document.body.innerText")
-        details = page.run("[...document.querySelectorAll('a.row')].slice(0, 6).map(one => one.hash)")
+        details = page.run("[...document.querySelectorAll('a.row')].slice(0, 3).map(one => one.hash)")
         for address in details:
             page.run(f"location.hash = {quoted(address)}")
             page.wait(
