@@ -28,7 +28,7 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_guard import ChatGuard, TextJudge
-from gateway.services.chat_metrics import measure_completion
+from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -93,6 +93,7 @@ class Chat:
         self._clock = clock
         self._ids = ids
         self._metrics = metrics
+        self._meter = CompletionMeter(metrics)
         self._audit = audit
         self._alerts = alerts
         self._dialect = dialect
@@ -262,12 +263,12 @@ class Chat:
     def _measure(self, turn: Turn, row: TrafficRow) -> None:
         if turn.inbound is not None:
             self._metrics.count("gateway_scans_total", source="chat", verdict=row.verdict)
-        self._metrics.observe("gateway_overhead_seconds", row.overhead_us / 1_000_000, operation=row.operation)
+        self._meter.overhead(row)
         for kind, tokens in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
             if tokens:
                 self._metrics.count("gateway_tokens_total", tokens, kind=kind)
         if turn.is_sent:
-            measure_completion(self._metrics, row, took_seconds=turn.upstream_seconds, failure=turn.failure)
+            self._meter.completion(row, took_seconds=turn.upstream_seconds, failure=turn.failure)
 
     def _raise_alerts(self, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
         """Raise one alert for each direction in which something has to be looked at, and for what is not allowed."""

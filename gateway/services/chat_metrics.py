@@ -1,35 +1,67 @@
-"""What is measured of a completion that was sent, under the names of OpenTelemetry's conventions for generative AI."""
+"""What is measured of completions, under the names of OpenTelemetry's conventions for generative AI."""
 
 from gateway.domain.traffic import TrafficRow
-from gateway.metrics import Metrics
+from gateway.metrics import Histogram, Metrics
 
 _OPERATION = "chat"
+_MOST_KEPT = 1000
 
 
-def measure_completion(metrics: Metrics, row: TrafficRow, *, took_seconds: float, failure: str | None) -> None:
-    """Count tokens and time of one completion by provider and model.
+class CompletionMeter:
+    """Observes completions. Keeps the histograms it has found, since to find one costs more than to count in it."""
 
-    A model that nobody answered for is not named: callers may ask for any, and labels are few. A provider's name is an
-    operator's.
-    """
-    provider = row.provider or ""
-    is_answered = row.prompt_tokens is not None or row.reply_tokens is not None
-    model = (row.model or "") if is_answered else ""
-    metrics.observe(
-        "gen_ai_client_operation_duration_seconds",
-        took_seconds,
-        gen_ai_operation_name=_OPERATION,
-        gen_ai_provider_name=provider,
-        gen_ai_request_model=model,
-        error_type="" if is_answered else failure or "",
-    )
-    for kind, tokens in (("input", row.prompt_tokens), ("output", row.reply_tokens)):
-        if tokens is not None:
-            metrics.observe(
-                "gen_ai_client_token_usage",
-                tokens,
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._kept: dict[tuple[str, str, str], Histogram] = {}
+        self._overhead = metrics.histogram("gateway_overhead_seconds", operation="chat.completions")
+
+    def overhead(self, row: TrafficRow) -> None:
+        """Count the gateway's own share of one request."""
+        self._overhead.observe(row.overhead_us / 1_000_000)
+
+    def completion(self, row: TrafficRow, *, took_seconds: float, failure: str | None) -> None:
+        """Count tokens and time of one completion that was sent, by provider and model.
+
+        A model that nobody answered for is not named: callers may ask for any, and labels are few. A provider's name
+        is an operator's.
+        """
+        provider = row.provider or ""
+        is_answered = row.prompt_tokens is not None or row.reply_tokens is not None
+        model = (row.model or "") if is_answered else ""
+        self._duration(provider, model, "" if is_answered else failure or "").observe(took_seconds)
+        if row.prompt_tokens is not None:
+            self._usage(provider, model, "input").observe(row.prompt_tokens)
+        if row.reply_tokens is not None:
+            self._usage(provider, model, "output").observe(row.reply_tokens)
+
+    def _duration(self, provider: str, model: str, error_type: str) -> Histogram:
+        place = (provider, model, "error " + error_type)
+        return self._kept.get(place) or self._keep(
+            place,
+            self._metrics.histogram(
+                "gen_ai_client_operation_duration_seconds",
                 gen_ai_operation_name=_OPERATION,
                 gen_ai_provider_name=provider,
                 gen_ai_request_model=model,
-                gen_ai_token_type=kind,
-            )
+                error_type=error_type,
+            ),
+        )
+
+    def _usage(self, provider: str, model: str, token_type: str) -> Histogram:
+        place = (provider, model, token_type)
+        return self._kept.get(place) or self._keep(
+            place,
+            self._metrics.histogram(
+                "gen_ai_client_token_usage",
+                gen_ai_operation_name=_OPERATION,
+                gen_ai_provider_name=provider,
+                gen_ai_request_model=model,
+                gen_ai_token_type=token_type,
+            ),
+        )
+
+    def _keep(self, place: tuple[str, str, str], histogram: Histogram) -> Histogram:
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        self._kept[place] = histogram
+        return histogram
