@@ -37,11 +37,11 @@ export function series(points, kinds, { label, height = 180, show = compact, lin
       parts.push(s("line", { class: "grid", x1: left, x2: width - 4, y1: y(most * share), y2: y(most * share) }));
       parts.push(s("text", { class: "axis", x: left - 6, y: y(most * share) + 4, "text-anchor": "end" }, show(most * share)));
     }
-    const gap = Math.max(1, Math.ceil(points.length / Math.max(2, Math.floor(across / 76))));
-    let said = "";
-    points.forEach((point, index) => {
-      if (index % gap === 0 && when(point.at) !== said) parts.push(s("text", { class: "axis", x: left + slot * (index + 0.5), y: height - 4, "text-anchor": index === 0 && slot < 40 ? "start" : "middle" }, said = when(point.at)));
-    });
+    const marks = points.map((_, index) => index).filter((index) => !long || !index || when(points[index].at) !== when(points[index - 1].at));
+    const gap = Math.max(1, Math.ceil(marks.length / Math.max(2, Math.floor(across / 76))));
+    for (const index of marks.filter((_, number) => number % gap === 0 && (!long || number || marks.length < 3))) {
+      parts.push(s("text", { class: "axis", x: left + slot * (index + 0.5), y: height - 4, "text-anchor": slot * (index + 0.5) < 20 ? "start" : slot * (index + 0.5) > across - 20 ? "end" : "middle" }, when(points[index].at)));
+    }
     if (lines) {
       for (const kind of kinds) {
         const known = points.map((point, index) => [left + slot * (index + 0.5), point[kind.key]]).filter(([, value]) => value !== null && value !== undefined);

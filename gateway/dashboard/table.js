@@ -15,7 +15,7 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
   let all = rows || [], shown = [], place = 0, next = null, order = sorted, busy = 0;
   const cursors = [undefined];
   const head = h("tr"), body = h("tbody"), foot = h("div.pager"), state = h("div");
-  const grid = h("table", { "aria-label": label }, h("thead", head), body);
+  const grid = h(`table${href && tools ? ".linked" : ""}`, { "aria-label": label }, h("thead", head), body);
   const node = h("div.table", h("div.table-scroll", { tabindex: "-1" }, grid), state, foot);
 
   function drawHead() {

@@ -38,7 +38,7 @@ export async function draw(context, here) {
     ],
   });
   const refresh = () => api.page("/api/alerts", { scope: "active", limit: 100 }, signal).then((page) => context.count(page.items.length), () => {});
-  fill(tools, h("span.dim.small", mayAct ? "j k move, Enter opens, a acknowledges, r resolves" : "j k move, Enter opens"));
+  fill(tools, h("span.dim.small.low2", mayAct ? "j k move, Enter opens, a acknowledges, r resolves" : "j k move, Enter opens"));
   fill(main, filters([
     { name: "scope", label: "Which", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
     { name: "severity", label: "Severity", options: ["", "critical", "high", "medium", "low"] },

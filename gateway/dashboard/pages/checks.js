@@ -48,7 +48,7 @@ function groups(list, link) {
     label: `Checks: ${words(name)}`, size: 100, href: (row) => link("posture", ["checks", row.id]),
     rows: list.filter((one) => one.category === name).sort((one, other) => RANK.indexOf(one.status) - RANK.indexOf(other.status) || SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity)),
     columns: [
-      { label: "Check", wide: true, cell: (row) => h("span", row.title, ["fail", "warn"].includes(row.status) && h("span.dim.small", h("br"), row.evidence)) },
+      { label: "Check", wide: true, cell: (row) => h("span", row.title, ["fail", "warn"].includes(row.status) && h("span.dim.small", row.evidence)) },
       { label: "Severity", low: 1, cell: (row) => severity(row.severity) },
       { label: "Result", cell: (row) => status(row.status) },
     ] }).node));

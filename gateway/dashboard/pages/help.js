@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { dialog } from "../ui.js";
 
-const KEYS = [["?", "This help"], ["g then a letter", "Go to a page, as listed beside"], ["/", "Go to the first filter"], ["j  k", "Next, previous row"], ["Enter", "Open the row"], ["a", "Alerts: acknowledge"], ["r", "Alerts: resolve"], ["Esc", "Close what is open"]];
+const KEYS = [["?", "This help"], ["g", "Then a letter: go to a page"], ["/", "Go to the first filter"], ["j  k", "Next, previous row"], ["Enter", "Open the row"], ["a", "Alerts: acknowledge"], ["r", "Alerts: resolve"], ["Esc", "Close what is open"]];
 
 /** List the keys, and the letters of the pages that may be opened. */
 export const helpDialog = (pages) => dialog("Keys of the keyboard", h("div.columns",

@@ -32,7 +32,7 @@ export async function draw(context, here) {
 
 function edit(row, again, isOnlyShown = false) {
   const set = row || { mode: "block", block_score: 60, review_score: 25, category_actions: {}, unscannable: "review", outbound: "block", tool_injection: true };
-  const weights = h("div.checks", CATEGORIES.map((name) => h("label.row-line", h("span.grow", words(name)), h("select", { name: `category ${name}`, "aria-label": words(name), data: { name } }, [["", "By its rules"], ["block", "Block"], ["review", "Review"], ["redact", "Mask"], ["allow", "Allow"]].map(([key, label]) => h("option", { value: key, selected: (set.category_actions[name] || "") === key }, label))))));
+  const weights = h("div.weights", CATEGORIES.map((name) => h("label", h("span", words(name)), h("select", { name: `category ${name}`, "aria-label": words(name), data: { name } }, [["", "By its rules"], ["block", "Block"], ["review", "Review"], ["redact", "Mask"], ["allow", "Allow"]].map(([key, label]) => h("option", { value: key, selected: (set.category_actions[name] || "") === key }, label))))));
   const read = () => Object.fromEntries([...weights.querySelectorAll("select")].filter((one) => one.value).map((one) => [one.dataset.name, one.value]));
   const node = form([
     { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },

@@ -27,7 +27,7 @@ export async function draw(context, here) {
     list = table({
       label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], values), none: "No rule fits. Take filters away.", sorted: { index: 3, down: true },
       columns: [
-        { label: "Rule", cell: (row) => cut(row.name, row.description), sort: (row) => row.name.toLowerCase() },
+        { label: "Rule", wide: true, cell: (row) => cut(row.name, row.description), sort: (row) => row.name.toLowerCase() },
         { label: "Severity", cell: (row) => severity(row.severity), sort: (row) => SEVERITIES.indexOf(row.severity) },
         { label: "Category", low: 1, cell: (row) => words(row.category), sort: (row) => row.category },
         { label: "Hits in 7 days", align: "end", cell: (row) => number(row.hits), sort: (row) => row.hits },
@@ -52,7 +52,7 @@ function one(id, context, changed) {
     ], (values) => api.patch("/api/shield/rules", { rule: rule.id, version: rule.version, ...more, ...values }), { label, told, done: after });
     return [
       h("div.row-line", severity(rule.severity), tag(words(rule.category)), rule.enabled ? null : status("disabled"), rule.severity !== rule.file_severity && h("span.dim", `the rule file says ${rule.file_severity}`)),
-      h("p", rule.description),
+      h("h2", rule.name), h("p", rule.description),
       rule.changed_at && h("div.banner.soso", h("span", h("b", rule.enabled ? "Set otherwise" : "Taken out"), " by ", rule.changed_by, " on ", time(rule.changed_at), rule.reason && [": ", rule.reason])),
       context.can("shield:manage") && h("div.row-line",
         rule.enabled ? button("Take out", () => save([], { enabled: false }, "Take out", "The rule is taken out, in every worker."), { kind: "danger" }) : null,

@@ -34,11 +34,14 @@ export function found(answer, text) {
 
 /** Mark the spans of detections, which count code points, in the text as sent. */
 export function marked(text, detections) {
-  const points = Array.from(text), order = ["low", "medium", "high", "critical"];
-  const cuts = [...new Set([0, points.length, ...detections.flatMap((one) => [one.start, one.end])])].filter((at) => at >= 0 && at <= points.length).sort((a, b) => a - b);
+  const points = Array.from(text);
+  // What looks at the whole text marks nothing where others say more.
+  const marks = detections.filter((one) => one.rule !== "statistical-model" || detections.length === 1);
+  const order = ["low", "medium", "high", "critical"];
+  const cuts = [...new Set([0, points.length, ...marks.flatMap((one) => [one.start, one.end])])].filter((at) => at >= 0 && at <= points.length).sort((a, b) => a - b);
   return h("div.scanned", { tabindex: "0", role: "group", "aria-label": "The text with what matched marked" }, cuts.slice(0, -1).map((start, index) => {
     const piece = points.slice(start, cuts[index + 1]).join("");
-    const over = detections.filter((one) => one.start <= start && one.end > start);
+    const over = marks.filter((one) => one.start <= start && one.end > start);
     if (!over.length) return piece;
     const worst = over.reduce((one, other) => (order.indexOf(other.severity) > order.indexOf(one.severity) ? other : one));
     return h(`mark.${order.includes(worst.severity) ? worst.severity : "low"}`, { title: over.map((one) => `${one.name} (${one.severity}, seen as ${one.view})`).join("\n") }, piece);

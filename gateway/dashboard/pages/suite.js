@@ -44,13 +44,15 @@ function shown({ last, history }) {
     change?.newly_holding.length ? h("p.good", `Holds now and did not before: ${change.newly_holding.join(", ")}`) : null),
     history.length > 1 && panel("Detection and false positives, by run", series([...history].reverse().map((one) => ({ at: one.ran_at, found: (one.detection_rate || 0) * 100, wrong: (one.false_positive_rate || 0) * 100 })), [{ key: "found", label: "Detection rate", name: "two" }, { key: "wrong", label: "False positives", name: "block" }], { label: "Rates by run", lines: true, show: (value) => `${Math.round(value * 10) / 10} %` })),
     panel("Cases that fail", table({ label: "Cases that fail", rows: report.failures, none: "Every case has the verdict it should have.", columns: [
-      { label: "Case", cell: (row) => code(row.case), sort: (row) => row.case }, { label: "Category", low: 1, cell: (row) => words(row.category), sort: (row) => row.category }, { label: "Language", low: 2, cell: (row) => row.language }, { label: "Expected", cell: (row) => words(row.expected) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score }, { label: "Rules", wide: true, low: 2, cell: (row) => cut(row.rules.join(", ")) }] }).node),
-    h("div.grid2", groups("By category", report.categories), groups("By language", report.languages)),
+      { label: "Case", cell: (row) => code(row.case), sort: (row) => row.case }, { label: "Category", low: 1, cell: (row) => words(row.category), sort: (row) => row.category }, { label: "Language", low: 2, cell: (row) => language(row.language) }, { label: "Expected", cell: (row) => words(row.expected) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score }, { label: "Rules", wide: true, low: 2, cell: (row) => cut(row.rules.join(", ")) }] }).node),
+    h("div.grid2", groups("By category", report.categories, words), groups("By language", report.languages, language)),
     headed("Rules that no case exercises", h("span.dim", number(report.unexercised.length)), h("details.more", h("summary", "Show them"), h("p", report.unexercised.map((id) => [h("a", { href: `#/shield/rules/${id}` }, id), " "])))),
   ];
 }
 
-const groups = (title, list) => panel(title, table({ label: title, rows: list, size: 20, columns: [
-  { label: "Name", cell: (row) => words(row.name), sort: (row) => row.name }, { label: "Attacks", align: "end", cell: (row) => row.attacks, sort: (row) => row.attacks },
+const names = new Intl.DisplayNames("en", { type: "language" });
+const language = (code) => { try { return names.of(code); } catch { return code; } };
+const groups = (title, list, told) => panel(title, table({ label: title, rows: list, size: 20, columns: [
+  { label: "Name", cell: (row) => told(row.name), sort: (row) => told(row.name) }, { label: "Attacks", align: "end", cell: (row) => row.attacks, sort: (row) => row.attacks },
   { label: "Found", align: "end", cell: (row) => (row.attacks ? percent(row.found / row.attacks, 0) : "–"), sort: (row) => (row.attacks ? row.found / row.attacks : 2) },
   { label: "Controls flagged", align: "end", cell: (row) => (row.controls ? `${row.flagged} of ${row.controls}` : "–"), sort: (row) => row.flagged }] }).node);

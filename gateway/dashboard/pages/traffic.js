@@ -77,9 +77,9 @@ function one(id, context) {
 /** What each rule gave to a score, to be added up by hand. */
 export function ledger(lines, total, link) {
   if (!lines.length) return empty("No rule matched.");
-  return h("div", h("h3", "Score ledger"), h("div.table-scroll", h("table.ledger", h("thead", h("tr", h("th", "Rule"), h("th", "Severity"), h("th.low1", "View"), h("th.low1", "Place"), h("th.end", "Times"), h("th.end", "Points"))),
-    h("tbody", lines.map((line) => h("tr", h("td", link ? h("a", { href: link(line.rule) }, line.name || line.rule) : h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || line.rule)), h("td", severity(line.severity)), h("td.low1", code(line.view)), h("td.low1", line.place ? code(line.place) : h("span.dim", `${line.start}–${line.end}`)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
-    h("tfoot", h("tr", h("td", { colspan: "5" }, "Score"), h("td.end", number(total)))))));
+  return h("div", h("h3", "Score ledger"), h("div.table-scroll", h("table.ledger", h("thead", h("tr", h("th", "Rule"), h("th", "Severity"), h("th.end", "Times"), h("th.end", "Points"))),
+    h("tbody", lines.map((line) => h("tr", h("td", link ? h("a", { href: link(line.rule) }, line.name || line.rule) : h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || line.rule), h("div.dim.small", "Seen as ", code(line.view), line.place ? [" in ", code(line.place)] : null, ` at ${line.start}–${line.end}`)), h("td", severity(line.severity)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
+    h("tfoot", h("tr", h("td", { colspan: "3" }, "Score"), h("td.end", number(total)))))));
 }
 
 function actions(row, context) {
