@@ -49,14 +49,6 @@ OF_ALERT = f"""
      ORDER BY seq LIMIT :limit
 """  # noqa: S608
 BEGINNING = "SELECT first_seq - 1 AS seq, first_prev_hash AS hash FROM audit_heads WHERE instance_id = :instance_id"
-OLDEST = """
-    SELECT seq, occurred_at, hash FROM audit_events
-     WHERE instance_id = :instance_id AND seq > :seq ORDER BY seq LIMIT :limit
-"""
-PRUNE = "DELETE FROM audit_events WHERE instance_id = :instance_id AND seq <= :seq"
-BEGIN_AFTER = """
-    UPDATE audit_heads SET first_seq = :seq + 1, first_prev_hash = :hash WHERE instance_id = :instance_id
-"""
 INSTANCES = "SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1"
 TIMES_AT = """
     SELECT occurred_at FROM audit_events
@@ -109,23 +101,6 @@ class AuditRepository:
     def beginning(self, tx: Transaction, instance_id: str) -> ChainHead:
         """Return the place before the first event that is kept."""
         return _place(tx.query(BEGINNING, {"instance_id": instance_id}))
-
-    def prune(self, tx: Transaction, instance_id: str, *, before: int, limit: int) -> int:
-        """Delete from the beginning of a chain what is older than a time, and keep the hash before what is left.
-
-        Ends before the first event that is young enough, and before the last of all; returns how many went.
-        """
-        start = self.beginning(tx, instance_id)
-        last_seq = self.head(tx, instance_id).seq
-        count, place = 0, start
-        for row in tx.query(OLDEST, {"instance_id": instance_id, "seq": start.seq, "limit": limit}):
-            if row["occurred_at"] >= before or row["seq"] >= last_seq or row["seq"] != place.seq + 1:
-                break
-            count, place = count + 1, ChainHead(row["seq"], row["hash"])
-        if count:
-            tx.execute(PRUNE, {"instance_id": instance_id, "seq": place.seq})
-            tx.execute(BEGIN_AFTER, {"instance_id": instance_id, "seq": place.seq, "hash": place.hash})
-        return count
 
     def instances(self, tx: Transaction) -> tuple[str, ...]:
         """Return the ids of all chains."""
