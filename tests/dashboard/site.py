@@ -41,16 +41,16 @@ class Site:
         self.cookies[role] = (cookie, answer.json["data"]["csrf_token"])
 
 
-def serve(data_dir: Path) -> Served:
-    """Start the gateway of the checkout with sign-in, on a free port."""
+def serve(data_dir: Path | str, *, rbac: str = "true") -> Served:
+    """Start the gateway of the checkout, with sign-in or without, on a free port."""
     command = [sys.executable, "-m", "gateway", "serve", "--port", "0", "--data-dir", str(data_dir)]
     popen = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env=environment(RBAC_ENABLED="true"),
+        env=environment(RBAC_ENABLED=rbac),
     )  # fmt: skip
     process = Process(popen)
     try:
-        return Served(process, int(process.wait_for(READY)[3]), "", data_dir)
+        return Served(process, int(process.wait_for(READY)[3]), "", Path(data_dir))
     except BaseException:
         process.stop()
         raise
