@@ -1,15 +1,21 @@
 """Other scanners behind one call. Each is used if it is installed; nothing is installed."""
 
 import importlib
+import importlib.util
 import re
+import re._parser as parser  # type: ignore[import-not-found]
+import sys
+import types
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from gateway.shield import Direction, RuleSet, Shield
 from gateway.shield.normalize import Normalizer
+from gateway.shield.unparse import bare, unparse
 
 Scan = Callable[[str], object]
-_LONGEST_SOURCE = 250
-_WIDEST = 120
+_LONGEST_SOURCE = 400
+_WIDEST = 150
 
 
 def shield_scan(shield: Shield) -> Scan:
@@ -32,10 +38,10 @@ def naive(ruleset: RuleSet) -> Scan:
 
 
 def hyperscan(ruleset: RuleSet) -> tuple[Scan, list[str]] | None:
-    """Return Hyperscan with offsets over the rules it takes exactly, and their ids.
+    """Return Hyperscan with offsets over the rules it takes, and their ids.
 
-    Rules it has no form for (they look around) are left out, and so are those that take it minutes to compile: long
-    regexes and wide ones.
+    What looks around in a rule has no form there and is left out, so that it has less to look at than the shield. Rules
+    that take it minutes to compile, long and wide ones, and those beyond ASCII are left out altogether.
     """
     try:
         module = importlib.import_module("hyperscan")
@@ -47,14 +53,15 @@ def hyperscan(ruleset: RuleSet) -> tuple[Scan, list[str]] | None:
         brief, plan = ruleset.layout.rule(number)
         if len(plan.source) > _LONGEST_SOURCE or plan.reach_chars > _WIDEST:
             continue
-        source = re.sub(r"\(\?P<\w+>", "(?:", plan.source).encode("utf-8", "surrogatepass")
+        tree = parser.parse(plan.source, re.ASCII)
+        source = unparse(bare(tree, tree.state), tree.state.flags & re.IGNORECASE)
         if not source.isascii():
             continue
         try:
-            module.Database().compile(expressions=[source], ids=[0], flags=[module.HS_FLAG_SOM_LEFTMOST])
+            module.Database().compile(expressions=[source.encode()], ids=[0], flags=[module.HS_FLAG_SOM_LEFTMOST])
         except module.error:
             continue
-        kept[brief.view == "text"].append(source)
+        kept[brief.view == "text"].append(source.encode())
         names.append(brief.id)
     databases = {}
     for is_text, sources in kept.items():
@@ -93,9 +100,18 @@ def detect_secrets() -> Scan | None:
 
 def llm_guard() -> Scan | None:
     """Return LLM Guard's scanner of secrets."""
+    # Its package imports every scanner and their models at once; only this one is wanted.
+    found = importlib.util.find_spec("llm_guard")
+    if found is None or found.submodule_search_locations is None:
+        return None
+    for name in ("llm_guard", "llm_guard.input_scanners"):
+        package = types.ModuleType(name)
+        package.__path__ = [str(Path(found.submodule_search_locations[0], *name.split(".")[1:]))]
+        sys.modules.setdefault(name, package)
     try:
-        scanner = importlib.import_module("llm_guard.input_scanners").Secrets()
-    except ImportError:
+        scanner = importlib.import_module("llm_guard.input_scanners.secrets").Secrets()
+    except ImportError as error:
+        print(f"llm-guard: {error}")
         return None
     return lambda text: scanner.scan(text)
 

@@ -7,6 +7,7 @@ branch of the tree that is hardly rarer than what it branches from is taken back
 """
 
 import heapq
+import math
 import re._constants as ops  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -42,9 +43,6 @@ class _Node:
         self.branches: list[_Node] = []
         self.is_last = False
 
-    def __lt__(self, other: "_Node") -> bool:
-        return (-self.share, self.text) < (-other.share, other.text)
-
 
 class Beginnings:
     """Tells beginnings of parts of one parse tree.
@@ -76,31 +74,35 @@ class Beginnings:
             self._states.append((items, place, after, copies))
         return number
 
-    def tell(self, state: int, *, least_chars: int, most: int, price: float) -> list[str] | None:
+    def tell(
+        self, state: int, *, least_chars: int, most: int, price: float, limit: float = math.inf
+    ) -> list[str] | None:
         """Return beginnings of all that may follow from a state, none of which begins with another.
 
-        least_chars: of each. most: how many there may be, about. price: of following one where it stands. None when
-        some beginning cannot be told so far.
+        least_chars: of each. most: how many there may be, about. price: of following one where it stands. limit: what
+        all together may cost. None when they would cost more, or some beginning cannot be told so far.
         """
         root = _Node("", frozenset((state,)), 1.0)
-        open_nodes = [root]
-        count, visited = 1, 0
+        # No two beginnings are the same text, so nodes are never compared.
+        open_nodes = [(-1.0, "", root)]
+        count, visited, spent = 1, 0, 0.0
         while open_nodes:
-            node = heapq.heappop(open_nodes)
+            node = heapq.heappop(open_nodes)[2]
             is_short = len(node.text) < least_chars and node.text != "@"
             if not is_short and (node.share < _RARE or count >= most or visited >= _FARTHEST):
                 continue
             visited += 1
             self._branch(node)
             if node.is_last:
-                if is_short:
+                spent += price * node.share
+                if is_short or spent > limit:
                     return None
                 continue
             count += len(node.branches) - 1
             if count > _TOO_MANY:
                 return None
             for branch in node.branches:
-                heapq.heappush(open_nodes, branch)
+                heapq.heappush(open_nodes, (-branch.share, branch.text, branch))
         return self._pruned(root, least_chars, price)[0]
 
     def _branch(self, node: _Node) -> None:

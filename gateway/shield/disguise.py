@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from gateway.shield import typos
+from gateway.shield.shapes import BLOCK_CHARS, LEET, SEPARATORS, Ranges, Shapes
 from gateway.shield.views import Builder, Decoded, regions
 
 _TOLD_BY = (
-    "ignore instruction previous system prompt password reveal secret disregard forget execute delete bypass override "
-    "developer unrestricted pretend jailbreak command your this with from everything restrictions guidelines following "
-    "prior constraints output sentence write repeat above message initial conversation access hacked rules cancel "
-    "foregoing display encode translate before respond answer earlier instead that would please must about which assistant"
+    "ignore instruction previous system prompt password reveal secret disregard forget execute delete bypass "
+    "override developer unrestricted pretend jailbreak command your this with from everything restrictions "
+    "guidelines following prior constraints output sentence write repeat above message initial conversation access "
+    "hacked rules cancel foregoing display encode translate before respond answer earlier instead that would please "
+    "must about which assistant"
 ).split()
 _LEET = "01345678@$!|+"
 _PLAIN = "oleasgtbasilt"
@@ -29,7 +31,6 @@ _ONES_AS_L = dict.fromkeys(map(ord, _ONES), "l")
 _LEET_WORD = re.compile(r"[A-Za-z0-9@$!|+]{1,20}")
 _LONGEST_NUMBER = 3
 _AROUND_CHARS = 96
-_LEAST_RUN_TOGETHER = 20
 _LONGEST_RUN_TOGETHER = 400
 # Splitting is dear and long runs of letters are rare: so many letters of one text are split, no more.
 _MOST_RUN_TOGETHER = 4_096
@@ -37,7 +38,6 @@ _LONGEST_WORD = 20
 _LONGEST_PLAIN_WORD = 14
 _CLOSING = frozenset((",", ".", ";", ":", "!", "?", "-"))
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_SEPARATORS = b" \t\n\r._-*|/,+~:;'\"=<>()[]{}"
 # Function words that patterns leave optional, or do not name.
 _COMMON_WORDS = "a all an and any are as at be by do for from have in is it me my no not now of on or our that the then"
 _MORE_WORDS = "these this to us was we what will with you your above before below following must never only tell show"
@@ -51,12 +51,14 @@ def _classes(*rows: tuple[bytes, bytes]) -> bytes:
     return bytes(table)
 
 
-_SPACED = _classes((_LETTERS + b"0123456789@$!", b"a"), (_SEPARATORS, b" "))
-_LEET_SHAPES = _classes((_LETTERS, b"a"), (b"0134578@$!|+", b"0"))
+_LEET_SHAPES = _classes((_LETTERS, b"a"), (LEET, b"0"))
 _WIDEST_GAP_CHARS = 4
-_SPACED_RUN = re.compile(rb"(?<!a)a(?: {1,4}a(?!a)){3,}")
+_ALONE = "[0-9A-Za-z@$!]"
+_SPACED_RUN = re.compile(
+    f"(?<!{_ALONE}){_ALONE}(?:[{re.escape(SEPARATORS.decode())}]{{1,4}}{_ALONE}(?!{_ALONE})){{3,}}".encode()
+)
 _LEET_WORD_CHARS = range(3, 21)
-_LETTER_RUN = re.compile(rb"a{20,400}")
+_LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
 _TURNED = re.compile(r"([^\w\s]*)(\w*)([^\w\s]*\s*)")
 _WORDS = re.compile(r"[a-z]{3,20}")
 _REGEX_ESCAPE = re.compile(r"\\[A-Za-z]")
@@ -71,9 +73,11 @@ def rot13(text: str) -> str:
 DISGUISES = frozenset(("rot13", "reversed", "leet", "spaced", "joined", "typos"))
 _ROTATED = frozenset(rot13(word) for word in _TOLD_BY)
 _BACKWARDS = frozenset(word[::-1] for word in _TOLD_BY)
-# Words that tell that a text may be disguised, in lower case, for the automaton to look for.
-_SLIPS = typos.signals()
-SIGNALS = tuple(sorted(_ROTATED | _BACKWARDS | _SLIPS))
+
+
+def signals() -> tuple[str, ...]:
+    """Return words that tell that a text may be disguised, in lower case, for the automaton to look for."""
+    return tuple(sorted(_ROTATED | _BACKWARDS | typos.signals()))
 
 
 def vocabulary_of(sources: Iterable[str]) -> set[str]:
@@ -102,32 +106,33 @@ class Disguises:
                 sizes.setdefault(word[:3], set()).add(len(word))
         return {head: sorted(lengths) for head, lengths in sizes.items()}
 
-    def readings(self, text: str, signals: frozenset[str], chain: tuple[str, ...]) -> list[Decoded]:
+    def readings(self, shapes: Shapes, signals: frozenset[str], chain: tuple[str, ...]) -> list[Decoded]:
         """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far."""
+        text = shapes.text
         found: list[Decoded] = []
-        raw = text.encode("ascii", "replace")
-        shapes = raw.translate(_LEET_SHAPES)
         if signals & _ROTATED and "rot13" not in chain:
             found += _whole("rot13", rot13(text))
         if signals & _BACKWARDS and "reversed" not in chain:
             found += _whole("reversed", text[::-1], is_reversed=True)
             found += _words_backwards(text)
-        if signals & _SLIPS and "typos" not in chain:
+        if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
             found += typos.corrected(text, self._words)
-        if "leet" not in chain:
-            found += self._leet(text, shapes)
+        if shapes.mixed and "leet" not in chain:
+            found += self._leet(shapes)
         if "spaced" not in chain:
-            found += self._spaced(text, raw)
-            found += self._run_together(text, shapes)
+            if shapes.apart:
+                found += self._spaced(shapes)
+            if shapes.letters:
+                found += self._run_together(shapes)
         return found
 
-    def _leet(self, text: str, shapes: bytes) -> list[Decoded]:
+    def _leet(self, shapes: Shapes) -> list[Decoded]:
         """Write the digits and signs inside words as the letters they look like."""
-        if shapes.count(b"0") < 2 or b"a0a" not in shapes and b"0aa" not in shapes:
-            return []
+        text = shapes.text
         builder = Builder("leet")
-        for low, high, spans in regions(_mixed_words(shapes), around=_AROUND_CHARS, length=len(text)):
-            if sum(shapes.count(b"0", start, end) for start, end in spans) < 2:
+        mixed = _mixed_words(shapes)
+        for low, high, spans in regions(list(mixed), around=_AROUND_CHARS, length=len(text)):
+            if sum(mixed[span] for span in spans) < 2:
                 continue
             if len(spans) > 1:
                 # Beside words in leet, short ones and short numbers are words too.
@@ -152,9 +157,10 @@ class Disguises:
                     return guess
         return read
 
-    def _spaced(self, text: str, raw: bytes) -> list[Decoded]:
+    def _spaced(self, shapes: Shapes) -> list[Decoded]:
         """Join letters that stand apart."""
-        runs = _letters_apart(raw.translate(_SPACED))
+        text = shapes.text
+        runs = _letters_apart(shapes)
         runs = [(start, end) for start, end in runs if sum(map(str.isalpha, text[start:end])) * 4 >= end - start]
         builder = Builder("spaced")
         for low, high, spans in regions(runs, around=_AROUND_CHARS, length=len(text)):
@@ -186,32 +192,37 @@ class Disguises:
             word.append(place)
         self._split(builder, text, word, least)
 
-    def _run_together(self, text: str, shapes: bytes) -> list[Decoded]:
+    def _run_together(self, shapes: Shapes) -> list[Decoded]:
         """Split long runs of letters into words."""
+        text = shapes.text
         builder = Builder("joined")
         left = _MOST_RUN_TOGETHER
-        if b"a" * _LEAST_RUN_TOGETHER in shapes:
-            for run in _LETTER_RUN.finditer(shapes):
+        done = 0
+        for place in shapes.letters:
+            run = _LETTER_RUN.match(shapes.raw, max(place, done))
+            while run:
                 start, end = run.span()
                 left -= end - start
                 if left < 0:
-                    break
+                    return builder.done()
                 cuts = self._parts(text[start:end].lower())
                 if cuts:
                     builder.end_piece(start)
                     for low, high in zip((0, *cuts), (*cuts, end - start), strict=True):
                         builder.add(text[start + low : start + high], start + low, start + high)
                         builder.add(" ", start + high, start + high)
+                done = end
+                run = _LETTER_RUN.match(shapes.raw, done)
         return builder.done()
 
     def _split(self, builder: Builder, text: str, places: list[int], least: int) -> None:
         """Add letters as words if they are words run together and more than `least`, else as they are."""
         letters = "".join(text[place] for place in places)
         cuts = self._parts(letters.lower()) if len(letters) > least else []
-        for number, place in enumerate(places):
-            if number in cuts:
-                builder.add(" ", place, place)
-            builder.add(text[place], place, place + 1)
+        for low, high in zip((0, *cuts), (*cuts, len(places)), strict=True):
+            if low:
+                builder.add(" ", places[low], places[low])
+            builder.add(letters[low:high], places[low], places[high - 1] + 1)
 
     def _parts(self, letters: str) -> list[int]:
         """Return where to cut letters into known words; nothing if they are one word or mostly no words."""
@@ -257,41 +268,39 @@ def _words_backwards(text: str) -> list[Decoded]:
     return builder.done()
 
 
-def _letters_apart(shapes: bytes) -> list[tuple[int, int]]:
+def _letters_apart(shapes: Shapes) -> Ranges:
     """Return the spans of at least four single letters that stand apart."""
-    spots = [0] if shapes.startswith((b"a a ", b"a  a ")) else []
-    for two in (b" a a ", b" a  a "):
-        spot = shapes.find(two)
-        while spot >= 0:
-            spots.append(spot)
-            spot = shapes.find(two, spot + 1)
-    found = []
+    found: Ranges = []
     end = 0
-    for spot in sorted(spots):
+    for spot in shapes.apart:
         near = max(end, spot - _WIDEST_GAP_CHARS - 1)
         # First whether there is one right here: a search that fails would go on to the end of the text.
-        if spot >= end and _SPACED_RUN.search(shapes, near, spot + 4 * _WIDEST_GAP_CHARS):
-            run = _SPACED_RUN.search(shapes, near)
+        if spot >= end and _SPACED_RUN.search(shapes.raw, near, spot + 4 * _WIDEST_GAP_CHARS):
+            run = _SPACED_RUN.search(shapes.raw, near)
             if run:
                 found.append(run.span())
                 end = run.end()
     return found
 
 
-def _mixed_words(shapes: bytes) -> list[tuple[int, int]]:
-    """Return the spans of words that hold both letters and what may stand for letters."""
-    found = []
-    place = shapes.find(b"0")
-    while place >= 0:
-        end = place + 1
-        if shapes.startswith(b"a", end) or shapes.startswith(b"a", place - 1) and place:
-            start = shapes.rfind(b".", 0, place) + 1
-            end = shapes.find(b".", place)
-            if end < 0:
-                end = len(shapes)
-            if end - start in _LEET_WORD_CHARS:
-                found.append((start, end))
-        place = shapes.find(b"0", end)
+def _mixed_words(shapes: Shapes) -> dict[tuple[int, int], int]:
+    """Return the spans of words that hold both letters and what may stand for letters, and how many of the latter."""
+    found: dict[tuple[int, int], int] = {}
+    margin = _LEET_WORD_CHARS.stop
+    for begin, after in shapes.mixed:
+        for low in range(begin, after, BLOCK_CHARS):
+            start, high = max(0, low - margin), min(low + BLOCK_CHARS, after)
+            kinds = shapes.raw[start : high + margin].translate(_LEET_SHAPES)
+            place = kinds.find(b"0", low - start)
+            while 0 <= place < high - start:
+                last = place + 1
+                if kinds.startswith(b"a", last) or (place and kinds.startswith(b"a", place - 1)):
+                    first = kinds.rfind(b".", 0, place) + 1
+                    last = kinds.find(b".", place)
+                    last = len(kinds) if last < 0 else last
+                    if last - first in _LEET_WORD_CHARS:
+                        found[start + first, start + last] = kinds.count(b"0", first, last)
+                place = kinds.find(b"0", last)
     return found
 
 

@@ -142,7 +142,7 @@ class Shield:
         return brief
 
     def _decoded(self, reading: "_Reading", shapes: Shapes, signals: frozenset[str]) -> list[Decoded]:
-        found = decodings(shapes) + self._disguises.readings(reading.text, signals, reading.chain)
+        found = decodings(shapes) + self._disguises.readings(shapes, signals, reading.chain)
         return [decoded for decoded in found if decoded.text != reading.text]
 
     def _keep(

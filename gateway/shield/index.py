@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.shield import automaton
+from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.layout import Layout, Word
 from gateway.shield.runner import Runner
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 # So many characters before a block are handed over with it: a literal may begin before its anchor.
 BEFORE_CHARS = 16
+# So much is looked at before its anchors are followed: where there are too many, the rest is not looked at.
+_SPAN_CHARS = 8_192
+# What finding an anchor costs, against trying a rule.
+_HITS_PER_TRY = 16
 # What may not stand before a match, by `Plan.alone`. A match begins with such a character itself.
 _BEFORE = {
     "digit": frozenset(string.digits),
@@ -85,10 +90,18 @@ class Index:
         subject: what the rules are tried on that are not for the text as sent. part: letters of the automaton, to be
         read from `begin` on; what stands before is only looked at. base: the place of its first character.
         """
-        hits = self._find(part[begin:] if begin else part)
+        for start in range(begin, end, _SPAN_CHARS):
+            self._follow(attempt, subject, part, base, start, min(start + _SPAN_CHARS, end))
+            if attempt.left < 0:
+                attempt.is_cut_short = True
+                break
+
+    def _follow(self, attempt: "Attempt", subject: str, part: str, base: int, begin: int, end: int) -> None:
+        hits = self._find(part[begin : end + LONGEST_CHARS] if begin or end < len(part) else part)
         if end < len(part):
             sizes, size = self._sizes, end - begin
             hits = [hit for hit in hits if hit[0] - sizes[hit[1]] + 1 < size]
+        attempt.left -= len(hits) // _HITS_PER_TRY
         if len(hits) * self._dearest > attempt.left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
@@ -102,7 +115,13 @@ class Index:
                 if edge is not None and place and part[place - 1] in edge:
                     continue
                 if runner is None:
-                    attempt.signals.add(literal)
+                    # A signal is a word by itself.
+                    if not (
+                        place
+                        and part[place - 1].isalpha()
+                        or part[place + len(literal) : place + len(literal) + 1].isalpha()
+                    ):
+                        attempt.signals.add(literal)
                 elif low != high:
                     attempt.lead_within(runner, base + place, low, high, rest)
                 elif runner.on_text:
@@ -113,5 +132,4 @@ class Index:
                     if match:
                         attempt.keep(runner, subject, match)
             if attempt.left < 0:
-                attempt.is_cut_short = True
                 break

@@ -22,6 +22,8 @@ from gateway.shield.unparse import bare, unparse
 _MOST_LITERALS = (24, 300)
 # A way this cheap for so many literals is not worth looking for another.
 _CHEAP_ENOUGH = (4e-6, 2e-5)
+# A way this dear is worth looking for one where each branch of a choice goes its own way.
+_DEAR = 3e-5
 # With more literals only so many items are looked at again.
 _MOST_SPOTS = 4
 _MOST_BRANCHES = 80
@@ -116,8 +118,8 @@ class Literals:
     def cheapest(self) -> Way | None:
         """Return the cheapest way to every match of the regex, or None if nothing leads there."""
         items = self._flat(self._tree)
-        best = self._among(self._spots(items, len(items), 0, 0))
-        if best is None or best.price >= _CHEAP_ENOUGH[-1]:
+        best = self._among(self._spots(items, len(items), 0, 0), math.inf)
+        if best is None or best.price >= _DEAR:
             best = self._by_branches(items, best)
         return best and self._written(best)
 
@@ -171,13 +173,13 @@ class Literals:
                 return
             yield op, arg
 
-    def _among(self, spots: list[_Spot]) -> Way | None:
-        """Choose among the ways that begin at some spots."""
+    def _among(self, spots: list[_Spot], limit: float) -> Way | None:
+        """Choose among the ways that begin at some spots and cost no more than `limit`."""
         best: Way | None = None
         for most, enough in zip(_MOST_LITERALS, _CHEAP_ENOUGH, strict=True):
             told: list[tuple[float, int]] = []
             for number, spot in enumerate(spots):
-                way = self._way(spot, most)
+                way = self._way(spot, most, limit if best is None else best.price)
                 if way is not None:
                     told.append((way.price, number))
                     best = _cheaper(best, way)
@@ -198,7 +200,8 @@ class Literals:
                 leads: set[Lead] = set()
                 price = 0.0
                 for branch in map(self._flat, arg[1]):
-                    way = self._among(self._spots(branch + rest, len(branch) or 1, low, high))
+                    left = best.price - price if best else math.inf
+                    way = self._among(self._spots(branch + rest, len(branch) or 1, low, high), left)
                     price += way.price if way else math.inf
                     if way is None or (best is not None and price >= best.price):
                         break
@@ -225,12 +228,14 @@ class Literals:
     def _part(self, items: list[Any]) -> Any:
         return parser.SubPattern(self._tree.state, items)
 
-    def _way(self, spot: _Spot, most: int) -> Way | None:
+    def _way(self, spot: _Spot, most: int, limit: float = math.inf) -> Way | None:
         is_window = spot.low != spot.high
         price = _price_of_one(spot.low, spot.high, True)
         beginnings = self._beginnings
         self._kept.append(spot.items)
-        literals = beginnings.tell(beginnings.state(spot.items), least_chars=self._least, most=most, price=price)
+        literals = beginnings.tell(
+            beginnings.state(spot.items), least_chars=self._least, most=most, price=price, limit=limit
+        )
         if literals is None:
             return None
         if not self._is_exact and any(literal.startswith(" ") for literal in literals):

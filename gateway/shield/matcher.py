@@ -25,6 +25,8 @@ __all__ = ["BLOCK_CHARS", "BUDGET", "Match", "Matcher", "Matches"]
 
 BLOCK_CHARS = 32_768
 BUDGET = 1_024
+# What an anchor at the end of a block is looked at with: the longest word there is a signal for.
+_AHEAD_CHARS = 32
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _RUNS = bytes(48 if chr(byte) in "0123456789" + DIGIT_SEPARATORS else 46 for byte in range(256))
 # Shorter runs hold no match: see `plan`.
@@ -80,7 +82,7 @@ class Matcher:
         """Follow the words of one block, and note its runs of digits."""
         text = attempt.subject
         base, end = max(0, begin - BEFORE_CHARS), min(begin + BLOCK_CHARS, len(text))
-        part = text[base : end + LONGEST_CHARS] if base or end < len(text) else text
+        part = text[base : end + _AHEAD_CHARS] if base or end < len(text) else text
         raw = part.encode("utf-8", "surrogatepass").translate(_DIGITS)
         part = raw.decode("utf-8", "surrogatepass")
         self._words.follow(attempt, text, part, base=base, begin=begin - base, end=end - base)

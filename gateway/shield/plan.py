@@ -107,8 +107,8 @@ def plan_rule(
         leads = tuple(sorted({Lead(word, -GATE_CHARS - 1, parsed.widest_chars) for word in near}))
         if best is None or price_of(leads) < best.price:
             best, gate = Way(leads, price_of(leads)), literals
-    digits = parsed.least_digits()
-    if digits and parsed.narrowest_chars >= _LEAST_RUN_CHARS and (best is None or best.price > _CHEAP):
+    is_dear = best is None or best.price > _CHEAP
+    if is_dear and parsed.narrowest_chars >= _LEAST_RUN_CHARS and (digits := parsed.least_digits()):
         return Plan(source, "digits", reach, run_chars=parsed.narrowest_chars, run_digits=digits, gate=gate)
     if best is None:
         raise PatternError("no literal leads to it: begin it with words, or give literals")

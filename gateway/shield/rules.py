@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import overload
 
 from gateway.shield.detections import CATEGORIES, Direction, Severity
-from gateway.shield.disguise import SIGNALS, vocabulary_of
+from gateway.shield.disguise import signals, vocabulary_of
 from gateway.shield.layout import Brief, Layout, make_layout
 from gateway.shield.normalize import Normalizer
 from gateway.shield.patterns import PatternError
@@ -128,7 +128,7 @@ def load_rules(raw: bytes, *, plans: bytes | None = None) -> RuleSet:
         digest,
         [_brief(rule) for rule in rules],
         planned,
-        signals=SIGNALS,
+        signals=signals(),
         vocabulary=vocabulary_of(plan.source for plan in planned),
     )
     return RuleSet(Rules(raw, len(rules), rules), packed, Layout(packed))

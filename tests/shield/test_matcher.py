@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway import bundle
 from gateway.shield import Direction, Rule, RuleSet, Shield, load_rules
 from gateway.shield.matcher import BLOCK_CHARS, BUDGET, Matcher
 from gateway.shield.normalize import Normalizer
@@ -72,6 +73,22 @@ def test_each_rule_matches_where_trying_it_everywhere_does(
 
 def _expected(ruleset: RuleSet, text: str) -> list[list[tuple[int, int]]]:
     return [_naive(rule, plan, text) for rule, plan in zip(ruleset.rules, ruleset.plans, strict=True)]
+
+
+def test_each_shipped_rule_matches_its_examples_where_trying_it_everywhere_does() -> None:
+    ruleset = load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans.json"))
+    matcher = Matcher(ruleset.layout)
+    dice = random.Random(1)
+    matched = 0
+    for number, (rule, plan) in enumerate(zip(ruleset.rules, ruleset.plans, strict=True)):
+        for example in rule.match[:3]:
+            # Once as it is, at the very edges of the text, and once changed a little in other words.
+            for text in (example, f"So, {_mangle(dice, example)} {example}\n"):
+                found = matcher.scan(NORMALIZER.normalize(text)).found
+                spans = [(match.start, match.end) for match in found if match.rule == number]
+                assert spans == _naive(rule, plan, text), rule.id
+                matched += bool(spans)
+    assert matched > len(ruleset.rules)
 
 
 @pytest.mark.parametrize("shift", range(-40, 12, 3))
