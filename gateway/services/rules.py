@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import anyio.to_thread
+
 from gateway.clock import Clock
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.rule_overrides import MAX_REASON_CHARS, RuleOverride
@@ -80,8 +82,9 @@ class Rules:
 
     async def list(self) -> tuple[RuleInUse, ...]:
         """Return all rules, in the order of the file."""
+        rules = await anyio.to_thread.run_sync(tuple, self._shield.rules)  # a large file, read when first asked for
         overrides, hits = await self._store.db.read(lambda tx: (self._overrides(tx), self._hits(tx)))
-        return tuple(RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0)) for rule in self._shield.rules)
+        return tuple(RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0)) for rule in rules)
 
     async def show(self, rule_id: str) -> RuleInUse:
         """Return one rule.
@@ -89,7 +92,10 @@ class Rules:
         Raises:
             NotFound: there is none.
         """
-        return next(one for one in await self.list() if one.rule is self._find(rule_id))
+        found = next((one for one in await self.list() if one.rule.id == rule_id), None)
+        if found is None:
+            raise NotFound("There is no such rule.", param="rule")
+        return found
 
     async def change(self, principal: Principal, wanted: WantedOverride, context: RequestContext) -> RuleInUse:
         """Set how a rule holds. Every process scans so at its next text.
@@ -98,7 +104,7 @@ class Rules:
             NotFound: there is no such rule. InvalidRequest: a field; `param` says which.
             Conflict: another version. AuditUnavailable: nothing was changed.
         """
-        rule = self._find(wanted.rule)
+        rule = (await self.show(wanted.rule)).rule
         reason = (wanted.reason or "").strip()
         if len(reason) > MAX_REASON_CHARS or not reason.isprintable():
             raise InvalidRequest(f"reason must be at most {MAX_REASON_CHARS} printable characters.", param="reason")
@@ -128,12 +134,6 @@ class Rules:
 
         await self._audit.commit(work)
         return await self.show(rule.id)
-
-    def _find(self, rule_id: str) -> Rule:
-        rule = next((one for one in self._shield.rules if one.id == rule_id), None)
-        if rule is None:
-            raise NotFound("There is no such rule.", param="rule")
-        return rule
 
     def _overrides(self, tx: Transaction) -> Mapping[str, RuleOverride]:
         return {one.rule: one for one in self._store.rule_overrides.all(tx)}

@@ -51,7 +51,7 @@ export async function draw(context, here) {
   async function rest(first) {
     await Promise.all(first);
     if (signal.aborted) return;
-    again.alerts = part("alerts", "alerts:read", () => api.page("/api/alerts", { scope: "active", limit: 200 }, signal), (page) => { context.count(page.items.length); return alerts(page.items, link); });
+    again.alerts = part("alerts", "alerts:read", () => api.page("/api/alerts", { scope: "active", limit: 100 }, signal), (page) => { context.count(page.items.length); return alerts(page.items, link); });
     again.budgets = part("budgets", "budgets:read", () => api.page("/api/budgets", {}, signal), ({ items }) => budgets(items, context));
     again.fleet = part("fleet", "fleet:read", () => api.get("/api/fleet", {}, signal), (found) => fleet(found.instances || []));
     if (can("providers:read")) api.page("/api/providers", {}, signal).then(({ items }) => { known.providers = items; note(); }, () => {});
