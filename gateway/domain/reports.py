@@ -1,11 +1,13 @@
 """Reports: their types and forms, and what a finished one is made of. Pure: queries and drawing stand elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Literal
 
 from gateway.domain.posture import DAY_MS
+from gateway.domain.principals import Permission
 
 Unit = Literal["", "usd", "time", "ms", "percent"]
 Shape = Literal["figures", "table", "bars", "lines"]
@@ -34,6 +36,18 @@ class ReportType(StrEnum):
     def heading(self) -> str:
         """Its name for people."""
         return self.value.replace("_", " ").capitalize()
+
+
+# A report shows nobody what its reader may not see elsewhere.
+REPORT_NEEDS: Mapping[ReportType, frozenset[Permission]] = MappingProxyType(
+    {
+        ReportType.AUDIT_EXPORT: frozenset({Permission.AUDIT_READ}),
+        ReportType.COMPLIANCE_EVIDENCE: frozenset({Permission.AUDIT_READ, Permission.USERS_READ}),
+        ReportType.ACCESS_REVIEW: frozenset(
+            {Permission.API_KEYS_READ, Permission.AUDIT_READ, Permission.USERS_READ},
+        ),
+    }
+)
 
 
 class ReportFormat(StrEnum):

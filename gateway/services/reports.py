@@ -15,6 +15,7 @@ from gateway.domain.reports import (
     DEFAULT_PERIOD_MS,
     EVERY_MS,
     MAX_PERIOD_MS,
+    REPORT_NEEDS,
     Every,
     Report,
     ReportBody,
@@ -24,7 +25,7 @@ from gateway.domain.reports import (
     Section,
     bucket_ms,
 )
-from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from gateway.services.audit import Audit, source_of
 from gateway.services.report_sections import SECTIONS, Make, Source
 from gateway.services.trail import Trail, check_version
@@ -66,7 +67,7 @@ class MadeReport:
 
 
 class Reports:
-    """The reports of this database. Who may make and read them is checked by the edges."""
+    """The reports of this database. The edges check who may come in; what a type shows beyond that is checked here."""
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
         self._store = store
@@ -88,8 +89,10 @@ class Reports:
         """Make a report, keep it, and return it with its document.
 
         Raises:
-            InvalidRequest: the period ends before it begins, or is too long. AuditUnavailable: it was not kept.
+            PermissionDenied: it shows what the caller may not see. AuditUnavailable: it was not kept.
+            InvalidRequest: the period ends before it begins, or is too long.
         """
+        _check_may_see(principal, wanted.type)
         body = await self._body(principal.name, wanted, progress)
         document = await anyio.to_thread.run_sync(write_report, body, wanted.format, limiter=self._limiter)
         raw = document.encode()
@@ -130,16 +133,18 @@ class Reports:
         """
         return await self._store.db.read(lambda tx: self._store.reports.page(tx, limit=limit, cursor=cursor))
 
-    async def show(self, report_id: str) -> MadeReport:
+    async def show(self, principal: Principal, report_id: str) -> MadeReport:
         """Return a kept report with its document.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is none. PermissionDenied: it shows what the caller may not see.
         """
         found = await self._store.db.read(lambda tx: self._store.reports.document(tx, report_id))
         if found is None:
             raise NotFound("There is no such report; the oldest are removed when there are many.")
-        return MadeReport(*found)
+        made = MadeReport(*found)
+        _check_may_see(principal, made.report.type)
+        return made
 
     async def schedules(self) -> tuple[ReportSchedule, ...]:
         """Return all schedules, oldest first."""
@@ -152,9 +157,11 @@ class Reports:
 
         Raises:
             InvalidRequest: `type` or `every` is missing. Conflict: there are too many. AuditUnavailable: not made.
+            PermissionDenied: its reports show what the caller may not see.
         """
         if wanted.type is None or wanted.every is None:
             raise InvalidRequest("Say type and every.", param="every" if wanted.type else "type")
+        _check_may_see(principal, wanted.type)
         now_at = self._clock.now_at()
         schedule = ReportSchedule(
             id=self._ids.new("rsc"),
@@ -183,12 +190,15 @@ class Reports:
 
         Raises:
             NotFound: there is none. Conflict: another version. AuditUnavailable: it was not changed.
+            PermissionDenied: its reports show, or would show, what the caller may not see.
         """
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> ReportSchedule:
             before = self._find(tx, schedule_id)
             check_version(wanted.version, before.version, "schedule")
+            _check_may_see(principal, before.type)
+            _check_may_see(principal, wanted.type or before.type)
             every = wanted.every or before.every
             after = replace(
                 before,
@@ -274,6 +284,17 @@ class Reports:
             if schedule.id == schedule_id:
                 return schedule
         raise NotFound("There is no such schedule.")
+
+
+def _check_may_see(principal: Principal, kind: ReportType) -> None:
+    """Check that a report of this type shows the caller nothing new.
+
+    Raises:
+        PermissionDenied: it does.
+    """
+    missing = sorted(REPORT_NEEDS.get(kind, frozenset()) - principal.permissions)
+    if missing:
+        raise PermissionDenied(f"A report of the type {kind.value} needs {', '.join(missing)} as well.", param="type")
 
 
 def _shown(schedule: ReportSchedule) -> dict[str, object]:

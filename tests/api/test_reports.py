@@ -4,11 +4,14 @@ import csv
 import io
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
+from open_site import open_site, sign_in
 
-from gateway.domain.reports import EVERY_MS, ReportFormat, ReportType
+from gateway.domain.principals import ROLE_PERMISSIONS, Role
+from gateway.domain.reports import EVERY_MS, REPORT_NEEDS, ReportFormat, ReportType
 from gateway.domain.traffic import TrafficRow
 
 EVIL = '<script>alert(1)</script>=HYPERLINK("x")|**b** "\'\n'
@@ -195,3 +198,32 @@ async def test_a_schedule_is_changed_and_removed(site_with: Any) -> None:
         assert (await site.ask("DELETE", path))["status"] == 404
         actions = {event["action"] for event in (await site.ask("GET", "/api/audit"))["data"]}
         assert {"report_schedule_created", "report_schedule_changed", "report_schedule_removed"} <= actions
+
+
+async def test_a_report_shows_nobody_what_their_role_may_not_see(tmp_path: Path) -> None:
+    async with open_site(tmp_path, rbac_enabled=True) as site:
+        people = {role: await sign_in(site, role) for role in Role}
+        kept = {}
+        for kind in TYPES:
+            answer = await people[Role.ADMIN].ask("POST", "/api/reports", {"type": kind, "format": "json"})
+            kept[ReportType(kind)] = answer["data"]["id"]
+        for role, person in people.items():
+            for kind, report in kept.items():
+                missing = REPORT_NEEDS.get(kind, frozenset()) - ROLE_PERMISSIONS[role]
+                answer = await person.ask("GET", f"/api/reports/{report}")
+                assert answer["status"] == (403 if missing else 200), (role, kind)
+        assert {ReportType.AUDIT_EXPORT, ReportType.ACCESS_REVIEW} < set(REPORT_NEEDS)
+
+
+async def test_nobody_makes_or_plans_a_report_of_what_they_may_not_see(tmp_path: Path) -> None:
+    async with open_site(tmp_path, rbac_enabled=True) as site:
+        operator, auditor = await sign_in(site, Role.OPERATOR), await sign_in(site, Role.AUDITOR)
+        refused = await operator.ask("POST", "/api/reports", {"type": "access_review"})
+        assert (refused["status"], refused["error"]["param"]) == (403, "type")
+        plan = {"type": "access_review", "every": "week"}
+        assert (await operator.ask("POST", "/api/report-schedules", plan))["status"] == 403
+        made = (await operator.ask("POST", "/api/report-schedules", plan | {"type": "cost_analysis"}))["data"]
+        path = f"/api/report-schedules/{made['id']}"
+        assert (await operator.ask("PATCH", path, {"type": "access_review"}))["status"] == 403
+        assert (await auditor.ask("PATCH", path, {"type": "access_review"}))["status"] == 200
+        assert (await operator.ask("PATCH", path, {"every": "day"}))["status"] == 403
