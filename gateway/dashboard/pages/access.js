@@ -3,7 +3,7 @@
 import { api, at } from "../api.js";
 import { ago, fill, h, number } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, confirm, filters, status, tag, toast } from "../ui.js";
+import { button, confirm, filters, status, tag, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const TYPES = ["IP", "CIDR", "KEY", "MODEL", "PROVIDER", "TOOL", "AGENT", "DOMAIN"].map((name) => [name, name]);
@@ -17,7 +17,7 @@ export async function draw(context, here) {
     load: (cursor) => api.page("/api/access", { list: values.list, type: values.type, limit: 50, cursor }, signal),
     none: "No entries. Whoever has a good key may come in from anywhere.",
     columns: [
-      { label: "Value", cell: (row) => code(row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Kind", cell: (row) => row.type },
+      { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Kind", cell: (row) => row.type },
       { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", align: "end", low: 1, cell: (row) => number(row.hits) },
       { label: "Ends", low: 1, cell: (row) => ago(row.expires_at) }, { label: "State", low: 3, cell: (row) => status(row.status) }, { label: "By", low: 3, cell: (row) => cut(row.created_by) },
     ],

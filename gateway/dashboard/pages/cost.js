@@ -24,7 +24,7 @@ export async function draw(context, here) {
   const again = load(body, () => api.page("/api/budgets", {}, signal), ({ items }) => (items.length ? items.map((one) => card(one, mayAct, again)) : empty("No budgets yet. One bounds what a key, an agent, a model, a provider or all of them may spend.")));
   fill(tools, can("traffic:read") && range, mayAct && button("New budget", () => make(again), { kind: "primary", sign: "plus" }));
   fill(main, can("traffic:read") && headed("Spending", null, spend), h("h2", "Budgets"), body, top);
-  const slow = setInterval(again, 30000);
+  const slow = setInterval(() => document.hidden || again(), 30000);
   signal.addEventListener("abort", () => clearInterval(slow));
   return {};
 }

@@ -30,7 +30,7 @@ export async function draw({ main, tools, can, signal }) {
     tools: mayAct ? (row) => button("Remove", () => confirm(`Remove ${row.name}?`, "It is not asked any more.", "Remove", async () => { await api.remove(at("fleet/peers", row.id)); toast("Removed."); ask(); again(); })) : null }).node : empty("Gateways that share no database with this one can be listed here; they are asked with a key of theirs.")]);
   fill(tools, button("Refresh", async () => { again(); ask(); }, { sign: "refresh" }));
   fill(main, body, peers);
-  const slow = setInterval(again, 15000);
+  const slow = setInterval(() => document.hidden || again(), 15000);
   signal.addEventListener("abort", () => clearInterval(slow));
   return {};
 }

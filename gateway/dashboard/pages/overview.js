@@ -63,7 +63,7 @@ export async function draw(context, here) {
     clearTimeout(soon);
     soon = setTimeout(() => { again.flow(); if (name !== "traffic") again.alerts?.(); }, 700);
   });
-  const slow = setInterval(() => Object.values(again).forEach((call) => call()), 60000);
+  const slow = setInterval(() => document.hidden || Object.values(again).forEach((call) => call()), 60000);
   signal.addEventListener("abort", () => { clearInterval(slow); clearTimeout(soon); });
   return {};
 }

@@ -30,7 +30,7 @@ export async function draw(context, here) {
         { label: "Rule", wide: true, cell: (row) => cut(row.name, row.description), sort: (row) => row.name.toLowerCase() },
         { label: "Severity", cell: (row) => severity(row.severity), sort: (row) => SEVERITIES.indexOf(row.severity) },
         { label: "Category", low: 1, cell: (row) => words(row.category), sort: (row) => row.category },
-        { label: "Hits in 7 days", align: "end", cell: (row) => number(row.hits), sort: (row) => row.hits },
+        { label: "Hits in 7 days", align: "end", low: 1, cell: (row) => number(row.hits), sort: (row) => row.hits },
         { label: "Direction", low: 2, cell: (row) => row.direction.join(", "), sort: (row) => row.direction.join() },
         { label: "Standards", low: 3, cell: (row) => cut(row.standards.join(", ")) },
         { label: "State", low: 1, cell: (row) => (row.enabled ? (row.severity !== row.file_severity ? tag("Set otherwise", "accent") : h("span.dim", "In use")) : status("disabled")), sort: (row) => Number(row.enabled) },
