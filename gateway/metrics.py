@@ -45,6 +45,7 @@ FAMILIES = (
     Family("gateway_refused_requests_total", "counter", "Requests refused before a route was known.", ("code",)),
     Family("gateway_auth_failures_total", "counter", "Requests refused for their credentials.", ("code",)),
     Family("gateway_rate_limited_total", "counter", "Requests over the rate limit of their key."),
+    Family("gateway_shed_total", "counter", "Requests refused because there was more to do than could be done."),
     Family("gateway_scans_total", "counter", "Texts and chats scanned.", ("source", "verdict")),
     Family("gateway_upstream_requests_total", "counter", "Requests sent to the upstream.", ("outcome",)),
     Family(

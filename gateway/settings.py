@@ -68,6 +68,10 @@ class Settings:
     max_chat_body_bytes: int = _row(16 * _BYTES, "Longest body of a chat request.")
     max_scan_body_bytes: int = _row(4 * _BYTES, "Longest body of a scan request.")
     max_body_bytes: int = _row(1 * _BYTES, "Longest body of any other request.")
+    max_requests_in_work: int = _row(
+        512, "Requests of one path that a process works on at once; those beyond it are refused with 503."
+    )
+    max_wait_seconds: float = _row(2.0, "Longest wait of a request for its turn; one that waited longer gets 503.")
     mcp_enabled: bool = _row(False, "Whether `serve` speaks MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED")
     mcp_port: int = _row(5002, "Port of MCP over HTTP; 0 picks a free one.", env="MCP_PORT")
     mcp_api_key: str | None = _row(None, "Key that MCP over HTTP asks for.", env="MCP_API_KEY", secret=True)

@@ -7,6 +7,7 @@ GET /__log lists the requests seen: {"method", "path", "headers", "body"}. GET â
 
 normal            one completion, or `n` of them          tools, parts, audio, refusal, null   other forms of one
 echo              the request's JSON as the content        slow {"seconds"}   normal, later      hang   never an answer
+hold              normal, once it is told another mode
 400 â€¦ 503         that status, with an OpenAI error        500once            500, then normal   redirect   307
 garbage, html, empty, bad utf8, wrong shape, list, bad gzip                   200 with that
 close             no answer at all                         cut                half an answer, then the end
@@ -207,6 +208,8 @@ class Handler(socketserver.StreamRequestHandler):
             return self.leak(mode.get("place", "content"), model)
         if name == "hang":
             time.sleep(3600)
+        while name == "hold" and SCRIPT.mode["mode"] == "hold":
+            time.sleep(0.02)
         if name == "slow":
             time.sleep(mode.get("seconds", 1))
         if name == "close":

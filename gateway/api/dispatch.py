@@ -10,7 +10,7 @@ from gateway.api.routes import Endpoint, routes
 from gateway.app import Gateway
 from gateway.auth.ratelimit import Admission
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import GatewayError, RateLimited
+from gateway.errors import GatewayError, Overloaded, RateLimited
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.router import Router
 from gateway.metrics import Cell, Histogram
@@ -33,6 +33,9 @@ class Dispatch:
         self._callers = Callers(gateway.settings.trusted_proxies)
         self._internal = InternalDoor(gateway, self._callers)
         self._finisher = Finisher(is_tls=bool(gateway.settings.tls_cert))
+        self._most_in_work = gateway.settings.max_requests_in_work
+        self._longest_wait_seconds = gateway.settings.max_wait_seconds
+        self._shed_noted_seconds = -1.0
         self._counts: dict[tuple[str, str, int], Cell] = {}
         self._times: dict[str, Histogram] = {}
 
@@ -57,7 +60,7 @@ class Dispatch:
         """
         call = _Call(self._ids.new("req"))
         try:
-            await self._enter(call, request)
+            await self._enter(call, self._find(call, request), request)
         except Exception as error:
             return self._finish(self._failed(error, call), call, request)
         request.call = call
@@ -67,8 +70,13 @@ class Dispatch:
         """Answer one request. Every error is an answer; none is raised."""
         call = request.call if isinstance(request.call, _Call) else _Call(self._ids.new("req"))
         try:
-            endpoint, principal, context = await self._enter(call, request)
-            response = await endpoint.handle(request, principal, context)
+            endpoint = self._find(call, request)
+            endpoint.in_work += 1
+            try:
+                principal, context = await self._enter(call, endpoint, request)
+                response = await endpoint.handle(request, principal, context)
+            finally:
+                endpoint.in_work -= 1
         except Exception as error:
             response = self._failed(error, call)
         return self._finish(response, call, request)
@@ -95,13 +103,26 @@ class Dispatch:
         accept_encoding = None if is_fixed else request.headers.get("accept-encoding")
         return self._finisher.finish(response, call.request_id, call.rate, accept_encoding)
 
-    async def _enter(self, call: "_Call", request: Request) -> tuple[Endpoint, Principal, RequestContext]:
-        """Return what answers, and who calls. Raises HttpError and what `Authentication` raises."""
+    def _find(self, call: "_Call", request: Request) -> Endpoint:
+        """Return what answers.
+
+        Raises:
+            HttpError: nothing does. Overloaded: it has too much to do, or took too long to come to this request.
+        """
         endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
+        if endpoint.is_shed and (
+            endpoint.in_work >= self._most_in_work
+            or self._clock.monotonic_seconds() - request.arrived_seconds > self._longest_wait_seconds
+        ):
+            raise Overloaded("The gateway has more to do than it can; try again.", retry_after_seconds=1)
+        return endpoint
+
+    async def _enter(self, call: "_Call", endpoint: Endpoint, request: Request) -> tuple[Principal, RequestContext]:
+        """Return who calls. Raises what `Authentication` raises."""
         context = self._callers.context(request, call.request_id)
         door = endpoint.door
         if door is Door.OPEN:
-            return endpoint, ANONYMOUS, context
+            return ANONYMOUS, context
         if endpoint.is_internal:
             principal = self._internal.enter(door, request, context)
         elif door is Door.LOOPBACK and self._callers.is_local(request):
@@ -110,7 +131,7 @@ class Dispatch:
             principal = await self._keyed(call, endpoint, api_key(request.headers), context)
         if principal is not ANONYMOUS and endpoint.needs is not None:
             self._authentication.require(principal, endpoint.needs, context)
-        return endpoint, principal, context
+        return principal, context
 
     async def _keyed(self, call: "_Call", endpoint: Endpoint, key: str | None, context: RequestContext) -> Principal:
         """Return whose key it is, and count the request against its rate, once."""
@@ -138,6 +159,8 @@ class Dispatch:
             self._gateway.metrics.count("gateway_rate_limited_total")
         elif status in (401, 403):
             self._gateway.metrics.count("gateway_auth_failures_total", code=error.code)
+        elif isinstance(error, Overloaded):
+            self._note_overload(request_id, endpoint)
         elif status >= 500:
             self._gateway.log.error(
                 error.code,
@@ -145,6 +168,14 @@ class Dispatch:
                 request_id=request_id,
                 route=endpoint.path if endpoint else None,
             )
+
+    def _note_overload(self, request_id: str, endpoint: Endpoint | None) -> None:
+        """Count what is shed, and log it once a second: a line for each would make things worse."""
+        self._gateway.metrics.count("gateway_shed_total")
+        now_seconds = self._clock.monotonic_seconds()
+        if now_seconds - self._shed_noted_seconds >= 1:
+            self._shed_noted_seconds = now_seconds
+            self._gateway.log.warning("overloaded", request_id=request_id, route=endpoint.path if endpoint else None)
 
     def _measure(self, request: Request, endpoint: Endpoint | None, status: int) -> None:
         """Count the answer. A path that no row has is one route, so that nobody can make new ones."""

@@ -40,7 +40,10 @@ class Endpoint:
     Most rows are asked for by no one for hours, and compiling them all would take a third of the start.
     """
 
-    __slots__ = ("body_bytes", "door", "handle", "has_secret", "is_internal", "is_openai", "make", "needs", "path")
+    __slots__ = (
+        "body_bytes", "door", "handle", "has_secret", "in_work", "is_internal", "is_openai", "is_shed", "make", "needs",
+        "path",
+    )  # fmt: skip
 
     def __init__(self, operation: Operation, make: Callable[[], Handler], settings: Settings) -> None:
         self.path = operation.route[1]
@@ -48,6 +51,9 @@ class Endpoint:
         self.is_internal = operation.door.is_internal
         self.needs = operation.needs
         self.has_secret = operation.has_secret
+        # Who asks how we are is answered however busy we are.
+        self.is_shed = operation.door not in (Door.OPEN, Door.OPTIONAL, Door.LOOPBACK)
+        self.in_work = 0
         self.is_openai = operation.is_openai
         self.body_bytes: int = getattr(settings, operation.body_setting)
         self.handle: Handler = self._first

@@ -8,6 +8,7 @@ import resource
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 
+NEVER_TOLD = float("inf")
 _SPARE_DESCRIPTORS = 64  # database, log, listeners, the archive, threads' pipes
 
 
@@ -45,6 +46,7 @@ class Request:
     peer: IP address of the other end of the connection, "" when it has none.
     started_seconds: monotonic time at which the first bytes of the request had arrived.
     call: what the server's `check` of the head keeps here for `handle`.
+    arrived_seconds: monotonic time at which the last bytes had arrived; infinite when nobody told.
     """
 
     method: str
@@ -56,6 +58,7 @@ class Request:
     is_tls: bool
     started_seconds: float
     call: object = None
+    arrived_seconds: float = NEVER_TOLD
 
 
 @dataclass(slots=True, eq=False)

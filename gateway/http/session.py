@@ -109,6 +109,7 @@ class Session:
         )
         if head.body_bytes != 0:
             request.body = await self._read_body(head, request)
+        request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
         try:
             response = await site.handle(request)
@@ -153,7 +154,14 @@ class Session:
                 if not data or connection.is_gone:
                     return None
                 raise HttpError(400, "invalid_request", "The connection ended within the head.")
+            if data:
+                self._check_deadline("The head did not arrive in time.")
             data += more
+
+    def _check_deadline(self, message: str) -> None:
+        """Refuse a request that drips in: the sweep ends only those who send nothing at its tick."""
+        if self._site.sweep.now_seconds() >= self._connection.deadline_seconds:
+            raise HttpError(408, "request_timeout", message)
 
     def _parse(self, data: bytes, seen_bytes: int) -> Head | None:
         """Return the head at the start of `data`, see `parse_head`.
@@ -248,6 +256,7 @@ class Session:
             raise HttpError(408, "request_timeout", "The body did not arrive in time.") from None
         if not data:
             raise HttpError(400, "invalid_request", "The connection ended within the body.")
+        self._check_deadline("The body did not arrive in time.")
         self._held_bytes += len(data)
         site.held_bytes += len(data)
         if site.held_bytes > site.limits.held_bytes:

@@ -26,10 +26,12 @@ class _Feed(asyncio.Protocol):
 
     __slots__ = (
         "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_reader", "_received",
-        "_sweep", "_tls", "_transport", "deadline_seconds", "has_said_end", "is_full", "is_idle", "is_tls", "peer",
+        "_sweep", "_tls", "_transport", "arrived_seconds", "deadline_seconds", "has_said_end", "is_full", "is_idle",
+        "is_tls", "peer",
     )  # fmt: skip
 
     def __init__(self, sweep: "Sweep") -> None:
+        self.arrived_seconds = 0.0
         self.deadline_seconds = NEVER
         self.peer = ""
         self.is_tls = False
@@ -61,6 +63,7 @@ class _Feed(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
+        self.arrived_seconds = self._loop.time()
         reader = self._reader
         if reader is not None:
             if not reader.done():
@@ -96,6 +99,7 @@ class Connection(_Feed):
     """One TCP or TLS connection, for one task that reads it.
 
     deadline_seconds: monotonic time after which a waiting `read` raises DeadlinePassed and anything else is aborted.
+    arrived_seconds: monotonic time at which the last bytes came.
     peer: IP address of the other end. is_full: what was written waits for the peer; `flush` before writing more.
     has_said_end: the peer ended its side in order, not by a reset or, in TLS, without saying so. is_idle: its owner's
     word that nothing is owed to the peer.
@@ -185,7 +189,7 @@ class Connection(_Feed):
         if reader is None:
             self.abort()
         elif not reader.done():
-            self.deadline_seconds = NEVER
+            # The deadline stays: when bytes come in this very turn, the reader is not late, but will be.
             self._is_late = True
             reader.set_result(None)
 

@@ -1,0 +1,95 @@
+"""More than can be done at once, through the real process: what is shed, what is answered, what is left afterwards."""
+
+import json
+import re
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from running import ALL_SCOPES, Answer, Served, make_key, start
+
+AT_ONCE = 8
+CALLERS = 40
+
+
+def tell(upstream: str, path: str, value: object = None) -> list[dict]:
+    """Speak to the upstream beside the gateway."""
+    data = None if value is None else json.dumps(value).encode()
+    with urllib.request.urlopen(urllib.request.Request(upstream + path, data), timeout=10) as reply:
+        return json.load(reply)
+
+
+@pytest.fixture
+def serve(archive: Path, upstream: str, tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Return what starts a gateway in front of the scripted upstream, and stop it afterwards."""
+    served: list[Served] = []
+
+    def serve(*flags: str) -> Served:
+        one = start(archive, tmp_path / "data", "--upstream-url", f"{upstream}/v1", *flags)
+        one.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+        served.append(one)
+        return one
+
+    tell(upstream, "/__reset", {})
+    yield serve
+    tell(upstream, "/__reset", {})
+    for one in served:
+        assert one.process.stop() == 0
+        assert not any("Traceback" in line for line in one.process.lines)
+
+
+def check_shed(answers: list[Answer]) -> None:
+    """Check that every answer but the good ones says that there is too much to do and when to come back."""
+    for answer in answers:
+        if answer.status != 200:
+            assert (answer.status, answer.code) == (503, "overloaded")
+            assert 1 <= int(answer.headers["retry-after"]) <= 60
+
+
+def test_chats_beyond_the_bound_are_shed_while_the_others_wait_and_health_is_answered(
+    serve: Callable[..., Served], upstream: str
+) -> None:
+    served = serve("--max-requests-in-work", str(AT_ONCE))
+    tell(upstream, "/__mode", {"mode": "hold"})
+    with ThreadPoolExecutor(CALLERS) as callers:
+        waiting = [callers.submit(served.chat, "Good morning.") for _ in range(CALLERS)]
+        while not sum(one.done() for one in waiting) >= CALLERS - AT_ONCE:  # the shed come back first
+            assert served.ask("GET", "/api/v1/health").status == 200
+            assert served.ask("GET", "/metrics").status == 200
+        assert served.scan("Good morning.").status == 200, "what waits for a model keeps nobody from scanning"
+        tell(upstream, "/__mode", {"mode": "normal"})
+        answers = [one.result() for one in waiting]
+    assert sum(answer.status == 200 for answer in answers) == AT_ONCE
+    check_shed(answers)
+    asked = [one for one in tell(upstream, "/__log") if one["path"].endswith("/chat/completions")]
+    assert len(asked) == AT_ONCE, "nothing of what was shed went upstream"
+    shed = re.search(r"^gateway_shed_total (\d+)", served.ask("GET", "/metrics").body.decode(), re.MULTILINE)
+    assert shed is not None
+    assert int(shed[1]) == CALLERS - AT_ONCE
+    assert served.chat("Good morning.").status == 200
+
+
+def test_scans_that_waited_too_long_for_their_turn_are_shed_and_none_fails(serve: Callable[..., Served]) -> None:
+    served = serve("--max-wait-seconds", "0.01")
+    text = "good morning to everybody in the harbour. " * 300
+    statuses: list[int] = []
+    shed = threading.Event()
+
+    def call() -> list[Answer]:
+        answers = []
+        while not shed.is_set() and len(answers) < 200:
+            answers.append(served.scan(text))
+            if answers[-1].status == 503:
+                shed.set()
+        return answers
+
+    with ThreadPoolExecutor(32) as callers:
+        for done in [callers.submit(call) for _ in range(32)]:
+            answers = done.result()
+            check_shed(answers)
+            statuses += [answer.status for answer in answers]
+    assert {200, 503} == set(statuses)
+    assert served.ask("GET", "/api/v1/health").status == 200

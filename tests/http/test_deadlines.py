@@ -1,0 +1,61 @@
+"""A deadline is one, however the bytes come: also for who sends one just before each look of the sweep."""
+
+import socket
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.http.transport import Sweep, open_accepted
+
+Serve = Callable[..., AbstractAsyncContextManager[Any]]
+NO_SWEEP = {"sweep_seconds": 600.0}
+
+
+@pytest.mark.parametrize(
+    ("first", "changed"),
+    [
+        (b"GET /a HTTP/1.1\r\nHost: here\r\nX-Slow: ", {"head_seconds": 0.05}),
+        (b"POST /a HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n", {"body_seconds": 0.05}),
+        (
+            b"POST /a HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n",
+            {"body_seconds": 0.05},
+        ),
+    ],
+)
+async def test_who_sends_a_byte_at_a_time_is_ended_at_the_deadline_even_if_no_sweep_sees_it(
+    serve: Serve, first: bytes, changed: dict[str, float]
+) -> None:
+    async with serve(**changed, **NO_SWEEP) as house, house.wire() as wire:
+
+        async def drip() -> None:
+            await wire.send(first)
+            while True:
+                await wire.send(b"a")
+                await anyio.sleep(0.005)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(drip)
+            answer = await wire.answer()
+            tasks.cancel_scope.cancel()
+        assert (answer.status, answer.body, answer.headers["connection"]) == (408, b"request_timeout", "close")
+
+
+async def test_a_deadline_outlives_a_sweep_at_which_bytes_came() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setblocking(False)
+        sweep = Sweep(600)
+        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
+        assert connection is not None
+        connection.deadline_seconds = 0.0
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(connection.read)
+            await anyio.wait_all_tasks_blocked()
+            connection.expire()
+            connection.data_received(b"a")
+        assert connection.deadline_seconds == 0.0
+        connection.abort()
+        await sweep.wait_empty()
