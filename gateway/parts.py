@@ -324,4 +324,5 @@ def _routing(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, clien
         connect=Connections(settings, open_http, clock=clock, ids=ids).connect,
         upstream=settings_provider(settings),
         metrics=lasting.metrics,
+        attempts_seconds=settings.upstream_attempts_seconds,
     )

@@ -49,6 +49,7 @@ class Settings:
     upstream_connect_seconds: float = _row(5.0, "Longest wait for a connection to the upstream.")
     upstream_first_byte_seconds: float = _row(60.0, "Longest wait for the first byte of the upstream's answer.")
     upstream_total_seconds: float = _row(120.0, "Longest wait for the whole answer of the upstream.")
+    upstream_attempts_seconds: float = _row(300.0, "Longest wait for all attempts of one prompt, over all providers.")
     upstream_reply_bytes: int = _row(16 * _BYTES, "Longest answer of the upstream, before and after decompression.")
     prices: str | None = _row(None, "File of prices (JSON) to look into before the built-in ones.")
     budget_reply_tokens: int = _row(

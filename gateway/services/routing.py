@@ -31,6 +31,8 @@ from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store
 
 MAX_KNOWN_MODELS = 1000
+ATTEMPTS_SECONDS = 300.0
+_GRACE_SECONDS = 1.0  # so that a provider's own limit ends its request first, and counts against it
 FIRST_WAIT_SECONDS = 0.1
 """Before a repetition; each one waits twice as long as the one before."""
 # What another provider may do better: it has no such model, took too long, or has had enough of us.
@@ -63,7 +65,10 @@ class Routed:
 
 
 class Routing:
-    """The ways to all providers. upstream: the one that the settings make, None if they make none. keys: of all."""
+    """The ways to all providers. upstream: the one that the settings make, None if they make none. keys: of all.
+
+    attempts_seconds: longest wait for all attempts of one prompt, if no provider alone may take longer.
+    """
 
     def __init__(
         self,
@@ -75,7 +80,9 @@ class Routing:
         connect: Connect,
         upstream: Provider | None = None,
         metrics: Metrics | None = None,
+        attempts_seconds: float = ATTEMPTS_SECONDS,
     ) -> None:
+        self._attempts_seconds = attempts_seconds
         self._metrics = metrics or Metrics()
         self._store = store
         self._clock = clock
@@ -124,8 +131,25 @@ class Routing:
         if candidates and candidates[0].is_echo:
             first = candidates[0]
             return Routed(await first.lane.upstream().complete(prompt, traceparent=traceparent), first.name, 1)
+        longest = max((one.lane.provider.timeout_seconds for one in candidates), default=0.0)
+        failures: list[GatewayError] = []
+        with anyio.move_on_after(max(self._attempts_seconds, longest + _GRACE_SECONDS)):
+            routed = await self._try_all(prompt, candidates, traceparent, failures)
+            if routed is not None:
+                return routed
+            if not failures:
+                raise self._all_paused(candidates)
+        raise min(failures, key=_rank, default=UpstreamUnavailable("No provider of this model answered in time."))
+
+    async def _try_all(
+        self, prompt: Prompt, candidates: Sequence[Candidate], traceparent: str | None, failures: list[GatewayError]
+    ) -> Routed | None:
+        """Send the prompt to one after another; None when nobody completed it. What fails is added to `failures`.
+
+        Raises:
+            UpstreamRefused: the prompt is at fault.
+        """
         attempts = 0
-        failure: GatewayError | None = None
         for candidate in candidates:
             lane = candidate.lane
             wait_seconds = FIRST_WAIT_SECONDS
@@ -136,7 +160,7 @@ class Routing:
                 try:
                     reply = await self._ask(lane, prompt, traceparent)
                 except UpstreamUnavailable as error:
-                    failure = _graver(failure, error)
+                    failures.append(error)
                     if not repetitions or not isinstance(error, UpstreamFault) or not error.may_repeat:
                         break
                     await anyio.sleep(wait_seconds)
@@ -144,11 +168,11 @@ class Routing:
                 except UpstreamRefused as error:
                     if error.status not in _ANOTHER_MAY:
                         raise
-                    failure = _graver(failure, error)
+                    failures.append(error)
                     break
                 else:
                     return Routed(reply, candidate.name, attempts)
-        raise failure or self._all_paused(candidates)
+        return None
 
     async def models(self, *, allowed: Callable[[str], bool] | None = None) -> tuple[Mapping[str, object], ...]:
         """Return the models of all providers, each once, as OpenAI model objects. One that fails to tell is left out.
@@ -296,14 +320,8 @@ def _in_turn(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     return tuple(ordered)
 
 
-def _graver(first: GatewayError | None, second: GatewayError) -> GatewayError:
-    """Return which of two failures is told: that there is too much to do, then that none answers, then a refusal."""
-    if first is None:
-        return second
-    return min((first, second), key=_rank)
-
-
 def _rank(error: GatewayError) -> int:
+    """Return how soon a failure is told: that there is too much to do, then that none answers, then a refusal."""
     if isinstance(error, UpstreamRefused):
         return 0 if error.status == 429 else 2
     return 1

@@ -312,3 +312,19 @@ async def test_a_key_whose_record_was_not_written_is_not_used_and_one_in_use_is_
     with pytest.raises(Exception, match="already"):
         await one.add("LAB", api_key="sk-two")
     assert one.routing.keys.read((await one.providers.show("lab")).key_reference) == "sk-one"
+
+
+async def test_all_attempts_of_a_prompt_together_have_an_end(one: Process) -> None:
+    await one.add("failing", priority=1, timeout_seconds=1)
+    hanging = await one.add("hanging", priority=2, timeout_seconds=1)
+    backup = await one.add("backup", priority=3, timeout_seconds=1)
+    one.connections["failing"].fault = FAULT
+    hanging.gate = anyio.Event()
+    routing = Routing(
+        store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile),
+        connect=one._connect, attempts_seconds=0.0,
+    )  # fmt: skip
+    with anyio.fail_after(10), pytest.raises(UpstreamUnavailable) as caught:
+        await routing.complete(PROMPT, routing.candidates("m"))
+    assert caught.value is FAULT, "of what failed before, the gravest is told"
+    assert (one.connections["hanging"].asked, backup.asked) == (1, 0)
