@@ -25,6 +25,8 @@ __all__ = ["BLOCK_CHARS", "BUDGET", "Match", "Matcher", "Matches"]
 
 BLOCK_CHARS = 32_768
 BUDGET = 1_024
+# Tries more for words of other scripts: some are led to by two letters, which their ordinary texts are full of.
+_MORE_BUDGET = 3 * BUDGET
 # What an anchor at the end of a block is looked at with: the longest word there is a signal for.
 _AHEAD_CHARS = 32
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -89,6 +91,7 @@ class Matcher:
         if not part.isascii() and attempt.left >= 0:
             if self._others is None:
                 self._others = Index(self._layout, "others", self._runner, native=self._native)
+            attempt.left += _MORE_BUDGET
             self._others.follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if self._runs and "00" in part:
             # What crosses the edge of a block is long enough on both sides to be seen by both.
