@@ -26,7 +26,7 @@ export async function draw({ main, tools, can, signal }) {
 const edit = (row, again) => formDialog(row ? `Output ${row.name}` : "Add output", [
   { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
   !row && { name: "kind", label: "Kind", type: "select", options: [["webhook", "Webhook: HTTPS POST, signed"], ["syslog", "Syslog server"], ["jsonl", "File of JSON lines"]] },
-  { name: "target", label: "Target", required: true, value: row?.target, placeholder: "https://siem.example.com/hook", hint: "A URL, host:port of a syslog server, or a path." },
+  { name: "target", label: "Target", required: true, value: row?.target, placeholder: "https://siem.example.com/hook", hint: "A URL, host:port of a syslog server, or the name of a file in the data folder." },
   !row && { name: "secret", label: "Secret for the signature", type: "password", hint: "Or where it is: env:NAME, file:PATH. None: one is made and shown once." },
   { name: "kinds", label: "What is sent", type: "checks", value: row ? row.kinds : ["audit", "alert"], options: [["audit", "Audit events"], ["alert", "Alerts"]], required: true },
   { name: "min_severity", label: "From severity", type: "select", value: row?.min_severity || "info", options: ["info", "low", "medium", "high", "critical"] },
