@@ -73,6 +73,12 @@ FAMILIES = (
     ),
     Family("gateway_overhead_seconds", "histogram", "The gateway's own share of a request.", ("operation",), _LATENCY),
     Family("gateway_tokens_total", "counter", "Tokens the upstream counted.", ("kind",)),
+    Family(
+        "gateway_events_out_total",
+        "counter",
+        "Events of event outputs: sent, refused by the receiver (failed), or dropped since they were too far behind.",
+        ("output", "outcome"),
+    ),
 )
 
 

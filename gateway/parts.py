@@ -266,7 +266,9 @@ def _views(
         "audit_chain": AuditChain(store=store, clock=clock, audit=audit, alerts=lasting.alerts),
         "audit_export": AuditExport(store=store, audit=audit),
         "event_outputs": EventOutputs(store=store, clock=clock, ids=ids, audit=audit, ways=ways),
-        "event_sender": EventSender(store=store, clock=clock, leases=lasting.leases, log=lasting.log, ways=ways),
+        "event_sender": EventSender(
+            store=store, clock=clock, leases=lasting.leases, log=lasting.log, ways=ways, metrics=lasting.metrics
+        ),
         "reports": Reports(store=store, clock=clock, ids=ids, audit=audit),
         "security_scans": SecurityScans(
             shield=scanner,

@@ -21,11 +21,12 @@ from gateway.domain.event_outputs import (
     read_syslog_target,
 )
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import Conflict, InvalidRequest, NotFound, SetupError
+from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.outputs.delivery import DeliveryFailed
 from gateway.services.audit import Audit
 from gateway.services.event_ways import EventWays
 from gateway.services.trail import Trail, check_version
+from gateway.services.typed_keys import STORED, commit_with_key, id_of, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -110,7 +111,8 @@ class EventOutputs:
         if wanted.kind is OutputKind.WEBHOOK and wanted.secret is None:
             made = SECRET_PREFIX + base64.b64encode(self._ids.random_bytes(SECRET_BYTES)).decode()
             wanted = replace(wanted, secret=made)
-        record = self._changed(blank, wanted)
+        reference = f"{STORED}{self._ids.new('key')}"
+        record = self._changed(blank, wanted, reference)
 
         def work(tx: Transaction) -> EventOutput:
             have = self._store.event_outputs.all(tx)
@@ -127,7 +129,7 @@ class EventOutputs:
             self._trail.note(tx, "event_output_created", principal, context, id=record.id, after=_shown(record))
             return placed
 
-        return CreatedOutput(await self._audit.commit(work), made)
+        return CreatedOutput(await self._commit(work, reference, wanted), made)
 
     async def change(
         self, principal: Principal, output_id: str, wanted: WantedOutput, context: RequestContext
@@ -139,20 +141,25 @@ class EventOutputs:
             AuditUnavailable: nothing was changed.
         """
 
+        # Its id is made here, so that a secret whose commit fails can be found again.
+        reference = f"{STORED}{self._ids.new('key')}"
+
         def work(tx: Transaction) -> EventOutput:
             before = self._find(tx, output_id)
             check_version(wanted.version, before.version, "event output")
-            after = self._changed(before, wanted)
+            after = self._changed(before, wanted, reference)
             if after == before and wanted.secret is None:
                 return before
             _check_name_is_free(self._store.event_outputs.all(tx), after)
             self._keep_secret(after, wanted)
             self._store.event_outputs.change(tx, after)
+            if before.secret != after.secret:
+                tx.after_commit(f"secret {before.secret}", self._dropping(before))
             shown = {"before": _shown(before), "after": _shown(after)}
             self._trail.note(tx, "event_output_changed", principal, context, id=before.id, **shown)
             return self._find(tx, before.id)
 
-        return await self._audit.commit(work)
+        return await self._commit(work, reference, wanted)
 
     async def remove(self, principal: Principal, output_id: str, context: RequestContext) -> EventOutput:
         """Remove an output and return what it was.
@@ -165,7 +172,7 @@ class EventOutputs:
             before = self._find(tx, output_id)
             self._store.event_outputs.remove(tx, before.id)
             self._trail.note(tx, "event_output_removed", principal, context, id=before.id, before=_shown(before))
-            tx.after_commit(f"secret of {before.id}", self._dropping(before))
+            tx.after_commit(f"secret {before.secret}", self._dropping(before))
             return before
 
         return await self._audit.commit(work)
@@ -208,8 +215,8 @@ class EventOutputs:
                 return output
         raise NotFound("There is no such event output.")
 
-    def _changed(self, record: EventOutput, wanted: WantedOutput) -> EventOutput:
-        """Return the record with what is wanted, checked."""
+    def _changed(self, record: EventOutput, wanted: WantedOutput, reference: str) -> EventOutput:
+        """Return the record with what is wanted, checked. reference: of a secret that was typed in."""
         if wanted.kind is not None and wanted.kind is not record.kind:
             raise InvalidRequest("kind stays what it is; make another output.", param="kind")
         after = replace(
@@ -225,31 +232,42 @@ class EventOutputs:
         if not after.kinds or not set(after.kinds) <= set(ALL_KINDS):
             raise InvalidRequest("kinds must be audit, alert or both.", param="kinds")
         if wanted.secret is not None:
-            after = replace(after, secret=self._reference(after, wanted.secret))
+            after = replace(after, secret=_reference(after, wanted.secret, reference))
         return replace(after, target=_read_target(after))
 
-    def _reference(self, output: EventOutput, secret: str) -> str:
-        if output.kind is not OutputKind.WEBHOOK:
-            raise InvalidRequest("Only a webhook has a secret.", param="secret")
-        if secret.startswith(_REFERENCES):
-            return secret[:1000]
-        read_secret(secret)
-        return f"stored:{output.id}"
+    async def _commit(
+        self, work: Callable[[Transaction], EventOutput], reference: str, wanted: WantedOutput
+    ) -> EventOutput:
+        """Commit what keeps the secret, if one was typed in, as `reference`."""
+
+        def is_named(tx: Transaction) -> bool:
+            return any(one.secret == reference for one in self._store.event_outputs.all(tx))
+
+        key_id = None if wanted.secret is None else id_of(reference)
+        return await commit_with_key(self._audit, self._store, work, key_id=key_id, is_named=is_named)
 
     def _keep_secret(self, output: EventOutput, wanted: WantedOutput) -> None:
-        if wanted.secret is None or output.secret != f"stored:{output.id}":
-            return
-        try:
-            self._store.keyfile.put(output.id, wanted.secret)
-        except OSError as error:
-            raise SetupError(f"The secret cannot be kept ({error.strerror}): nothing was changed.") from error
+        key_id = id_of(output.secret)
+        if wanted.secret is not None and key_id is not None:
+            keep(self._store, key_id, wanted.secret)
 
     def _dropping(self, output: EventOutput) -> Callable[[bool], None]:
         def drop(is_durable: bool) -> None:
-            if output.secret == f"stored:{output.id}":
-                self._store.keyfile.drop(output.id)
+            key_id = id_of(output.secret)
+            if key_id is not None:
+                self._store.keyfile.drop(key_id)
 
         return drop
+
+
+def _reference(output: EventOutput, secret: str, reference: str) -> str:
+    """Return where the secret is to be found: as it says itself, or in the file as `reference`."""
+    if output.kind is not OutputKind.WEBHOOK:
+        raise InvalidRequest("Only a webhook has a secret.", param="secret")
+    if secret.startswith(_REFERENCES):
+        return secret[:1000]
+    read_secret(secret)
+    return reference
 
 
 def _read_target(output: EventOutput) -> str:

@@ -15,6 +15,7 @@ from gateway.clock import Clock
 from gateway.domain.audit import AuditFilter
 from gateway.domain.event_outputs import MAX_WAITING, EventOutput, OutEvent, from_alert, from_audit, is_wanted
 from gateway.log import Log
+from gateway.metrics import Metrics
 from gateway.outputs.delivery import Delivery, DeliveryFailed
 from gateway.services.event_ways import EventWays
 from gateway.services.leases import Leases
@@ -35,7 +36,10 @@ _ERROR_CHARS = 200
 class EventSender:
     """The sender of this process. `run` sends while it has the lease."""
 
-    def __init__(self, *, store: Store, clock: Clock, leases: Leases, log: Log, ways: EventWays) -> None:
+    def __init__(
+        self, *, store: Store, clock: Clock, leases: Leases, log: Log, ways: EventWays, metrics: Metrics | None = None
+    ) -> None:
+        self._metrics = metrics or Metrics()
         self._store = store
         self._clock = clock
         self._log = log
@@ -109,6 +113,7 @@ class EventSender:
             _Stopped: an event did not arrive; those before it did. StoreUnavailable: nothing can be read or noted.
         """
         batch = await self._store.db.read(lambda tx: self._batch(tx, output))
+        self._count(output, "dropped", batch.output.dropped - output.dropped)
         output = batch.output
         noted_seconds = self._clock.monotonic_seconds()
         is_noted = not batch.events
@@ -117,9 +122,11 @@ class EventSender:
                 try:
                     await way.deliver(event)
                     output = replace(output, sent=output.sent + 1, last_sent_at=self._clock.now_at())
+                    self._count(output, "sent")
                 except DeliveryFailed as failure:
                     if not failure.is_final or failure.is_gone:
                         raise _Stopped(output, failure) from failure
+                    self._count(output, "failed")
                     output = await self._failed(replace(output, failed=output.failed + 1), failure)
             output = replace(output, audit_position=after[0], alert_position=after[1])
             is_noted = self._clock.monotonic_seconds() - noted_seconds >= NOTE_SECONDS
@@ -151,6 +158,10 @@ class EventSender:
             event = from_alert(one)
             events.append((event if is_wanted(output, event) else None, (audit, alert)))
         return _Batch(output, events, bool(dropped or lost))
+
+    def _count(self, output: EventOutput, outcome: str, events: int = 1) -> None:
+        if events:
+            self._metrics.count("gateway_events_out_total", events, output=output.name, outcome=outcome)
 
     async def _failed(self, output: EventOutput, failure: DeliveryFailed) -> EventOutput:
         output = replace(output, last_error=failure.message[:_ERROR_CHARS], last_error_at=self._clock.now_at())

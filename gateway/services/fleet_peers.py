@@ -11,11 +11,12 @@ from gateway.domain.addresses import check_host, may_connect, may_connect_privat
 from gateway.domain.fleet import MAX_PEERS, Peer, read_answer
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import read_key
-from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound, SetupError
+from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
 from gateway.services.audit import Audit
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.trail import Trail
+from gateway.services.typed_keys import commit_with_key, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -89,11 +90,15 @@ class FleetPeers:
             if any(one.folded == peer.folded for one in known):
                 raise Conflict("There is a peer of this name already.", param="name")
             if key is not None:
-                self._keep(peer.id, key)
+                keep(self._store, peer.id, key)
             self._store.fleet.insert_peer(tx, peer)
             self._trail.note(tx, "fleet_peer_created", principal, context, id=peer.id, after=_shown(peer))
 
-        await self._audit.commit(work)
+        def is_named(tx: Transaction) -> bool:
+            return any(one.id == peer.id for one in self._store.fleet.peers(tx))
+
+        key_id = None if key is None else peer.id
+        await commit_with_key(self._audit, self._store, work, key_id=key_id, is_named=is_named)
         return await self._ask(peer)
 
     async def remove(self, principal: Principal, id: str, context: RequestContext) -> Peer:
@@ -178,12 +183,6 @@ class FleetPeers:
             created_by=principal.name,
         )
         return peer, key
-
-    def _keep(self, peer_id: str, key: str) -> None:
-        try:
-            self._store.keyfile.put(peer_id, key)
-        except OSError as error:
-            raise SetupError(f"The API key cannot be kept ({error.strerror}): nothing was changed.") from error
 
 
 def _named(param: str, check: Callable[..., Value], text: str, *, allow_private: bool) -> Value:

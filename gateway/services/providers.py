@@ -11,11 +11,12 @@ from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.prices import Price
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import MAX_PROVIDERS, STORED, Provider, ProviderType, check, read_key
-from gateway.errors import Conflict, InvalidRequest, NotFound, SetupError
+from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
 from gateway.services.trail import Trail, check_version
+from gateway.services.typed_keys import commit_with_key, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -97,7 +98,7 @@ class Providers:
             self._trail.note(tx, "provider_created", principal, context, id=record.id, after=_shown(record))
             return record
 
-        return await self._audit.commit(work)
+        return await self._commit(work, record, key)
 
     async def change(
         self, principal: Principal, id_or_name: str, wanted: WantedProvider, context: RequestContext
@@ -132,7 +133,7 @@ class Providers:
             self._trail.note(tx, "provider_changed", principal, context, id=before.id, details=details, **shown)
             return self._find(tx, before.id)
 
-        return await self._audit.commit(work)
+        return await self._commit(work, after, key)
 
     async def remove(self, principal: Principal, id_or_name: str, context: RequestContext) -> Provider:
         """Remove a provider and its key, and return what it was.
@@ -212,13 +213,18 @@ class Providers:
         for address in await self._resolve(record.base_url):
             check_host(address, allow_private=record.allow_private)
 
+    async def _commit(self, work: Callable[[Transaction], Provider], record: Provider, key: str | None) -> Provider:
+        """Commit what keeps `key`, if one was typed in, for `record`."""
+
+        def is_named(tx: Transaction) -> bool:
+            return any(one.key_reference == record.key_reference for one in self._store.providers.all(tx))
+
+        key_id = None if key is None else _key_id(record)
+        return await commit_with_key(self._audit, self._store, work, key_id=key_id, is_named=is_named)
+
     def _keep_key(self, record: Provider, key: str | None) -> None:
-        if key is None:
-            return
-        try:
-            self._store.keyfile.put(_key_id(record), key)
-        except OSError as error:
-            raise SetupError(f"The API key cannot be kept ({error.strerror}): nothing was changed.") from error
+        if key is not None:
+            keep(self._store, _key_id(record), key)
 
     def _drop_key(self, tx: Transaction, record: Provider) -> None:
         """Take the key of a record out of the file once the change is committed."""

@@ -127,6 +127,9 @@ async def test_an_event_that_a_webhook_refuses_is_counted_and_the_next_one_goes_
             second, _, _ = await hook.next()
             assert first["webhook-id"] != second["webhook-id"]
             await until(site, lambda one: one["failed"] == 1 and one["sent"] >= 1)
+        text = (await site.send("GET", "/metrics")).body.decode()
+        assert 'gateway_events_out_total{output="siem",outcome="failed"} 1' in text
+        assert 'gateway_events_out_total{output="siem",outcome="sent"}' in text
 
 
 async def test_a_webhook_that_is_gone_is_switched_off(site_with: Any) -> None:
