@@ -15,6 +15,7 @@ stall             half an answer, then nothing
 chunked, trickle  in chunks; in small slow chunks          gzip, bomb         compressed; 64 MiB of blanks
 drip              in small chunks, half a second between
 huge {"megabytes"}                                         evil headers       headers that must not be passed on
+flood, flood bomb, flood declared {"megabytes"}            blanks in chunks; compressed; with a length
 leak {"place"}    a made-up secret in one of PLACES
 """
 
@@ -24,6 +25,7 @@ import socketserver
 import sys
 import threading
 import time
+import zlib
 
 # Made up, in the form of a cloud vendor's key. Put together here so that no scanner of repositories takes it for one.
 SECRET = "AKIA" + "V3QJ7TXKZ2MWN5RD"
@@ -227,6 +229,8 @@ class Handler(socketserver.StreamRequestHandler):
             return self.chunks(raw, pause_seconds=0.01 if name == "trickle" else 0.0)
         if name == "drip":
             return self.chunks(raw, pause_seconds=0.5)
+        if name.startswith("flood"):
+            return self.flood(name, mode.get("megabytes", 200))
         if name == "bomb":
             return self.send(200, gzip.compress(raw[:-1] + b" " * (64 << 20) + raw[-1:]), {"content-encoding": "gzip"})
         if name == "bad gzip":
@@ -238,6 +242,30 @@ class Handler(socketserver.StreamRequestHandler):
         if name == "evil headers":
             return self.send(200, answer, EVIL)
         return self.send(200, answer)
+
+    def flood(self, name, megabytes):
+        """Send blanks without ever holding them all."""
+        headers = {
+            "flood": "transfer-encoding: chunked",
+            "flood bomb": "transfer-encoding: chunked\r\ncontent-encoding: gzip",
+        }
+        length = f"content-length: {megabytes << 20}"
+        self.wfile.write(f"HTTP/1.1 200 OK\r\n{headers.get(name, length)}\r\n\r\n".encode())
+        squeeze = zlib.compressobj(wbits=31) if name == "flood bomb" else None
+        for _ in range(megabytes):
+            piece = b" " * (1 << 20)
+            if squeeze is not None:
+                piece = squeeze.compress(piece)
+            if name == "flood declared":
+                self.wfile.write(piece)
+            elif piece:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        if squeeze is not None:
+            piece = squeeze.flush()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        if name != "flood declared":
+            self.wfile.write(b"0\r\n\r\n")
+        return False
 
     def leak(self, place, model):
         if place == "error":

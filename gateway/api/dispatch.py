@@ -21,6 +21,10 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _INTERNAL = "Something went wrong inside the gateway; the request id finds it in the log."
 
 
+class Shed(Overloaded):
+    """There is more to do than can be done."""
+
+
 class Dispatch:
     """Answers every request of the REST edge: `handle`, `check`, `refuse` and `body_limit` are what the server asks."""
 
@@ -107,14 +111,14 @@ class Dispatch:
         """Return what answers.
 
         Raises:
-            HttpError: nothing does. Overloaded: it has too much to do, or took too long to come to this request.
+            HttpError: nothing does. Shed: it has too much to do, or took too long to come to this request.
         """
         endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
         if endpoint.is_shed and (
             endpoint.in_work >= self._most_in_work
             or self._clock.monotonic_seconds() - request.arrived_seconds > self._longest_wait_seconds
         ):
-            raise Overloaded("The gateway has more to do than it can; try again.", retry_after_seconds=1)
+            raise Shed("The gateway has more to do than it can; try again.", retry_after_seconds=1)
         return endpoint
 
     async def _enter(self, call: "_Call", endpoint: Endpoint, request: Request) -> tuple[Principal, RequestContext]:
@@ -144,8 +148,8 @@ class Dispatch:
                 call.rate = _rate(endpoint, self._authentication.admit(principal, context))
                 call.is_counted = True
         except GatewayError as error:
-            if not is_optional:
-                raise
+            if not is_optional or isinstance(error, Overloaded):
+                raise  # also when no key can be looked up: whoever sends one wants to know
             # A wrong key is told what everybody is told: the answer is no oracle.
             if isinstance(error, RateExceeded):
                 call.rate = _rate(endpoint, error.admission)
@@ -159,7 +163,7 @@ class Dispatch:
             self._gateway.metrics.count("gateway_rate_limited_total")
         elif status in (401, 403):
             self._gateway.metrics.count("gateway_auth_failures_total", code=error.code)
-        elif isinstance(error, Overloaded):
+        elif isinstance(error, Shed):
             self._note_overload(request_id, endpoint)
         elif status >= 500:
             self._gateway.log.error(
