@@ -1,6 +1,6 @@
 """Scan a text: its normalized view and every decoded one, rules over each, one detection a rule, one score."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.shield.decode import decodings
@@ -10,6 +10,7 @@ from gateway.shield.layout import Brief
 from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import Matcher, Matches
 from gateway.shield.normalize import Normalizer
+from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge
@@ -57,6 +58,7 @@ class Shield:
 
     __slots__ = (
         "_briefs", "_disabled", "_disguises", "_matcher", "_model", "_normalizer", "_ruleset", "_severities",
+        "watches",
     )  # fmt: skip
 
     def __init__(self, ruleset: RuleSet, *, native: bool | None = None, model: LinearModel | None = None) -> None:
@@ -73,11 +75,14 @@ class Shield:
         self._briefs: dict[int, Brief] = {}
         self._disabled: frozenset[str] = frozenset()
         self._severities: Mapping[str, Severity] = {}
+        # What streams look out for, by direction and policy; made and read by them alone.
+        self.watches: dict[Hashable, object] = {}
 
     def override(self, *, disabled: Collection[str], severities: Mapping[str, Severity]) -> None:
         """From the next scan on, leave out the rules of some ids, and count others as of another severity."""
         self._disabled = frozenset(disabled)
         self._severities = dict(severities)
+        self.watches = {}
         self._briefs = {}  # last: what a scan that is under way still files goes into the old one
 
     @property
@@ -94,6 +99,13 @@ class Shield:
     def matcher(self) -> str:
         """``native`` or ``python``: which automaton runs."""
         return self._matcher.kind
+
+    def counted(self, direction: Direction, policy: Policy) -> Iterator[tuple[Brief, Plan]]:
+        """Yield every rule that counts in a direction, as it counts now, and how it is run."""
+        for number in range(self._ruleset.layout.count):
+            brief, plan = self._brief(number), self._ruleset.layout.rule(number)[1]
+            if direction in brief.direction and _has(policy, brief.category) and brief.id not in self._disabled:
+                yield brief, plan
 
     def scan(self, text: str, direction: Direction, policy: Policy = DEFAULT_POLICY) -> ScanResult:
         """Scan one text. Any `str` will do; the time is bounded by its length.

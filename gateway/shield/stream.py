@@ -1,0 +1,172 @@
+"""Scan a text that arrives in pieces: what can no longer be part of a blocked match goes out, the rest is held.
+
+Theory of operation. A match that blocks is one whose points, on top of the score so far, reach the policy's `block_at`.
+A `Watch` over the rules worth that much says where the earliest unfinished match could begin; all before that place is
+final. If a match may stand there, that stretch is scanned by `Shield.scan` with what surrounds it, and the score so far
+is judged anew; so it is every SCORED_CHARS characters, for the rules that are not watched and for disguises that no
+beginning tells. When the score blocks, nothing more goes out. `finish` scans the whole text: its result is, whatever
+the cuts, that of `Shield.scan`.
+
+What the promise leaves out: the signs and white space a match begins with; of a key that begins with any letters at all
+those before its first digit, sign or capital; and the disguises that move letters about (rot13, backwards, slips, leet
+over several words), which block when they are seen.
+"""
+
+from dataclasses import dataclass, replace
+
+from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
+from gateway.shield.engine import Shield
+from gateway.shield.layout import Brief
+from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge
+from gateway.shield.watch import Watch
+
+# So often the score is brought up to date with rules that are not watched.
+SCORED_CHARS = 1_024
+_CONTEXT_CHARS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What one piece brought.
+
+    text: what may go out now. verdict, score, detections: of the text so far; those of `finish` are the whole text's,
+    and hold. result: the result of the whole text, from `finish` alone.
+    """
+
+    text: str
+    verdict: Verdict
+    score: int
+    detections: tuple[Detection, ...] = ()
+    result: ScanResult | None = None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether nothing more may go out."""
+        return self.verdict is Verdict.BLOCK
+
+
+class StreamScanner:
+    """One text in pieces. Keeps the whole of it until `finish`; not for use by two threads at once.
+
+    Never holds back more than `most_chars` characters, unless the text is blocked.
+    """
+
+    __slots__ = (
+        "_direction", "_found", "_held", "_parts", "_policy", "_recent", "_recent_at", "_shield", "_state", "_watch",
+    )  # fmt: skip
+
+    def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
+        """shield, direction, policy: what the pieces are scanned with, as `Shield.scan` would the whole text."""
+        self._shield = shield
+        self._direction = direction
+        self._policy = policy
+        self._parts: list[str] = []
+        # What went out and is not scored yet, with some more before it, and where in the text that begins.
+        self._recent = ""
+        self._recent_at = 0
+        self._held = ""
+        self._found: dict[str, Detection] = {}
+        self._state = Released("", Verdict.ALLOW, 0)
+        self._watch = self._watched(0)
+
+    @property
+    def most_chars(self) -> int:
+        """The most that is held back."""
+        return self._watch.most_chars
+
+    @property
+    def held_chars(self) -> int:
+        """How much is held back now."""
+        return len(self._held)
+
+    def feed(self, piece: str) -> Released:
+        """Take the next piece, and return what may go out."""
+        self._parts.append(piece)
+        self._held = held = self._held + piece
+        if self._state.verdict is Verdict.BLOCK or not held:
+            return self._state
+        return self._look()
+
+    def finish(self) -> Released:
+        """Scan the whole text and return the rest of it, or nothing if it is blocked. Nothing may be fed after it."""
+        result = self._shield.scan("".join(self._parts), self._direction, self._policy)
+        is_blocked = result.verdict is Verdict.BLOCK
+        text, self._held = "" if is_blocked else self._held, ""
+        return Released(text, result.verdict, result.score, result.detections, result)
+
+    def _look(self) -> Released:
+        """Release what no unfinished match can reach back to, scanned first if anything may have matched there."""
+        out = len(self._recent)
+        behind = max(0, out - self._watch.behind_chars)
+        sight = self._recent[behind:] + self._held
+        outlook = self._watch.outlook(sight, out - behind)
+        live = behind + outlook.live
+        if outlook.is_suspect or live - _CONTEXT_CHARS > SCORED_CHARS:
+            self._score(live)
+            if self._state.verdict is Verdict.BLOCK:
+                return self._state
+            released = self._held[: live - out]
+            whole = self._recent + released
+            self._recent = whole[-_CONTEXT_CHARS:]
+            self._recent_at += len(whole) - len(self._recent)
+        else:
+            released = self._held[: live - out]
+            self._recent += released
+        self._held = self._held[live - out :]
+        if not released:
+            return self._state
+        state = self._state
+        return Released(released, state.verdict, state.score, state.detections)
+
+    def _score(self, live: int) -> None:
+        """Scan what went out lately and what is held, and count what was found before `live`, which is final."""
+        out = len(self._recent)
+        result = self._shield.scan(self._recent + self._held, self._direction, self._policy)
+        base = self._recent_at
+        # What lies before was found before, or looks like a match only because the text is cut there.
+        seen = 0 if base == 0 else min(out, _CONTEXT_CHARS)
+        fresh = [
+            one for one in result.detections if one.rule not in self._found and seen < one.end and one.start < live
+        ]
+        if not fresh:
+            return
+        for one in fresh:
+            self._found[one.rule] = replace(one, start=one.start + base, end=one.end + base)
+        judged = judge(self._found.values(), self._policy)
+        self._state = Released("", judged.verdict, judged.score, judged.detections)
+        self._watch = self._watched(judged.score)
+
+    def _watched(self, score: int) -> Watch:
+        """Return the watch for all rules that would block on top of a score."""
+        return _watch(self._shield, self._direction, self._policy, self._policy.block_at - score)
+
+
+def _watch(shield: Shield, direction: Direction, policy: Policy, missing: int) -> Watch:
+    """Return the watch over the rules of so many points. It is made once for a shield."""
+    least = max(1, missing)
+    actions = tuple(sorted(policy.category_actions.items()))
+    key = (direction, actions, policy.categories, least)
+    watch = shield.watches.get(key)
+    if not isinstance(watch, Watch):
+        rules = [(brief, plan) for brief, plan in shield.counted(direction, policy) if _points(brief, policy) >= least]
+        watch = shield.watches[key] = Watch(rules, native=shield.matcher == "native")
+    return watch
+
+
+def _points(brief: Brief, policy: Policy) -> int:
+    """Return what one match of a rule counts for."""
+    alone = Detection(
+        rule=brief.id,
+        name=brief.name,
+        category=brief.category,
+        severity=brief.severity,
+        description=brief.description,
+        matched="",
+        confidence=brief.confidence,
+        score=0,
+        count=1,
+        start=0,
+        end=1,
+        view=brief.view,
+    )
+    return judge((alone,), policy).score
