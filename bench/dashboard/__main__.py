@@ -3,7 +3,7 @@
     python bench/dashboard [--requests N] [--data-dir DIR] [--picture docs/dashboard.png]
 
 Prints for every page: requests, kilobytes of answers, milliseconds until nothing loads any more, and of those the
-milliseconds of script, style and layout in the browser. Needs Chromium.
+milliseconds of script, style and layout in the browser; of three loads the least. Needs Chromium.
 """
 
 import argparse
@@ -26,6 +26,8 @@ PAGES = (
     "audit/reports", "settings", "settings/options",
 )  # fmt: skip
 PICTURE = (1280, 880)
+LOADS = 3
+WIDTHS = (9, 8, 7, 11, 10, 11)
 
 
 def main() -> None:
@@ -53,32 +55,46 @@ def main() -> None:
 
 
 def measure(browser: Browser, site: Site, data_dir: Path, picture: Path | None) -> None:
-    """Print what each page takes; write the picture if it is wanted."""
+    """Print what each page takes, the quickest of some loads; write the picture if it is wanted."""
     sign_in(site, data_dir)
     sizes = [len(bundle.read(f"gateway/dashboard/{name}")) for name in bundle.names("gateway/dashboard")]
     print(f"{len(sizes)} files, {sum(sizes) / 1000:.0f} kB")
     print(f"{'page':<18}{'requests':>9}{'kB':>8}{'ms':>7}{'script ms':>11}{'style ms':>10}{'layout ms':>11}")
     for path in PAGES:
-        page = browser.page()
-        page.call("Network.setCookie", name="service_session", value=site.cookies["admin"][0], url=site.base)
-        page.call("Performance.enable")
-        page.goto(f"{site.base}/#/{path}")
+        loads = [load(browser, site, path) for _ in range(LOADS)]
+        quickest = [min(values) for values in zip(*loads, strict=True)]
+        print(f"{path:<18}" + "".join(f"{value:>{width}.0f}" for value, width in zip(quickest, WIDTHS, strict=True)))
+    if picture is not None:
+        page = opened(browser, site)
+        page.goto(f"{site.base}/#/overview")
         page.settle()
-        page.run("new Promise(done => requestIdleCallback(done))")
-        found = {one["name"]: one["value"] for one in page.call("Performance.getMetrics")["metrics"]}
-        loaded = page.run(
-            "(all => [all.length + 1, all.reduce((sum, one) => sum + one.encodedBodySize, 0), "
-            "Math.max(...all.map(one => one.responseEnd))])"
-            "(performance.getEntriesByType('resource'))"
-        )
-        times = "".join(
-            f"{found[name] * 1000:>{width}.0f}"
-            for name, width in (("ScriptDuration", 11), ("RecalcStyleDuration", 10), ("LayoutDuration", 11))
-        )
-        print(f"{path:<18}{loaded[0]:>9}{loaded[1] / 1000:>8.0f}{loaded[2]:>7.0f}{times}")
-        if picture is not None and path == "overview":
-            take_picture(page, picture)
+        take_picture(page, picture)
         page.close()
+
+
+def load(browser: Browser, site: Site, path: str) -> tuple[float, ...]:
+    """Open a page in a fresh tab and return the numbers of its line."""
+    page = opened(browser, site)
+    page.call("Performance.enable")
+    page.goto(f"{site.base}/#/{path}")
+    page.settle()
+    page.run("new Promise(done => requestIdleCallback(done))")
+    found = {one["name"]: one["value"] for one in page.call("Performance.getMetrics")["metrics"]}
+    count, size, until = page.run(
+        "(all => [all.length + 1, all.reduce((sum, one) => sum + one.encodedBodySize, 0), "
+        "Math.max(...all.map(one => one.responseEnd))])"
+        "(performance.getEntriesByType('resource'))"
+    )
+    page.close()
+    names = ("ScriptDuration", "RecalcStyleDuration", "LayoutDuration")
+    return count, size / 1000, until, *(found[name] * 1000 for name in names)
+
+
+def opened(browser: Browser, site: Site) -> Page:
+    """Return a fresh tab of somebody who is signed in."""
+    page = browser.page()
+    page.call("Network.setCookie", name="service_session", value=site.cookies["admin"][0], url=site.base)
+    return page
 
 
 def sign_in(site: Site, data_dir: Path) -> None:
