@@ -61,7 +61,7 @@ class Attempt:
         """Note a match of a rule's first regex, unless the rule wants more than that."""
         if runner.is_guarded:
             start = match.start()
-            self.left -= 1
+            self.left -= 1 + runner.reach_chars // CHARS_PER_TRY
             whole = runner.match(subject, start, start + runner.reach_chars)
             if whole is None:
                 return

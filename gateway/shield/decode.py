@@ -9,6 +9,7 @@ import binascii
 import html
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from gateway.shield.shapes import Ranges, Shapes
 from gateway.shield.views import Builder, Decoded, regions
@@ -17,6 +18,8 @@ _LEAST_BASE64_CHARS = 16
 # A run that begins in a block that was found may end behind it.
 _BEYOND_CHARS = 4_096
 _BLOCK_CHARS = 65_536
+# What a code stands for is remembered for one text.
+_REMEMBERED_CODES = 1_024
 _AROUND_CHARS = 128
 
 
@@ -157,16 +160,17 @@ def _from_url(code: str) -> str:
 def _html(text: str, raw: bytes) -> list[Decoded]:
     if raw.find(b"&") < 0:
         return []
-    spots = [run.span() for run in _found_at(b"&", _HTML, text, raw) if html.unescape(run[0]) != run[0]]
-    return _substituted("html", text, spots, _HTML, html.unescape)
+    unescape = lru_cache(_REMEMBERED_CODES)(html.unescape)
+    spots = [run.span() for run in _found_at(b"&", _HTML, text, raw) if unescape(run[0]) != run[0]]
+    return _substituted("html", text, spots, _HTML, unescape)
 
 
 def _escapes(text: str, raw: bytes) -> list[Decoded]:
     runs = _found_at(b"\\", _ESCAPE, text, raw)
-    if raw.find(b"%") >= 0 and raw.find(b"%u") >= 0:
+    if raw.find(b"%") >= 0 and _holds(raw, b"%u"):
         runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw), key=re.Match.start)
     spots = [run.span() for run in runs if run[0][1] not in "nrt"]
-    return _substituted("unicode-escape", text, spots, _ESCAPE, _from_escape)
+    return _substituted("unicode-escape", text, spots, _ESCAPE, lru_cache(_REMEMBERED_CODES)(_from_escape))
 
 
 def _from_escape(code: str) -> str:
@@ -190,10 +194,13 @@ def _char(digits: str) -> str:
 def _points(text: str, raw: bytes) -> list[Decoded]:
     """Code points written as U+0069 U+0067."""
     builder = Builder("unicode-escape")
-    if _is_before(b"+", b"Uu", raw):
-        for run in _POINTS.finditer(text):
+    place = raw.find(b"+", 1)
+    while place > 0:
+        run = _POINTS.match(text, place - 1) if raw[place - 1] in b"Uu" else None
+        if run:
             builder.end_piece(run.start())
             builder.add("".join(map(_char, _POINT.findall(run[0]))), *run.span())
+        place = raw.find(b"+", run.end() if run else place + 1)
     return builder.done()
 
 
@@ -209,6 +216,12 @@ def _selectors(text: str) -> list[Decoded]:
             builder.end_piece(run.start())
             builder.add(said, *run.span())
     return builder.done()
+
+
+def _holds(raw: bytes, sign: bytes) -> bool:
+    """Tell whether a short sign stands somewhere, a block at a time."""
+    ends = range(_BLOCK_CHARS, len(raw) + _BLOCK_CHARS, _BLOCK_CHARS)
+    return any(raw.find(sign, end - _BLOCK_CHARS, end + len(sign)) >= 0 for end in ends)
 
 
 def _has_selectors(text: str) -> bool:
@@ -229,16 +242,6 @@ def _found_at(sign: bytes, code: re.Pattern[str], text: str, raw: bytes) -> list
             found.append(run)
         place = raw.find(sign, run.end() if run else place + 1)
     return found
-
-
-def _is_before(sign: bytes, chars: bytes, raw: bytes) -> bool:
-    """Say whether one of `chars` stands before a sign anywhere."""
-    place = raw.find(sign, 1)
-    while place > 0:
-        if raw[place - 1] in chars:
-            return True
-        place = raw.find(sign, place + 1)
-    return False
 
 
 def _substituted(

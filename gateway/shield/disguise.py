@@ -8,7 +8,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from gateway.shield import typos
 from gateway.shield.shapes import BLOCK_CHARS, LEET, SEPARATORS, Ranges, Shapes
@@ -31,6 +31,8 @@ _ONES_AS_L = dict.fromkeys(map(ord, _ONES), "l")
 _LEET_WORD = re.compile(r"[A-Za-z0-9@$!|+]{1,20}")
 _LONGEST_NUMBER = 3
 _AROUND_CHARS = 96
+# How a word is read is remembered for one text.
+_REMEMBERED_WORDS = 1_024
 _LONGEST_RUN_TOGETHER = 400
 # Splitting is dear and long runs of letters are rare: so many letters of one text are split, no more.
 _MOST_RUN_TOGETHER = 4_096
@@ -57,6 +59,7 @@ _ALONE = "[0-9A-Za-z@$!]"
 _SPACED_RUN = re.compile(
     f"(?<!{_ALONE}){_ALONE}(?:[{re.escape(SEPARATORS.decode())}]{{1,4}}{_ALONE}(?!{_ALONE})){{3,}}".encode()
 )
+_CODE_CHARS = 24
 _LEET_WORD_CHARS = range(3, 21)
 _LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
 _TURNED = re.compile(r"([^\w\s]*)(\w*)([^\w\s]*\s*)")
@@ -131,6 +134,7 @@ class Disguises:
         text = shapes.text
         builder = Builder("leet")
         mixed = _mixed_words(shapes)
+        plain = lru_cache(_REMEMBERED_WORDS)(self._plain)
         for low, high, spans in regions(list(mixed), around=_AROUND_CHARS, length=len(text)):
             if sum(mixed[span] for span in spans) < 2:
                 continue
@@ -142,7 +146,7 @@ class Disguises:
             done = low
             for start, end in spans:
                 builder.add(text[done:start], done, start)
-                builder.add(self._plain(text[start:end]), start, end)
+                builder.add(plain(text[start:end]), start, end)
                 done = end
             builder.add(text[done:high], done, high)
         return builder.done()
@@ -298,10 +302,16 @@ def _mixed_words(shapes: Shapes) -> dict[tuple[int, int], int]:
                     first = kinds.rfind(b".", 0, place) + 1
                     last = kinds.find(b".", place)
                     last = len(kinds) if last < 0 else last
-                    if last - first in _LEET_WORD_CHARS:
+                    if last - first in _LEET_WORD_CHARS and not _is_inside(shapes.raw, start + first, start + last):
                         found[start + first, start + last] = kinds.count(b"0", first, last)
                 place = kinds.find(b"0", last)
     return found
+
+
+def _is_inside(raw: bytes, start: int, end: int) -> bool:
+    """Tell whether a word goes on for long on one side, as in a code and never in a sentence."""
+    before, after = raw[max(0, start - _CODE_CHARS) : start], raw[end : end + _CODE_CHARS]
+    return any(len(side) == _CODE_CHARS and side.isalnum() for side in (before, after))
 
 
 def _letters(found: re.Match[str]) -> tuple[int, int]:

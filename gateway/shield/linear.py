@@ -32,7 +32,7 @@ VERSION = 1
 
 # So many windows of one piece of a text are added up, those with the most hot words: the time is bounded.
 _MOST_WINDOWS = 256
-_PIECE_CHARS = 131_072
+_PIECE_CHARS = 32_768
 _LONGEST_MATCHED = 5
 _SHORT_WORDS = 8
 _WORD_CHARS = 6

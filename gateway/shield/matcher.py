@@ -24,9 +24,9 @@ from gateway.shield.shapes import Ranges, Shapes, add_span
 __all__ = ["BLOCK_CHARS", "BUDGET", "Match", "Matcher", "Matches"]
 
 BLOCK_CHARS = 32_768
-BUDGET = 1_024
+BUDGET = 6_144
 # Tries more for words of other scripts: some are led to by two letters, which their ordinary texts are full of.
-_MORE_BUDGET = 3 * BUDGET
+_MORE_BUDGET = BUDGET // 2
 # What an anchor at the end of a block is looked at with: the longest word there is a signal for.
 _AHEAD_CHARS = 32
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -76,7 +76,7 @@ class Matcher:
             shapes = shapes or Shapes(view.source)
             if shapes.tokens:
                 self._try_tokens(attempt, shapes.tokens)
-            if not view.source.isascii():
+            if view.others:
                 self._try_unseen(attempt)
         return attempt.finish()
 
@@ -125,7 +125,7 @@ class Matcher:
                     attempt.search(runner, start, end)
 
     def _try_unseen(self, attempt: Attempt) -> None:
-        source = attempt.view.source
+        others = attempt.view.others
         for runner in self._unseen:
-            if any(char in source for char in runner.plan.first):
-                attempt.search(runner, 0, len(source))
+            if not others.isdisjoint(runner.plan.first):
+                attempt.search(runner, 0, len(attempt.view.source))

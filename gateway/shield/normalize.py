@@ -10,7 +10,7 @@ to the text as sent is made at the first question: a list of the places where th
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
@@ -54,19 +54,23 @@ def _is_within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
 class View:
     """A normalized text and the way back to the text it was made from.
 
-    text: the normalized text. source: the text as given; positions lead into it.
+    text: the normalized text. source: the text as given; positions lead into it. others: its characters beyond ASCII,
+    each once.
     """
 
-    __slots__ = ("_at", "_flat", "_from", "_longs", "source", "text")
+    __slots__ = ("_at", "_flat", "_from", "_longs", "others", "source", "text")
 
-    def __init__(self, text: str, source: str, flat: str | None = None, longs: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, text: str, source: str, flat: Sequence[str] | None = None, longs: dict[str, str] | None = None
+    ) -> None:
         """Keep what the map is made from.
 
-        flat: the text before its length changed, of the length of `source`; None when the length never changed.
+        flat: pieces of the text before its length changed, as long as `source`; None when the length never changed.
         longs: characters of `flat` that became nothing or more than one character.
         """
         self.text = text
         self.source = source
+        self.others: frozenset[str] = frozenset()
         self._flat = flat
         self._longs = longs or {}
         self._at: list[int] | None = None
@@ -90,8 +94,9 @@ class View:
 
     def _map(self) -> None:
         """List the normalized offsets where a new straight run begins, and where in `source` each run begins."""
-        flat, longs = self._flat, self._longs
-        assert flat is not None
+        longs = self._longs
+        assert self._flat is not None
+        flat = "".join(self._flat)
         if not longs:
             self._at, self._from = _blanks_map(flat)
             return
@@ -143,19 +148,20 @@ class Normalizer:
         raw = text.encode("utf-8", "surrogatepass")
         lower = raw.translate(_LOWER)
         longs: dict[str, str] = {}
+        others: set[str] = set()
         if len(raw) == len(text):
             flat = folded = lower.decode("ascii")
         else:
-            flat, folded, longs = self._fold_others(lower)
+            others = set(lower.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+            flat, folded, longs = self._fold_others(lower, others)
         if "\0" in folded:
             longs["\0"] = ""
             folded = folded.replace("\0", "")
-        return _Folded(flat, _squeeze(folded), longs)
+        return _Folded(flat, _squeeze(folded), longs, others)
 
-    def _fold_others(self, lower: bytes) -> tuple[str, str, dict[str, str]]:
+    def _fold_others(self, lower: bytes, others: set[str]) -> tuple[str, str, dict[str, str]]:
         """Fold what is not ASCII; return the flat text, the folded one, and what became none or several characters."""
         flat = lower.decode("utf-8", "surrogatepass")
-        others = set(lower.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
         folds = {char: plain for char in others if (plain := self.fold_char(char)) != char}
         longs = {char: plain for char, plain in folds.items() if len(plain) != 1}
         flat = _replaced(flat, {char: plain for char, plain in folds.items() if len(plain) == 1})
@@ -209,11 +215,12 @@ class Normalizer:
 
 
 class _Folded(NamedTuple):
-    """A piece of text: of its own length, as it is normalized, and what became none or several characters."""
+    """A piece of text: of its own length, as it is normalized, what became none or several, and what is not ASCII."""
 
     flat: str
     folded: str
     longs: dict[str, str]
+    others: set[str]
 
 
 def _view(text: str, pieces: list[_Folded]) -> View:
@@ -226,8 +233,12 @@ def _view(text: str, pieces: list[_Folded]) -> View:
         is_met = bool(folded) and folded[-1].endswith(" ") and piece.folded.startswith(" ")
         if piece.folded[is_met:]:
             folded.append(piece.folded[is_met:])
-    flat, whole = "".join(piece.flat for piece in pieces), "".join(folded)
-    return View(whole, text, flat, longs) if longs or len(whole) != len(flat) else View(whole, text)
+    whole = "".join(folded)
+    # Pieces are as long as the text: a normalized one that is not has lost or won characters.
+    is_straight = not longs and len(whole) == len(text)
+    view = View(whole, text) if is_straight else View(whole, text, [piece.flat for piece in pieces], longs)
+    view.others = frozenset().union(*(piece.others for piece in pieces))
+    return view
 
 
 def _replaced(text: str, by: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ _IS_ASCII_WORD = re.compile("[0-9A-Za-z_]")
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})")
 # A regex that looks around more often than this, or looks ahead, is dear to try.
 _MANY_LOOKS = 3
+_LONG_REACH_CHARS = 160
 _ANY_CASE = re.compile(r"\(\?[aLmsux]{0,5}i")
 _TABLE_NAME = re.compile(r"<<([A-Za-z0-9_-]{1,64})>>")
 
@@ -115,7 +116,8 @@ def plan_rule(
     starts = ""
     if is_normalized and any(lead.low != lead.high for lead in best.leads):
         starts = _starts(Literals(parsed.tree, folded, digit="0", blank=" ", least=1))
-    guard = derived.guard() if "(?!" in source or source.count("(?<!") > _MANY_LOOKS else ""
+    is_dear = reach > _LONG_REACH_CHARS or "(?!" in source or source.count("(?<!") > _MANY_LOOKS
+    guard = derived.guard() if is_dear else ""
     rests = ("", *sorted({lead.rest for lead in best.leads if lead.rest}))
     return Plan(
         source,

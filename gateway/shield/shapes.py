@@ -14,6 +14,7 @@ from gateway.shield.patterns import is_token_char
 
 BLOCK_CHARS = 16_384
 LEAST_TOKEN_CHARS = 16
+_PIECE_CHARS = 262_144
 # A shape that begins in one block may end in the next.
 _AHEAD_CHARS = 64
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -70,7 +71,7 @@ class Shapes:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.raw = text.encode("ascii", "replace")
+        self.raw = _bytes_of(text)
         self.tokens: Ranges = []
         self.base64: list[int] = []
         self.hexadecimal: Ranges = []
@@ -158,6 +159,14 @@ def _masks() -> tuple[int, ...]:
     """Return numbers that hold one kind at each place of a block: separator, letter, hexadecimal, digit."""
     everywhere = int.from_bytes(b"\x01" * (BLOCK_CHARS + _AHEAD_CHARS), "little")
     return tuple(everywhere * bit for bit in (_SEPARATOR, _LETTER, _HEX, _DIGIT))
+
+
+def _bytes_of(text: str) -> bytes:
+    """Return one byte a character, of a long text in pieces, so that another thread never waits for long."""
+    if len(text) <= _PIECE_CHARS:
+        return text.encode("ascii", "replace")
+    ends = range(_PIECE_CHARS, len(text) + _PIECE_CHARS, _PIECE_CHARS)
+    return b"".join([text[end - _PIECE_CHARS : end].encode("ascii", "replace") for end in ends])
 
 
 def add_span(found: Ranges, start: int, end: int) -> None:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,7 @@ class Decoded:
         return place.start + start * size // place.length, place.start - (-end * size // place.length)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a piece stood: half-open span in the hiding text; length: characters it became; read backwards or not."""
 
     start: int

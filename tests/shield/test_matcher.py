@@ -114,7 +114,7 @@ def test_order_of_rules_changes_nothing(document: dict[str, Any], positives: dic
 
 
 def test_flood_of_beginnings_is_cut_short_and_asks_for_review(either: Shield) -> None:
-    flood = "mail to https://" * (BUDGET + 200)
+    flood = "MT." * (2 * BUDGET)
     result = either.scan(flood, Direction.INBOUND)
     assert [one.rule for one in result.detections] == ["scan-budget"]
     assert result.verdict == "REVIEW"
