@@ -51,7 +51,7 @@ export async function draw(context, here) {
   async function rest(first) {
     await Promise.all(first);
     if (signal.aborted) return;
-    again.alerts = part("alerts", "alerts:read", () => api.page("/api/alerts", { scope: "active", limit: 100 }, signal), (page) => { context.count(page.items.length); return alerts(page.items, link); });
+    again.alerts = part("alerts", "alerts:read", () => api.page("/api/alerts", { scope: "active", limit: 200 }, signal), (page) => { context.count(page.items.length); return alerts(page, link); });
     again.budgets = part("budgets", "budgets:read", () => api.page("/api/budgets", {}, signal), ({ items }) => budgets(items, context));
     again.fleet = part("fleet", "fleet:read", () => api.get("/api/fleet", {}, signal), (found) => fleet(found.instances || []));
     if (can("providers:read")) api.page("/api/providers", {}, signal).then(({ items }) => { known.providers = items; note(); }, () => {});
@@ -88,10 +88,10 @@ function scores(found, link) {
       why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`)))) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
 }
 
-function alerts(items, link) {
+function alerts({ items, next }, link) {
   if (!items.length) return empty("No active alerts.");
   const counts = SEVERITIES.map((name) => [name, items.filter((one) => one.severity === name)]).filter(([, list]) => list.length);
-  return [h("div.row-line", counts.map(([name, list]) => h("a", { href: link("alerts", [], { severity: name }) }, severity(name), " ", h("b", number(list.length))))),
+  return [h("div.row-line", counts.map(([name, list]) => h("a", { href: link("alerts", [], { severity: name }) }, severity(name), " ", h("b", number(list.length), next && "+")))),
     h("ul.list.lines", [...items].sort((one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity)).slice(0, 5).map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow.cut", { href: link("alerts", [one.id]), title: one.title }, one.title), h("span.dim.small", ago(one.first_seen)))))];
 }
 
@@ -109,8 +109,9 @@ const fleet = (items) => (items.length ? h("ul.strip", items.slice(0, 12).map((o
 function todo(known, { can, link, session, changePassword }) {
   const list = [];
   const alerts = known.alerts?.items || [];
+  const most = known.alerts?.next ? " or more" : "";
   const grave = alerts.filter((one) => one.severity === "critical" && one.status === "open");
-  if (grave.length) list.push(["critical", grave.length === 1 ? grave[0].title : `${grave.length} critical alerts that nobody has looked at`, "Look", link("alerts", grave.length === 1 ? [grave[0].id] : [], grave.length === 1 ? {} : { severity: "critical", status: "open" })]);
+  if (grave.length) list.push(["critical", grave.length === 1 ? grave[0].title : `${grave.length}${most} critical alerts that nobody has looked at`, "Look", link("alerts", grave.length === 1 ? [grave[0].id] : [], grave.length === 1 ? {} : { severity: "critical", status: "open" })]);
   if (session.isFirstPassword) list.push(["high", "You use the first password, which others have seen", "Change it", changePassword]);
   const over = (known.budgets?.items || []).filter((one) => one.status === "exceeded");
   if (over.length) list.push(["high", `${over.length === 1 ? over[0].name || "A budget" : `${over.length} budgets`} exceeded`, "See", link("cost")]);
@@ -119,7 +120,7 @@ function todo(known, { can, link, session, changePassword }) {
   if (lost.length) list.push(["medium", `${lost.length === 1 ? lost[0].name : `${lost.length} instances`} offline`, "See", link("fleet")]);
   if (known.scores && !known.scores.trust_audit && can("posture:manage")) list.push(["medium", "No trust audit has been run yet", "Run it", link("posture")]);
   const open = alerts.filter((one) => one.severity === "high" && one.status === "open");
-  if (open.length) list.push(["medium", `${open.length} high alert${open.length > 1 ? "s" : ""} that nobody has looked at`, "Look", link("alerts", [], { severity: "high", status: "open" })]);
+  if (open.length) list.push(["medium", `${open.length}${most} high alert${open.length > 1 ? "s" : ""} that nobody has looked at`, "Look", link("alerts", [], { severity: "high", status: "open" })]);
   if (known.providers && !known.providers.some((one) => one.enabled && one.type !== "echo") && can("providers:manage")) list.push(["low", "No provider yet: the built-in model echo answers", "Add one", link("settings", ["providers"])]);
   if (!list.length) return empty("Nothing needs you now.");
   return h("ul.list.todo", list.slice(0, 5).map(([kind, text, label, to]) => h("li", icon(kind, `sev-${kind}`), h("span.grow", text), typeof to === "string" ? h("a.btn.small", { href: to }, label) : button(label, to, { kind: "small" }))));
