@@ -3,6 +3,7 @@
 import argparse
 
 from gateway import compose
+from gateway.cli import rules_import
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, shown, table
 from gateway.clock import SystemClock
 from gateway.shield import Shield
@@ -106,4 +107,5 @@ COMMANDS = (
         declare_test,
         test,
     ),
+    *rules_import.COMMANDS,
 )

@@ -1,0 +1,80 @@
+"""`rules import`: the rules of another scanner's file, as far as they can be stated here."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from gateway.cli.command import FOUND, OK, Command, Console, shown
+from gateway.errors import SetupError
+from gateway.shield import RuleError
+from gateway.shield.gitleaks import import_rules
+
+
+def import_file(options: argparse.Namespace, console: Console) -> int:
+    """Turn a gitleaks configuration into a rule file; tell what was left out and what was changed."""
+    base = _base(options.merge)
+    try:
+        done = import_rules(_read(options.file), taken={str(rule.get("id")) for rule in base["rules"]})
+    except RuleError as error:
+        raise SetupError(f"{shown(options.file)} cannot be imported: {error}") from error
+    document = base | {"rules": [*base["rules"], *done.rules]}
+    text = json.dumps(document, ensure_ascii=False, indent=1)
+    if options.output:
+        _write(options.output, text + "\n")
+    elif done.rules or options.merge:
+        console.print(text)
+    for note in done.notes:
+        console.note(shown(note, 160))
+    for left in done.left_out:
+        console.note(f"left out: {left.rule}: {shown(left.reason, 160)}")
+    console.note(f"{len(done.rules)} rules imported, {len(done.left_out)} left out")
+    return FOUND if done.left_out else OK
+
+
+def _base(path: str | None) -> dict[str, Any]:
+    """Return the rule file to add to, or an empty one."""
+    if not path:
+        return {"version": 1, "rules": []}
+    try:
+        document = json.loads(_read(path))
+        rules = document["rules"]
+        if document["version"] != 1 or not all(isinstance(rule, dict) for rule in rules):
+            raise ValueError("of another version")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise SetupError(f"{shown(path)} is no rule file") from error
+    return dict(document)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise SetupError(f"{shown(path)} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SetupError(f"{shown(path)} cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the file, and where the rules go."""
+    parser.add_argument("file", metavar="FILE", help="gitleaks configuration (TOML)")
+    parser.add_argument("--output", metavar="FILE", help="where the rules are written; standard output if left out")
+    parser.add_argument(
+        "--merge", metavar="FILE", help="rule file to which they are added; its own rules stay as they are"
+    )
+
+
+COMMANDS = (
+    Command(
+        "rules import",
+        "Turn a gitleaks configuration into a rule file. Exit 1 if some rule had to be left out.",
+        "gateway.pyz rules import gitleaks.toml --merge rules.json --output my.json",
+        declare,
+        import_file,
+    ),
+)
