@@ -111,7 +111,7 @@ COMMANDS = (
     Command(
         "acceptances create",
         "Accept what a rule finds, for a while: it stays visible and adds nothing to scores.",
-        "gateway.pyz acceptances create --scope rule --rule ignore-previous --until 30d --reason 'test data'",
+        "gateway.pyz acceptances create --scope rule --rule override-prior-orders --until 30d --reason 'test data'",
         declare_create,
         create,
     ),

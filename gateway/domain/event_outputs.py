@@ -16,6 +16,7 @@ from gateway.errors import InvalidRequest
 from gateway.schema import encode
 from gateway.wire import write_json, write_time
 
+REOPENED = "alert_reopened"
 EventKind = Literal["audit", "alert"]
 ALL_KINDS: tuple[EventKind, ...] = ("audit", "alert")
 SECRET_PREFIX = "whsec_"  # noqa: S105 - how every secret of this standard begins
@@ -119,6 +120,11 @@ def from_alert(alert: Alert) -> OutEvent:
     """Return a new alert as it leaves."""
     severity = EventSeverity(alert.severity.value)
     return OutEvent(alert.id, "alert.opened", severity, alert.first_seen_at, encode(alert))
+
+
+def from_reopened(event: AuditEvent, alert: Alert) -> OutEvent:
+    """Return an alert that was seen again after it was closed, as it stands. event: what the audit log has of it."""
+    return OutEvent(event.id, "alert.reopened", EventSeverity(alert.severity.value), event.occurred_at, encode(alert))
 
 
 def is_wanted(output: EventOutput, event: OutEvent) -> bool:

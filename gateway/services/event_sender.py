@@ -13,7 +13,16 @@ import anyio
 
 from gateway.clock import Clock
 from gateway.domain.audit import AuditFilter
-from gateway.domain.event_outputs import MAX_WAITING, EventOutput, OutEvent, from_alert, from_audit, is_wanted
+from gateway.domain.event_outputs import (
+    MAX_WAITING,
+    REOPENED,
+    EventOutput,
+    OutEvent,
+    from_alert,
+    from_audit,
+    from_reopened,
+    is_wanted,
+)
 from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.outputs.delivery import Delivery, DeliveryFailed
@@ -149,14 +158,23 @@ class EventSender:
         dropped_now = output.dropped + dropped + lost
         output = replace(output, audit_position=audit, alert_position=alert, dropped=dropped_now)
         events: list[tuple[OutEvent | None, tuple[int, int]]] = []
-        rows = self._store.audit.after(tx, AuditFilter(), position=audit, limit=BATCH_EVENTS)
-        for audit, row in rows if "audit" in output.kinds else ():
-            event = from_audit(row)
-            events.append((event if is_wanted(output, event) else None, (audit, alert)))
-        found = self._store.alerts.after(tx, position=alert, limit=BATCH_EVENTS) if "alert" in output.kinds else ()
-        for alert, one in found:
+        is_of_audit = "audit" in output.kinds
+        looked_for = AuditFilter() if is_of_audit else AuditFilter(action=REOPENED)
+        rows = self._store.audit.after(tx, looked_for, position=audit, limit=BATCH_EVENTS)
+        for audit, row in rows:
+            found = [from_audit(row)] if is_of_audit else []
+            if row.action == REOPENED and "alert" in output.kinds:
+                again = self._store.alerts.by_id(tx, row.resource_id or "")
+                found += [] if again is None else [from_reopened(row, again)]
+            events += [(event if is_wanted(output, event) else None, (audit, alert)) for event in found]
+        if not is_of_audit and len(rows) < BATCH_EVENTS:
+            audit = newest_audit  # there is nothing more for it, so that the next look begins here
+        alerts = self._store.alerts.after(tx, position=alert, limit=BATCH_EVENTS) if "alert" in output.kinds else ()
+        for alert, one in alerts:
             event = from_alert(one)
             events.append((event if is_wanted(output, event) else None, (audit, alert)))
+        if not events:
+            output = replace(output, audit_position=audit)
         return _Batch(output, events, bool(dropped or lost))
 
     def _count(self, output: EventOutput, outcome: str, events: int = 1) -> None:

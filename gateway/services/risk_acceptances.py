@@ -284,7 +284,7 @@ def _check_until(until_at: int, now_at: int) -> None:
 def _checked_rule(rule: str | None) -> str:
     # Not held against the rules in use: they come and go with the rule file, and an audit check is a rule as well.
     if rule is None or _RULE.fullmatch(rule) is None:
-        raise InvalidRequest("rule must be the id of a rule, such as ignore-previous.", param="rule")
+        raise InvalidRequest("rule must be the id of a rule, such as override-prior-orders.", param="rule")
     return rule
 
 

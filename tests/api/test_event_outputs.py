@@ -252,6 +252,28 @@ async def test_filters_let_through_what_is_wanted_alone(site_with: Any, tmp_path
     assert [line["type"] for line in lines] == ["audit.shield_scan_block"] and one["sent"] == 1
 
 
+@pytest.mark.parametrize("kinds", [["alert"], ["alert", "audit"]])
+async def test_an_alert_that_comes_back_leaves_again(
+    site_with: Any, tmp_path: Path, attack: str, kinds: list[str]
+) -> None:
+    folder = tmp_path / "data"
+    async with site_with(data_dir=str(folder)) as site:
+        await output(site, kind="jsonl", target="events.jsonl", kinds=kinds, min_severity="high")
+        key = await site.key("shield:scan")
+        await site.ask("POST", "/api/v1/shield/scan", {"text": attack}, key=key)
+        alert = (await site.ask("GET", "/api/alerts"))["data"][0]["id"]
+        assert (await site.ask("PATCH", f"/api/alerts/{alert}", {"status": "resolved"}))["status"] == 200
+        async with sending(site):
+            await until(site, lambda one: one["waiting"] == 0)
+            await site.ask("POST", "/api/v1/shield/scan", {"text": attack}, key=key)
+            await until(site, lambda one: one["sent"] >= (2 if len(kinds) == 1 else 4))
+    lines = [json.loads(line) for line in (folder / "events" / "events.jsonl").read_text().splitlines()]
+    types = [line["type"] for line in lines if line["type"].startswith("alert.")]
+    assert types == ["alert.opened", "alert.reopened"]
+    (again,) = [line for line in lines if line["type"] == "alert.reopened"]
+    assert (again["data"]["id"], again["data"]["status"], again["data"]["count"]) == (alert, "open", 2)
+
+
 async def test_what_is_too_far_behind_is_dropped_and_counted(site_with: Any, tmp_path: Path) -> None:
     async with site_with(data_dir=str(tmp_path / "data")) as site:
         await output(site, kind="jsonl", target="events.jsonl", min_severity="critical")
