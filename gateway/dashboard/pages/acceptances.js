@@ -3,7 +3,7 @@
 import { api, at } from "../api.js";
 import { fill, h, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, confirm, status, toast } from "../ui.js";
+import { button, confirm, status, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const SCOPES = { finding: "This finding alone", rule_agent: "The rule, for one agent or key", rule: "The rule, for everybody" };
@@ -34,16 +34,19 @@ export async function draw(context) {
   return { press: list.press };
 }
 
-/** Ask for what an acceptance needs. given: {rule, agent, digest, alert} as far as they are known. */
+/** Ask for what an acceptance needs. given: {rule, agent, key, digest, alert} as far as they are known. */
 export function acceptDialog(given, done) {
   const scopes = [(given.digest || given.alert) && ["finding", SCOPES.finding], ["rule_agent", SCOPES.rule_agent], ["rule", SCOPES.rule]].filter(Boolean);
+  const isOfOne = (values) => values.scope === "rule_agent";
   return formDialog("Accept a risk", [
     { name: "scope", label: "Covers", type: "select", options: scopes },
-    !given.alert && { name: "rule", label: "Rule", value: given.rule, required: true, hint: "Its id, such as ignore-previous." },
-    !given.alert && { name: "agent", label: "Agent", value: given.agent || "", hint: "For a rule and one agent: the agent's name.", when: (values) => values.scope === "rule_agent" },
+    { name: "rule", label: "Rule", value: given.rule, required: true, hint: "Its id, such as override-prior-orders." },
+    { name: "agent", label: "Agent", value: given.agent, hint: "The agent’s name.", when: isOfOne },
+    { name: "key", label: "Key", value: given.agent ? "" : given.key, hint: "Or the key’s prefix.", when: isOfOne },
     { name: "reason", label: "Why", type: "area", rows: 3, required: true, hint: "For whoever reads the audit log." },
     { name: "until", label: "Until", type: "expiry", days: "30", most: 90 },
-  ], ({ agent, ...values }) => api.post("/api/risk-acceptances", {
-    ...values, alert: given.alert, agent: values.scope === "rule_agent" ? agent : undefined, digest: values.scope === "finding" && !given.alert ? given.digest : undefined,
-  }), { label: "Accept", told: "Accepted. The rule is still listed and adds nothing to the score.", done, intro: given.alert ? h("span", "Of the alert’s rule ", code(given.rule), ".") : null });
+  ], ({ agent, key, rule, ...values }) => {
+    const what = { rule_agent: { rule, agent, key }, rule: { rule }, finding: given.alert ? { alert: given.alert } : { rule, digest: given.digest } }[values.scope];
+    return api.post("/api/risk-acceptances", { ...values, ...what });
+  }, { label: "Accept", told: "Accepted. The rule is still listed and adds nothing to the score.", done });
 }

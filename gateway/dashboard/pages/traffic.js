@@ -86,7 +86,7 @@ function actions(row, context) {
   const { can } = context;
   const first = row.ledger[0];
   return [
-    first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: row.text_sha256, agent: row.agent })),
+    first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: row.text_sha256, agent: row.agent, key: row.key_prefix })),
     first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { rule: first.rule }) }, "Its alerts"),
     first && can("alerts:manage") && button("False positive", () => falsePositive(row)),
     row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `Every request with ${row.key_prefix} is refused from now on, by every worker. This cannot be undone.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
