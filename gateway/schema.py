@@ -125,6 +125,19 @@ def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonS
     return _Kind(read, None, takes, gives)
 
 
+def _whole() -> _Kind:
+    """A whole number. To JSON Schema, and to many who write JSON, 60.0 is one as well."""
+
+    def read(value: object) -> object:
+        if type(value) is float and value.is_integer() and INT64_LOW <= value < INT64_HIGH:
+            return int(value)
+        if type(value) is not int:
+            raise _Bad("must be a whole number")
+        return value
+
+    return _Kind(read, None, _INT64, {"type": "integer"})
+
+
 def _time() -> _Kind:
     def read(value: object) -> object:
         if type(value) is not str:
@@ -383,7 +396,7 @@ _INT64: JsonSchema = {"type": "integer", "minimum": INT64_LOW, "maximum": INT64_
 _LEAVES: Mapping[object, _Kind] = {
     str: _leaf((str,), "a string", _TEXT, _TEXT),
     bool: _leaf((bool,), "true or false", _TRUTH, _TRUTH),
-    int: _leaf((int,), "a whole number", _INT64, {"type": "integer"}),
+    int: _whole(),
     float: _leaf((float, int), "a number", _NUMBER, _NUMBER),
     type(None): _leaf((type(None),), "null", _NULL, _NULL),
     object: _Kind(lambda value: value, None, {}, {}),

@@ -111,7 +111,10 @@ def test_written_enum_is_a_plain_string() -> None:
         ({"plate": "AB\n"}, "plate"),
         ({"speed": 0}, "speed"),
         ({"speed": 301}, "speed"),
-        ({"speed": 1.0}, "speed"),
+        ({"speed": 1.5}, "speed"),
+        ({"speed": 1e300}, "speed"),
+        ({"speed": float("inf")}, "speed"),
+        ({"speed": "1"}, "speed"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_path(change: dict[str, Any], param: str) -> None:
@@ -119,6 +122,11 @@ def test_what_does_not_fit_is_refused_by_its_path(change: dict[str, Any], param:
         schema.decode(Car, {"name": "a"} | change)
     assert refused.value.param == param
     assert refused.value.message.startswith(param)
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    speed = schema.decode(Car, {"name": "a", "speed": 60.0}).speed
+    assert speed == 60 and type(speed) is int
 
 
 def test_missing_field_is_named() -> None:

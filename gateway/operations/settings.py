@@ -1,7 +1,7 @@
 """The rows of settings on the internal API. Rules are kept in `services.runtime_settings`."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.paging import Page
@@ -12,6 +12,8 @@ from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
 
 _Days = Annotated[int, Bounds(0, MAX_DAYS), "Days, 0 for ever."]
 
+_Changeable = Literal["retention_traffic_days", "retention_alerts_days", "retention_audit_days"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSettings:
@@ -20,7 +22,7 @@ class PatchSettings:
     retention_traffic_days: _Days | None = None
     retention_alerts_days: _Days | None = None
     retention_audit_days: _Days | None = None
-    reset: tuple[str, ...] = ()
+    reset: tuple[_Changeable, ...] = ()
 
 
 async def list_settings(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[SettingView]:

@@ -186,6 +186,8 @@ class Traffic:
         if since >= until:
             raise InvalidRequest("since must be before until.", param="since")
         step_ms = _STEPS.get(wanted.bucket) or _step_of(until - since)
+        if wanted.bucket not in _STEPS:
+            since = max(since, until - (MOST_POINTS - 2) * step_ms)  # sums are not kept for longer
         widest_ms = max(FIVE_MINUTES_MS, step_ms)
         since = since // widest_ms * widest_ms
         until = -(-until // widest_ms) * widest_ms

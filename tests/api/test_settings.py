@@ -41,7 +41,7 @@ async def test_retention_is_changed_without_a_restart_and_taken_back(site_with: 
         ({"retention_audit_days": -1}, "retention_audit_days"),
         ({"retention_audit_days": 4000}, "retention_audit_days"),
         ({"shield_mode": "observe"}, "shield_mode"),
-        ({"reset": ["shield_mode"]}, "shield_mode"),
+        ({"reset": ["shield_mode"]}, "reset[0]"),
     ],
 )
 async def test_nothing_else_is_changed(site_with: Any, body: object, param: str) -> None:

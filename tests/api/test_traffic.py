@@ -125,6 +125,12 @@ async def test_the_series_has_every_step_of_the_window(site: Site, bucket: str, 
     assert summary["totals"]["latency_p50_ms"] is None
 
 
+async def test_a_window_of_a_century_shows_the_years_that_can_hold_anything(site: Site) -> None:
+    summary = await site.get("/api/traffic/summary?since=1900-01-01")
+    assert summary["bucket_seconds"] == 86_400 and 1990 < len(summary["series"]) <= 2000
+    assert summary["since"] > "2000-01-01"
+
+
 async def test_what_was_made_up_is_in_no_number_of_production(site: Site) -> None:
     now_at = site.gateway.clock.now_at()
     await fill(site.gateway.store, row(1, now_at), row(2, now_at, origin="demo"), row(3, now_at, origin="demo"))
