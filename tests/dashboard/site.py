@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from running import READY, ROOT, Answer, Process, Served, environment
@@ -32,6 +33,10 @@ class Site:
             cookie, token = self.cookies[role]
             fields |= {"Cookie": f"service_session={cookie}", "X-CSRF-Token": token}
         return self.served.ask(method, path, body, key=None, headers=fields)
+
+    def soon(self, days: int) -> str:
+        """Return the time some days from now as the API writes times."""
+        return (datetime.now(UTC) + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def sign_in(self, role: str, password: str = PASSWORD) -> None:
         """Begin a session for a role, whose user has the role's name."""
