@@ -1,11 +1,13 @@
 """Start the program. The matcher is loaded first, since what the command line imports imports it."""
 
+import gc
 import signal
 import sys
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
+    gc.disable()  # while it is loaded nothing is garbage; the command line turns it on again
     from gateway import bundle, settings
 
     try:

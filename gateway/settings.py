@@ -2,7 +2,6 @@
 
 import ipaddress
 import os
-import tomllib
 import types
 import typing
 from collections.abc import Mapping
@@ -217,6 +216,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _read_toml(path: str) -> dict[str, object]:
+    import tomllib  # slow to import, and many have no file
+
     try:
         table = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:

@@ -1,7 +1,7 @@
 """The answers without an envelope that no service makes: health, metrics, and the OpenAPI document."""
 
+import sys
 from collections.abc import Callable, Mapping
-from platform import python_version
 
 from gateway import __version__, bundle
 from gateway.api.responses import json_response
@@ -15,6 +15,7 @@ from gateway.services.health import HEALTHY
 from gateway.wire import write_json
 
 SERVICE_NAME = "service"
+PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
 _FINE = (HEALTHY, "not_configured", "unknown")
 
 
@@ -29,9 +30,7 @@ class PlainEdge:
         self._alive = json_response({"status": "ok", "name": SERVICE_NAME})
         self._about: dict[str, object] = {}
         metrics = gateway.metrics
-        metrics.gauge(
-            "gateway_build_info", 1, version=__version__, python=python_version(), matcher=gateway.shield.matcher
-        )
+        metrics.gauge("gateway_build_info", 1, version=__version__, python=PYTHON, matcher=gateway.shield.matcher)
         # Kept with the metrics, which outlive a reload; so does the uptime.
         self._started = metrics.counter("gateway_start_time_seconds")
         if not self._started.value:

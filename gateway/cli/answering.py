@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
@@ -19,7 +19,6 @@ from gateway import __version__, bundle, compose, parts
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
-from gateway.cli.mcp_port import McpPort
 from gateway.errors import AuditUnavailable, GatewayError
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.server import Server
@@ -27,6 +26,9 @@ from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.supervisor import Child, heed_signals
+
+if TYPE_CHECKING:
+    from gateway.cli.mcp_port import McpPort
 
 BEAT_SECONDS = 5.0
 
@@ -117,6 +119,8 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
                 mcp = None
                 # Its sessions live in one process: among several workers, in the first.
                 if site.mcp_listener is not None and (child is None or child.number == 0):
+                    from gateway.cli.mcp_port import McpPort  # slow to import, and many do not want it
+
                     mcp = McpPort(live.gateway, group, drain_seconds=site.config.drain_seconds)
                     await beside.start(mcp.serve, site.mcp_listener)
                 stop = partial(stop_all, server, mcp)
@@ -187,7 +191,7 @@ def report_faults(log: Log) -> None:
     loop.set_exception_handler(report)
 
 
-def stop_all(server: Server, mcp: McpPort | None) -> None:
+def stop_all(server: Server, mcp: "McpPort | None") -> None:
     """Have both ports finish what is in flight."""
     server.stop()
     if mcp is not None:

@@ -1,49 +1,51 @@
 """The table of commands, and the edge that turns errors into one line and an exit code."""
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from gateway import __version__
 from gateway.bundle import NativeReport
-from gateway.cli import (
-    access_list,
-    alerts,
-    budgets,
-    demo,
-    manage,
-    policies,
-    providers,
-    report,
-    risk_acceptances,
-    rules,
-    scan,
-    serve,
-    trust_audit,
-    upkeep,
-    users,
-)
 from gateway.cli.command import FAILED, Command, Console
 from gateway.errors import GatewayError
 
-COMMANDS: tuple[Command, ...] = (
-    *serve.COMMANDS,
-    *scan.COMMANDS,
-    *manage.COMMANDS,
-    *users.COMMANDS,
-    *access_list.COMMANDS,
-    *providers.COMMANDS,
-    *budgets.COMMANDS,
-    *policies.COMMANDS,
-    *risk_acceptances.COMMANDS,
-    *alerts.COMMANDS,
-    *rules.COMMANDS,
-    *trust_audit.COMMANDS,
-    *report.COMMANDS,
-    *upkeep.COMMANDS,
-    *demo.COMMANDS,
-)
+# The first word of each command, and the file beside this one that has its row. In the order of `--help`.
+_FILES = {
+    "serve": "serve",
+    "mcp": "mcp",
+    "scan": "scan",
+    "keys": "manage",
+    "users": "users",
+    "access": "access_list",
+    "providers": "providers",
+    "budgets": "budgets",
+    "policies": "policies",
+    "acceptances": "risk_acceptances",
+    "alerts": "alerts",
+    "rules": "rules",
+    "trust-audit": "trust_audit",
+    "report": "report",
+    "version": "upkeep",
+    "doctor": "upkeep",
+    "openapi": "upkeep",
+    "verify": "verify",
+    "backup": "backups",
+    "restore": "backups",
+    "audit": "audit_log",
+    "demo-data": "demo",
+}
+
+
+def commands(word: str = "") -> tuple[Command, ...]:
+    """Return the commands that begin with `word`, or all when none does. What is not asked for is not imported."""
+    files = dict.fromkeys([_FILES[word]] if word in _FILES else _FILES.values())
+    rows: list[Command] = []
+    for file in files:
+        rows += import_module(f"gateway.cli.{file}").COMMANDS
+    return tuple(row for row in rows if word not in _FILES or row.name.split()[0] == word)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,7 +59,9 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str], native: NativeReport) -> int:
     """Run one command and return its exit code. No traceback reaches the caller."""
     console = Console(sys.stdout, sys.stderr, sys.stdin.buffer, native)
-    options = _parser().parse_args(arguments)
+    options = _parser(arguments[0] if arguments else "").parse_args(arguments)
+    gc.freeze()  # what was imported stays: no collection need look at it
+    gc.enable()
     try:
         code: int = options.run(options, console)
         sys.stdout.flush()
@@ -75,12 +79,13 @@ def main(arguments: Sequence[str], native: NativeReport) -> int:
     return FAILED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(word: str = "") -> argparse.ArgumentParser:
+    """Return what reads the commands that begin with `word`, or all."""
     top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.")
     top.add_argument("--version", action="version", version=f"gateway {__version__}")
     groups: dict[str, argparse._SubParsersAction[_Parser]] = {}
     groups[""] = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in commands(word):
         group, _, name = command.name.rpartition(" ")
         if group not in groups:
             parent = groups[""].add_parser(group, help=f"{group}: see `{group} --help`")

@@ -1,4 +1,4 @@
-"""`serve` and `mcp`: the two ways in which the gateway stays and answers."""
+"""`serve`: one process or a group of them that stays and answers over HTTP."""
 
 import argparse
 import gc
@@ -14,18 +14,15 @@ from anyio.lowlevel import checkpoint
 
 from gateway import compose, parts, settings
 from gateway.cli.answering import Site, answer, begin, end
-from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log, nothing
+from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
 from gateway.clock import SystemClock
-from gateway.domain.principals import local
 from gateway.errors import GatewayError, SetupError
 from gateway.http.accept import Shares
 from gateway.http.messages import Limits
 from gateway.http.server import Server
 from gateway.http.transport import server_tls
 from gateway.log import Log
-from gateway.mcp import stdio
-from gateway.mcp.server import McpServer
 from gateway.settings import Settings
 from gateway.store.metric_board import MetricBoard
 from gateway.store.rate_windows import RateWindows
@@ -176,18 +173,6 @@ async def end_group(site: Site, shared: parts.Shared) -> None:
         await end(composition.gateway)
 
 
-def mcp(options: argparse.Namespace, console: Console) -> int:
-    """Speak MCP on stdin and stdout until the input ends."""
-    config = load_settings(options).settings
-
-    async def run() -> None:
-        async with compose.open_gateway(config, log=make_log(config)) as gateway:
-            await stdio.serve(McpServer(gateway, local("mcp")))
-
-    anyio.run(run)
-    return OK
-
-
 def declare_serve(parser: argparse.ArgumentParser) -> None:
     """Declare a flag for every setting that is no secret."""
     for row in settings.rows():
@@ -205,5 +190,4 @@ COMMANDS = (
         declare_serve,
         serve,
     ),
-    Command("mcp", "Speak MCP over stdio, for assistants on this host.", "gateway.pyz mcp", nothing, mcp),
 )

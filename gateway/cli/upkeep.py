@@ -10,7 +10,6 @@ import anyio
 
 from gateway import __version__, bundle, compose
 from gateway.api.openapi import document
-from gateway.cli import audit_log, backups, verify
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log, nothing
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError
@@ -163,8 +162,5 @@ COMMANDS = (
     Command(
         "doctor", "Say what this host gives, and what to mend.", "gateway.pyz doctor", nothing, doctor, has_json=True
     ),
-    *verify.COMMANDS,
-    *backups.COMMANDS,
-    *audit_log.COMMANDS,
     Command("openapi", "Print the OpenAPI document.", "gateway.pyz openapi > openapi.json", nothing, openapi),
 )

@@ -43,7 +43,7 @@ class Prices:
 
     def __init__(self, *tables: Mapping[str, Price]) -> None:
         self._entries = tuple(
-            (glob(pattern), price)
+            (pattern, price)
             for table in tables
             for pattern, price in sorted(table.items(), key=lambda entry: (-len(entry[0]), entry[0]))
         )
@@ -60,7 +60,8 @@ class Prices:
             return price
 
     def _look_for(self, name: str) -> Price | None:
-        for pattern, price in self._entries:
+        for text, price in self._entries:
+            pattern = glob(text)  # compiled for the first model that is looked for, not at the start
             if pattern.match(name) or ("/" in name and pattern.match(name.rpartition("/")[2])):
                 return price
         return None

@@ -1,6 +1,6 @@
 """The bytes of an answer: status line, Date, framing and the handler's headers. Pure but for the Date of the second."""
 
-from email.utils import formatdate
+import time
 from http import HTTPStatus
 
 from gateway.http.messages import Response
@@ -11,6 +11,8 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _OURS = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
 _WITHOUT_BODY = frozenset({204, 304})
 _KNOWN_NAMES = 256
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class AnswerWriter:
@@ -24,7 +26,7 @@ class AnswerWriter:
 
     def tick(self) -> None:
         """Take the Date of now into the answers that follow."""
-        self._date = formatdate(usegmt=True)
+        self._date = http_date(time.gmtime())
         self._starts.clear()
 
     def render(self, response: Response, *, is_last: bool, is_head: bool = False, is_http10: bool = False) -> bytes:
@@ -70,6 +72,12 @@ class AnswerWriter:
             self._names.clear()
         self._names[name] = f"\r\n{name}: "
         return self._names[name]
+
+
+def http_date(at: time.struct_time) -> str:
+    """Return a time in UTC as RFC 9110 section 5.6.7 writes it, whatever the locale."""
+    day, month = _DAYS[at.tm_wday], _MONTHS[at.tm_mon - 1]
+    return f"{day}, {at.tm_mday:02} {month} {at.tm_year} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
 
 
 def render_chunk(piece: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """The rows that say what this gateway is: version, file, matcher, rules, and the parts that are bundled with it."""
 
 import json
+import sys
 from dataclasses import dataclass
-from platform import python_version
 from typing import Any
 
 from gateway import __version__, bundle
@@ -44,7 +44,7 @@ async def show_about(gateway: Gateway, who: Principal, command: None, context: R
     return About(
         version=__version__,
         archive_sha256=bundle.archive_sha256(),
-        python=python_version(),
+        python="{}.{}.{}".format(*sys.version_info[:3]),
         matcher=gateway.shield.matcher,
         rules=len(gateway.shield.rules),
         rules_digest=gateway.shield.digest,

@@ -18,7 +18,6 @@ import fcntl
 import math
 import mmap
 import os
-import tempfile
 import time
 from hashlib import blake2b
 
@@ -199,6 +198,8 @@ def lock_file() -> int:
     except (AttributeError, OSError):  # not Linux, or not allowed
         pass
     try:
+        import tempfile  # slow to import, and one process alone does without
+
         with tempfile.TemporaryFile() as file:
             return os.dup(file.fileno())
     except OSError as error:

@@ -11,7 +11,7 @@ if __name__ == "__main__":
 import pytest
 
 from gateway import settings
-from gateway.cli.main import COMMANDS
+from gateway.cli import main
 from gateway.mcp.tools import TOOLS
 from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.operations.public import OPERATIONS
@@ -25,7 +25,7 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def commands() -> str:
-    return table(("command", "does"), [(f"`{one.name}`", one.summary) for one in COMMANDS])
+    return table(("command", "does"), [(f"`{one.name}`", one.summary) for one in main.commands()])
 
 
 def operations() -> str:
