@@ -10,7 +10,8 @@ MAX_USERNAME_CHARS = 64
 MIN_PASSWORD_CHARS = 8
 # Four bytes a character at most: the whole password is hashed.
 MAX_PASSWORD_CHARS = 256
-_USERNAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}", re.ASCII)
+USERNAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
+_USERNAME = re.compile(USERNAME_PATTERN, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

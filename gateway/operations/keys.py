@@ -7,8 +7,13 @@ from gateway.app import Gateway
 from gateway.domain.keys import (
     DEFAULT_GRACE_SECONDS,
     DEFAULT_KEY_LIMIT,
+    DEFAULT_RATE_LIMIT,
     MAX_GRACE_SECONDS,
     MAX_KEY_LIMIT,
+    MAX_MODEL_CHARS,
+    MAX_MODELS,
+    MAX_NAME_CHARS,
+    MAX_RATE_LIMIT,
     ChangedKey,
     CreatedKey,
     KeyRecord,
@@ -20,6 +25,7 @@ from gateway.operations.operation import Answer, ById, Door, Operation, cursor, 
 from gateway.schema import Bounds
 
 Status = Literal["active", "revoked", "expired"]
+MAX_SCOPES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +36,33 @@ class KeyFilter:
     cursor: str | None = None
 
 
+_Name = Annotated[str, Bounds(1, MAX_NAME_CHARS), "Printable; for people."]
+_Scopes = Annotated[tuple[Scope, ...], Bounds(1, MAX_SCOPES)]
+_Rate = Annotated[int, Bounds(1, MAX_RATE_LIMIT), "Requests in any 60 seconds."]
+_Models = Annotated[
+    tuple[Annotated[str, Bounds(1, MAX_MODEL_CHARS)], ...], Bounds(0, MAX_MODELS), "Globs of models; none for all."
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeKey(NewKey):
+    """A key to be made, with the bounds of its fields."""
+
+    name: _Name
+    scopes: _Scopes
+    rate_limit: _Rate = DEFAULT_RATE_LIMIT
+    models: _Models = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchKey(ChangedKey):
     """What is to change of the key `id`."""
 
     id: str
+    name: _Name | None = None
+    scopes: _Scopes | None = None
+    rate_limit: _Rate | None = None
+    models: _Models | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +205,7 @@ KEY_OPERATIONS = (
         route=("POST", "/api/config/api-keys"),
         door=Door.SESSION,
         needs=Permission.API_KEYS_MANAGE,
-        takes=NewKey,
+        takes=MakeKey,
         gives=CreatedKeyView,
         call=create_key,
         status=201,

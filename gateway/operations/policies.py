@@ -1,26 +1,30 @@
 """The rows of policies on the internal API. Rules are kept in `services.policies`."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.policies import OutboundAction, PolicyRecord, ShieldMode, Unscannable
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import Answer, ById, Door, Operation
-from gateway.services.policies import WantedPolicy
+from gateway.schema import Bounds
+from gateway.services.policies import POLICY_NAME_PATTERN, WantedPolicy
+from gateway.shield.scoring import HIGHEST_SCORE
 
 CategoryAction = Literal["block", "review", "allow", "redact"]
+Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
+_Name = Annotated[str, Bounds(pattern=f"^{POLICY_NAME_PATTERN}$")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPolicy:
     """A policy to be made; what is left out is as in a gateway without settings."""
 
-    name: str
+    name: _Name
     mode: ShieldMode | None = None
-    block_score: int | None = None
-    review_score: int | None = None
+    block_score: Score | None = None
+    review_score: Score | None = None
     category_actions: dict[str, CategoryAction] | None = None
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None
@@ -32,10 +36,10 @@ class PatchPolicy:
     """What is to change of the policy `id`."""
 
     id: str
-    name: str | None = None
+    name: _Name | None = None
     mode: ShieldMode | None = None
-    block_score: int | None = None
-    review_score: int | None = None
+    block_score: Score | None = None
+    review_score: Score | None = None
     category_actions: dict[str, CategoryAction] | None = None
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None

@@ -7,6 +7,7 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import Answer, ById, Door, Operation
+from gateway.operations.policies import Score
 from gateway.services.policies import WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
@@ -18,8 +19,8 @@ from gateway.shield.detections import Direction, Severity
 class TryPolicy(ScanText):
     """A text, and thresholds and weights to judge it by; what is left out is as by default."""
 
-    block_score: int | None = None
-    review_score: int | None = None
+    block_score: Score | None = None
+    review_score: Score | None = None
     category_actions: dict[str, Literal["block", "review", "allow", "redact"]] | None = None
 
 

@@ -1,14 +1,32 @@
 """The rows of users and their sessions, and what is shown of them. Rules are kept in `services`."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Role
 from gateway.domain.sessions import DEFAULT_SESSION_LIMIT, MAX_SESSION_LIMIT, SignedIn
-from gateway.domain.users import ChangedUser, NewUser, User
+from gateway.domain.users import (
+    MAX_PASSWORD_CHARS,
+    MIN_PASSWORD_CHARS,
+    USERNAME_PATTERN,
+    ChangedUser,
+    NewUser,
+    User,
+)
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit, text
+from gateway.schema import Bounds
+
+_Password = Annotated[str, Bounds(MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeUser(NewUser):
+    """A user to be made, with the bounds of its fields."""
+
+    username: Annotated[str, Bounds(pattern=f"^{USERNAME_PATTERN}$")]
+    password: _Password = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +34,7 @@ class PatchUser(ChangedUser):
     """What is to change of the user `id`."""
 
     id: str
+    password: _Password | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +187,7 @@ USER_OPERATIONS = (
         route=("POST", "/api/users"),
         door=Door.SESSION,
         needs=Permission.USERS_MANAGE,
-        takes=NewUser,
+        takes=MakeUser,
         gives=UserView,
         call=create_user,
         status=201,

@@ -23,7 +23,8 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MAX_POLICIES = 1000
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}", re.ASCII)
+POLICY_NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}"
+_NAME = re.compile(POLICY_NAME_PATTERN, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,6 +85,19 @@ def test_body_of_a_scan_is_closed_and_says_how_long_it_may_be() -> None:
     assert "500000" in schema["properties"]["text"]["description"]
 
 
+def test_what_the_services_bound_is_bounded_in_the_document() -> None:
+    paths: Any = document(INTERNAL_OPERATIONS, OPEN)["paths"]
+
+    def fields(path: str) -> Any:
+        return paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+
+    key, user, policy = fields("/api/config/api-keys"), fields("/api/users"), fields("/api/policies")
+    assert (key["rate_limit"]["minimum"], key["rate_limit"]["maximum"]) == (1, 10_000_000)
+    assert (key["scopes"]["minItems"], key["name"]["maxLength"]) == (1, 100)
+    assert (user["password"]["minLength"], user["username"]["pattern"][:2]) == (8, "^[")
+    assert [one["maximum"] for one in policy["block_score"]["anyOf"] if "maximum" in one] == [100]
+
+
 def test_good_answers_are_described_in_their_envelope() -> None:
     scan = DESCRIBED[("POST", "/api/v1/shield/scan")]["responses"]["200"]["content"]["application/json"]["schema"]
     assert scan["required"] == ["ok", "data", "meta"]
