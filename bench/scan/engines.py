@@ -87,7 +87,12 @@ def hyperscan(ruleset: RuleSet) -> tuple[Scan, list[str]] | None:
 
 
 def detect_secrets() -> Scan | None:
-    """Return detect-secrets with all its plugins, line by line."""
+    """Return detect-secrets with all its plugins, line by line.
+
+    Not where LLM Guard is: that brings a package of the same name, so the two are measured apart.
+    """
+    if importlib.util.find_spec("llm_guard"):
+        return None
     try:
         scan_line = importlib.import_module("detect_secrets.core.scan").scan_line
         settings = importlib.import_module("detect_secrets.settings").default_settings()

@@ -67,7 +67,7 @@ def peers(shield: Shield, ruleset: RuleSet, rounds: int) -> None:
         if scan:
             cases[name] = scan
         else:
-            print(f"{name}: not installed")
+            print(f"{name}: not here")
     _print_by_size(cases, rounds)
     hyperscan = engines.hyperscan(ruleset)
     if hyperscan is None:

@@ -113,6 +113,13 @@ class View:
             assert run is not None
             end = run.end()
             out += start - done
+            if longs.keys().isdisjoint(flat[start:end]):
+                # Blanks alone: the first is where it was.
+                out += 1
+                at.append(out)
+                origin.append(end)
+                done = end
+                continue
             was_blank = False
             for place in range(start, end):
                 for char in longs.get(flat[place], flat[place]):
