@@ -12,6 +12,7 @@ _USER_AGENT_CHARS = 256
 _AGENT_CHARS = 100
 _FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
 _MAPPED = "::ffff:"
+_WITH_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([0-9.]{7,15}))(?::[0-9]{1,5})?")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -52,20 +53,24 @@ class Callers:
 
     def address(self, request: Request) -> str | None:
         """Return the client's address: the peer, or what the trusted proxies before it say. None: no address."""
+        return self._client(request)[0] or None
+
+    def _client(self, request: Request) -> tuple[str, bool]:
+        """Return the client's address, and whether it is its own: a proxy's stands for one that cannot be read."""
         peer = _plain(request.peer)
         forwarded = request.headers.get("x-forwarded-for") if self._trusted else None
         if forwarded is None or not self._trusts(peer):
-            return peer or None
+            return peer, True
         client = peer
         # From the right: each entry was written by the proxy after it, so only what a trusted one wrote counts.
         for entry in reversed(forwarded.split(",")):
-            text = _plain(entry.strip())
+            text = _without_port(entry.strip())
             if not _is_address(text):
-                break
+                return client, False
             client = text
             if not self._trusts(text):
                 break
-        return client
+        return client, True
 
     def context(self, request: Request, request_id: str) -> RequestContext:
         """Return where the request came from, for the audit."""
@@ -85,7 +90,8 @@ class Callers:
         if not _is_loopback(request.peer):
             return False
         if self._trusted and self._trusts(_plain(request.peer)) and "x-forwarded-for" in request.headers:
-            return _is_loopback(self.address(request) or "")
+            client, is_its_own = self._client(request)
+            return is_its_own and _is_loopback(client)
         return not any(name in request.headers for name in _FORWARDED)
 
     def is_secure(self, request: Request) -> bool:
@@ -99,6 +105,12 @@ class Callers:
             return False
         address = ipaddress.ip_address(text)
         return any(address in network for network in self._trusted if network.version == address.version)
+
+
+def _without_port(text: str) -> str:
+    """Return the address of an entry: some proxies write ``192.0.2.1:4711`` and ``[2001:db8::1]:4711``."""
+    found = _WITH_PORT.fullmatch(text)
+    return _plain(found[1] or found[2] if found else text)
 
 
 def _plain(text: str) -> str:
