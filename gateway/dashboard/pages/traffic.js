@@ -30,7 +30,7 @@ export async function draw(context, here) {
       { label: "Verdict", cell: (row) => verdict(row.verdict) },
       { label: "Score", align: "end", cell: (row) => number(row.score) },
       { label: "Rules", wide: true, low: 1, cell: (row) => cut(row.detections.map((one) => one.rule).join(", ") || "–") },
-      { label: "Agent", low: 2, cell: (row) => h("span.cut", { title: row.agent || "" }, row.agent || "–") },
+      { label: "Agent", low: 1, cell: (row) => h("span.cut", { title: row.agent || "" }, row.agent || "–") },
       { label: "Key", low: 3, cell: (row) => code(row.key_prefix || "–") },
       { label: "Model", low: 2, cell: (row) => cut(row.model) },
       { label: "Action", low: 3, cell: (row) => words(row.action) },
