@@ -16,6 +16,8 @@ GATE_CHARS = 64
 _START_CHARS = 6
 LONG_TOKEN_CHARS = 16
 _LEAST_RUN_CHARS = 9
+# A block is looked at with a little of what follows it: a longer literal might not stand there whole.
+_LONGEST_LEAD_CHARS = 24
 # A way that costs less is taken before a search through runs of digits.
 _CHEAP = 2e-5
 # Letters of words in scripts with spaces: a word's edge is where none of them stands beside it.
@@ -79,13 +81,9 @@ def plan_rule(
     """
     if is_normalized:
         literals = tuple(fold.normalize(literal).text for literal in literals)
-    if pattern is None:
-        source = "|".join(_whole(literal) for literal in sorted(literals, key=lambda word: (-len(word), word)))
-    else:
-        source = expand(pattern, tables)
-        source = fold_pattern(source, fold) if is_normalized else source
+    source = _source_of(pattern, literals, tables, fold if is_normalized else None)
     parsed = Pattern(source, fold.fold_char if is_normalized else None)
-    near = [squash_digits(fold.normalize(literal).text).lstrip(" ") for literal in literals]
+    near = [squash_digits(fold.normalize(literal).text).lstrip(" ")[:_LONGEST_LEAD_CHARS] for literal in literals]
     reach, gate = parsed.reach_chars, literals if pattern is not None else ()
     if not is_normalized:
         first = parsed.first_chars()
@@ -108,28 +106,49 @@ def plan_rule(
         leads = tuple(sorted({Lead(word, -GATE_CHARS - 1, parsed.widest_chars) for word in near}))
         if best is None or price_of(leads) < best.price:
             best, gate = Way(leads, price_of(leads)), literals
-    is_dear = best is None or best.price > _CHEAP
-    if is_dear and parsed.narrowest_chars >= _LEAST_RUN_CHARS and (digits := parsed.least_digits()):
+    if (
+        (best is None or best.price > _CHEAP)
+        and parsed.narrowest_chars >= _LEAST_RUN_CHARS
+        and (digits := parsed.least_digits())
+    ):
         return Plan(source, "digits", reach, run_chars=parsed.narrowest_chars, run_digits=digits, gate=gate)
     if best is None:
         raise PatternError("no literal leads to it: begin it with words, or give literals")
-    starts = ""
+    begins = None
     if is_normalized and any(lead.low != lead.high for lead in best.leads):
-        starts = _starts(Literals(parsed.tree, folded, digit="0", blank=" ", least=1))
-    is_dear = reach > _LONG_REACH_CHARS or "(?!" in source or source.count("(?<!") > _MANY_LOOKS
-    guard = derived.guard() if is_dear else ""
-    rests = ("", *sorted({lead.rest for lead in best.leads if lead.rest}))
+        begins = Literals(parsed.tree, folded, digit="0", blank=" ", least=1)
+    return _words_plan(source, reach, best, gate, derived=derived, begins=begins)
+
+
+def _source_of(
+    pattern: str | None, literals: tuple[str, ...], tables: dict[str, list[str]], fold: Normalizer | None
+) -> str:
+    """Write a rule as one regex; `fold` is how its view writes letters, if that is not as they are."""
+    if pattern is None:
+        return "|".join(_whole(literal) for literal in sorted(literals, key=lambda word: (-len(word), word)))
+    source = expand(pattern, tables)
+    return fold_pattern(source, fold) if fold else source
+
+
+def _words_plan(
+    source: str, reach: int, way: Way, gate: tuple[str, ...], *, derived: Literals, begins: Literals | None
+) -> Plan:
     return Plan(
         source,
         "words",
         reach,
-        leads=best.leads,
-        rests=rests,
-        starts=starts,
-        guard=guard,
+        leads=way.leads,
+        rests=("", *sorted({lead.rest for lead in way.leads if lead.rest})),
+        starts=_starts(begins) if begins else "",
+        guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),
         gate=gate,
     )
+
+
+def _is_dear(source: str, reach_chars: int) -> bool:
+    """Tell whether trying a regex costs so much that a guard should be tried first."""
+    return reach_chars > _LONG_REACH_CHARS or "(?!" in source or source.count("(?<!") > _MANY_LOOKS
 
 
 def _starts(literals: Literals) -> str:
