@@ -215,14 +215,26 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _read_toml(path: str) -> dict[str, object]:
+def parse_toml(raw: bytes) -> dict[str, object]:
+    """Read TOML.
+
+    Raises:
+        ValueError: it is none.
+    """
     import tomllib  # slow to import, and many have no file
 
     try:
-        table = tomllib.loads(Path(path).read_text("utf-8"))
+        return tomllib.loads(raw.decode())
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+
+def _read_toml(path: str) -> dict[str, object]:
+    try:
+        table = parse_toml(Path(path).read_bytes())
     except OSError as error:
         raise SetupError(f"cannot read the settings file {path}: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise SetupError(f"the settings file {path} is not TOML: {error}") from error
     known = {row.name for row in rows()}
     for name in table:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 import engines  # noqa: E402
+import streams  # noqa: E402
 import texts  # noqa: E402
 
 import build_zipapp  # noqa: E402
@@ -184,7 +185,7 @@ def start() -> None:
 def main() -> None:
     """Measure what is asked for, or everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", help="start, peers, scale, length, hostile, fallback")
+    parser.add_argument("sets", nargs="*", help="start, peers, scale, length, hostile, fallback, stream")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     plans = build_zipapp.plan_rules()
@@ -198,6 +199,7 @@ def main() -> None:
         "scale": lambda: scale(options.rounds),
         "hostile": lambda: hostile(shield, options.rounds),
         "length": lambda: length(shield, options.rounds),
+        "stream": lambda: streams.measure(shield, options.rounds),
     }
     for name, run in sets.items():
         if not options.sets or name in options.sets:

@@ -7,16 +7,17 @@ from typing import Any
 
 from gateway.cli.command import FOUND, OK, Command, Console, shown
 from gateway.errors import SetupError
-from gateway.shield import RuleError
+from gateway.settings import parse_toml
 from gateway.shield.gitleaks import import_rules
 
 
 def import_file(options: argparse.Namespace, console: Console) -> int:
     """Turn a gitleaks configuration into a rule file; tell what was left out and what was changed."""
     base = _base(options.merge)
+    raw = _read(options.file)
     try:
-        done = import_rules(_read(options.file), taken={str(rule.get("id")) for rule in base["rules"]})
-    except RuleError as error:
+        done = import_rules(parse_toml(raw), taken={str(rule.get("id")) for rule in base["rules"]})
+    except ValueError as error:
         raise SetupError(f"{shown(options.file)} cannot be imported: {error}") from error
     document = base | {"rules": [*base["rules"], *done.rules]}
     text = json.dumps(document, ensure_ascii=False, indent=1)

@@ -1,15 +1,16 @@
 """Texts that a regex matches, made at random from its own parts. They may fail its conditions: try them."""
 
+import hashlib
 import re
 import re._constants as ops  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 import string
-from collections.abc import Iterable, Iterator
-from random import Random
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 
+_Choice = TypeVar("_Choice")
 # Copies of what may repeat, above the fewest.
 _MORE_COPIES = 24
 _ALPHABET = string.ascii_letters + string.digits
@@ -24,18 +25,37 @@ _CATEGORIES = {
 }
 
 
-def specimens(source: str, dice: Random, *, count: int) -> Iterator[str]:
-    """Yield texts that a bounded regex may match."""
+class _Dice:
+    """Chance that is the same for the same seed, on every host."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._throws = 0
+
+    def below(self, size: int) -> int:
+        """Return a number from 0 to size - 1."""
+        self._throws += 1
+        digest = hashlib.sha256(f"{self._seed}/{self._throws}".encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:8], "big") % size
+
+    def choice(self, choices: Sequence[_Choice]) -> _Choice:
+        """Return one of some."""
+        return choices[self.below(len(choices))]
+
+
+def specimens(source: str, seed: str, *, count: int) -> Iterator[str]:
+    """Yield texts that a bounded regex may match, the same for the same seed."""
     tree = parser.parse(source, re.ASCII)
+    dice = _Dice(seed)
     for number in range(count):
         yield _sequence(tree, dice, number)
 
 
-def _sequence(items: Iterable[Any], dice: Random, more: int) -> str:
+def _sequence(items: Iterable[Any], dice: _Dice, more: int) -> str:
     return "".join(_item(op, arg, dice, more) for op, arg in items)
 
 
-def _item(op: Any, arg: Any, dice: Random, more: int) -> str:
+def _item(op: Any, arg: Any, dice: _Dice, more: int) -> str:
     if op in ZERO_WIDTH:
         return ""
     if op is ops.LITERAL:
@@ -54,7 +74,7 @@ def _item(op: Any, arg: Any, dice: Random, more: int) -> str:
         return _sequence(arg, dice, more)
     if op in REPEATS:
         least, most, body = arg
-        copies = min(most, least + dice.randint(0, min(more, _MORE_COPIES)))
+        copies = min(most, least + dice.below(min(more, _MORE_COPIES) + 1))
         return "".join(_sequence(body, dice, more) for _ in range(copies))
     return ""
 

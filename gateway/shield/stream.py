@@ -23,6 +23,9 @@ from gateway.shield.watch import Watch
 # So often the score is brought up to date with rules that are not watched.
 SCORED_CHARS = 1_024
 _CONTEXT_CHARS = 256
+# When more than so much is held, it is looked at again once it has grown by one part of so many.
+_LONG_CHARS = 128
+_GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class StreamScanner:
     """
 
     __slots__ = (
-        "_direction", "_found", "_held", "_parts", "_policy", "_recent", "_recent_at", "_shield", "_state", "_watch",
+        "_direction", "_found", "_held", "_next_chars", "_parts", "_policy", "_recent", "_recent_at",
+        "_shield", "_state", "_watch",
     )  # fmt: skip
 
     def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
@@ -65,14 +69,15 @@ class StreamScanner:
         self._recent = ""
         self._recent_at = 0
         self._held = ""
+        self._next_chars = 1
         self._found: dict[str, Detection] = {}
         self._state = Released("", Verdict.ALLOW, 0)
         self._watch = self._watched(0)
 
     @property
     def most_chars(self) -> int:
-        """The most that is held back."""
-        return self._watch.most_chars
+        """The most that is held back, one piece of whatever length aside."""
+        return self._watch.most_chars + self._watch.most_chars // _GROWTH
 
     @property
     def held_chars(self) -> int:
@@ -83,7 +88,7 @@ class StreamScanner:
         """Take the next piece, and return what may go out."""
         self._parts.append(piece)
         self._held = held = self._held + piece
-        if self._state.verdict is Verdict.BLOCK or not held:
+        if self._state.verdict is Verdict.BLOCK or len(held) < self._next_chars:
             return self._state
         return self._look()
 
@@ -112,7 +117,9 @@ class StreamScanner:
         else:
             released = self._held[: live - out]
             self._recent += released
-        self._held = self._held[live - out :]
+        self._held = held = self._held[live - out :]
+        # What is long is not looked at again for every letter: the work stays in proportion to the text.
+        self._next_chars = len(held) + (len(held) // _GROWTH if len(held) > _LONG_CHARS else 1)
         if not released:
             return self._state
         state = self._state

@@ -12,7 +12,7 @@ from gateway.shield import Direction, Policy, Shield, Verdict
 from gateway.shield.stream import SCORED_CHARS, Released, StreamScanner
 
 # Every so-manieth rule is cut at every place: all of them take minutes, `STREAM_EVERY=1` runs them.
-EVERY = int(os.environ.get("STREAM_EVERY", "60"))
+EVERY = int(os.environ.get("STREAM_EVERY", "24"))
 BOTH = "my key is AKIAABCDEFGHIJKLMNOP and the password = hunter2hunter, that is all"
 
 
