@@ -35,12 +35,14 @@ class Bounds:
     """What the type of a field cannot say.
 
     low, high: inclusive; characters of a text, items of a list, or the value of a number.
+    words: the only texts, or names in an object, there are; for the schema alone, a service says it in its own words.
     pattern: the form of the whole text, with ``^`` and ``$``, in what Python and ECMA-262 both read.
     """
 
     low: int | None = None
     high: int | None = None
     pattern: str | None = None
+    words: tuple[str, ...] = ()
 
 
 def decode(cls: type[T], value: object) -> T:
@@ -83,13 +85,6 @@ def json_schema(cls: type, *, written: bool = False) -> JsonSchema:
     return kind.gives if written else kind.takes
 
 
-def joined(first: JsonSchema, second: JsonSchema, name: str) -> JsonSchema:
-    """Return the schema of objects like `first` that have the property `name` of `second` as well."""
-    properties, more = cast(JsonSchema, first["properties"]), cast(JsonSchema, second["properties"])
-    required = [*cast("list[str]", first["required"]), name]
-    return first | {"properties": properties | {name: more[name]}, "required": required}
-
-
 class _Bad(Exception):
     """A value does not fit. The path grows on the way up, so that good values cost none."""
 
@@ -125,17 +120,13 @@ def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonS
     return _Kind(read, None, takes, gives)
 
 
-def _whole() -> _Kind:
-    """A whole number. To JSON Schema, and to many who write JSON, 60.0 is one as well."""
-
-    def read(value: object) -> object:
-        if type(value) is float and value.is_integer() and INT64_LOW <= value < INT64_HIGH:
-            return int(value)
-        if type(value) is not int:
-            raise _Bad("must be a whole number")
-        return value
-
-    return _Kind(read, None, _INT64, {"type": "integer"})
+def _read_whole(value: object) -> object:
+    """Read a whole number. To JSON Schema, and to many who write JSON, 60.0 is one as well."""
+    if type(value) is float and value.is_integer() and INT64_LOW <= value < INT64_HIGH:
+        return int(value)
+    if type(value) is not int:
+        raise _Bad("must be a whole number")
+    return value
 
 
 def _time() -> _Kind:
@@ -268,7 +259,10 @@ def _bounds_schema(kind: _Kind, bounds: Bounds) -> JsonSchema:
         "array": ("minItems", "maxItems"),
         "object": ("minProperties", "maxProperties"),
     }.get(str(kind.takes.get("type")), ("minimum", "maximum"))
-    extra = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern}
+    extra: JsonSchema = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern}
+    if bounds.words:
+        words: JsonSchema = {"enum": list(bounds.words)}
+        extra |= {"propertyNames": words} if kind.takes.get("type") == "object" else words
     return {name: value for name, value in extra.items() if value is not None}
 
 
@@ -396,7 +390,7 @@ _INT64: JsonSchema = {"type": "integer", "minimum": INT64_LOW, "maximum": INT64_
 _LEAVES: Mapping[object, _Kind] = {
     str: _leaf((str,), "a string", _TEXT, _TEXT),
     bool: _leaf((bool,), "true or false", _TRUTH, _TRUTH),
-    int: _whole(),
+    int: _Kind(_read_whole, None, _INT64, {"type": "integer"}),
     float: _leaf((float, int), "a number", _NUMBER, _NUMBER),
     type(None): _leaf((type(None),), "null", _NULL, _NULL),
     object: _Kind(lambda value: value, None, {}, {}),

@@ -6,8 +6,8 @@ from gateway.app import Gateway
 from gateway.domain.alerts import DEFAULT_ALERT_LIMIT, MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, limit, text, time
-from gateway.schema import JsonSchema, encode, joined, json_schema
+from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, joined, limit, text, time
+from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import AlertCase, WantedAlert
 from gateway.shield.detections import Severity
 

@@ -12,6 +12,7 @@ from gateway.schema import Bounds
 from gateway.services.event_outputs import Tried, WantedOutput
 
 _Text = Annotated[str, Bounds(1, 1000)]
+_Kinds = Annotated[tuple[EventKind, ...], Bounds(1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class NewOutput:
     kind: OutputKind
     target: _Text
     secret: _Text | None = field(default=None, repr=False)
-    kinds: tuple[EventKind, ...] = ALL_KINDS
+    kinds: _Kinds = ALL_KINDS
     min_severity: EventSeverity = EventSeverity.INFO
     allow_private: bool = False
     enabled: bool = True
@@ -36,7 +37,7 @@ class PatchOutput:
     name: _Text | None = None
     target: _Text | None = None
     secret: _Text | None = field(default=None, repr=False)
-    kinds: tuple[EventKind, ...] | None = None
+    kinds: _Kinds | None = None
     min_severity: EventSeverity | None = None
     allow_private: bool | None = None
     enabled: bool | None = None

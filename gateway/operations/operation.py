@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any
+from typing import Any, cast
 
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
@@ -181,3 +181,10 @@ def cursor() -> Parameter:
         return value
 
     return Parameter("cursor", "`page.next` of the page before, unchanged.", read, None)
+
+
+def joined(first: JsonSchema, second: JsonSchema, name: str) -> JsonSchema:
+    """Return the schema of objects like `first` that have the property `name` of `second` as well."""
+    properties, more = cast(JsonSchema, first["properties"]), cast(JsonSchema, second["properties"])
+    required = [*cast("list[str]", first["required"]), name]
+    return first | {"properties": properties | {name: more[name]}, "required": required}

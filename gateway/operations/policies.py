@@ -10,10 +10,12 @@ from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import Answer, ById, Door, Operation
 from gateway.schema import Bounds
 from gateway.services.policies import POLICY_NAME_PATTERN, WantedPolicy
+from gateway.shield.detections import CATEGORIES
 from gateway.shield.scoring import HIGHEST_SCORE
 
 CategoryAction = Literal["block", "review", "allow", "redact"]
 Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
+Actions = Annotated[dict[str, CategoryAction], Bounds(words=CATEGORIES)]
 _Name = Annotated[str, Bounds(pattern=f"^{POLICY_NAME_PATTERN}$")]
 
 
@@ -25,7 +27,7 @@ class NewPolicy:
     mode: ShieldMode | None = None
     block_score: Score | None = None
     review_score: Score | None = None
-    category_actions: dict[str, CategoryAction] | None = None
+    category_actions: Actions | None = None
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None
     tool_injection: bool | None = None
@@ -40,7 +42,7 @@ class PatchPolicy:
     mode: ShieldMode | None = None
     block_score: Score | None = None
     review_score: Score | None = None
-    category_actions: dict[str, CategoryAction] | None = None
+    category_actions: Actions | None = None
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None
     tool_injection: bool | None = None

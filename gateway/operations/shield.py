@@ -1,13 +1,12 @@
 """The rows of the shield on the internal API: scan, try a policy, the rules and how they hold, the validation suite."""
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import Answer, ById, Door, Operation
-from gateway.operations.policies import Score
+from gateway.operations.policies import Actions, Score
 from gateway.services.policies import WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
@@ -21,7 +20,7 @@ class TryPolicy(ScanText):
 
     block_score: Score | None = None
     review_score: Score | None = None
-    category_actions: dict[str, Literal["block", "review", "allow", "redact"]] | None = None
+    category_actions: Actions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,20 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.traffic import DEFAULT_TRAFFIC_LIMIT, MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
-from gateway.operations.operation import Answer, ById, Door, Operation, Parameter, choice, cursor, limit, text, time
-from gateway.schema import JsonSchema, encode, joined, json_schema
+from gateway.operations.operation import (
+    Answer,
+    ById,
+    Door,
+    Operation,
+    Parameter,
+    choice,
+    cursor,
+    joined,
+    limit,
+    text,
+    time,
+)
+from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
 from gateway.shield.detections import Verdict
 from gateway.wire import read_integer

@@ -29,7 +29,7 @@ _LAST = "shield_tests"
 _HISTORY = "shield_tests_history"
 _MOST_HISTORY = 50
 _TOLD_EVERY = 25
-_Category = Annotated[str, Bounds(1, 40)]
+_Category = Annotated[str, Bounds(1, 40, words=CATEGORIES)]
 
 
 @dataclass(frozen=True, slots=True)

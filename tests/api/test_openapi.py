@@ -95,6 +95,8 @@ def test_what_the_services_bound_is_bounded_in_the_document() -> None:
     assert (key["rate_limit"]["minimum"], key["rate_limit"]["maximum"]) == (1, 10_000_000)
     assert (key["scopes"]["minItems"], key["name"]["maxLength"]) == (1, 100)
     assert (user["password"]["minLength"], user["username"]["pattern"][:2]) == (8, "^[")
+    actions = policy["category_actions"]["anyOf"][0]
+    assert "jailbreak" in actions["propertyNames"]["enum"]
     assert [one["maximum"] for one in policy["block_score"]["anyOf"] if "maximum" in one] == [100]
 
 
