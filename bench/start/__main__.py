@@ -3,7 +3,7 @@
 Two questions. How long until `--version` is printed, against `python -c pass`? How long from the start of the process
 to the first 200 on /api/v1/health, against the smallest asyncio server that answers one? Cases take turns, so that
 each ratio is of neighbours in time; printed are medians. CPU is what the process itself used, which a busy machine
-sways less.
+sways less. Where `litellm` is installed (PATH or --litellm), its proxy is started too, until it says that it lives.
 """
 
 import argparse
@@ -34,6 +34,10 @@ async def main():
     print("listening on http://127.0.0.1:%d" % server.sockets[0].getsockname()[1], file=sys.stderr, flush=True)
     await server.serve_forever()
 asyncio.run(main())
+"""
+PEER = """
+model_list: [{model_name: m, litellm_params: {model: openai/m, api_key: none}}]
+general_settings: {master_key: sk-%s}
 """
 GOALS = {"--version": ("python -c pass", 2.0), "serve": ("bare asyncio server", 2.5)}
 
@@ -96,6 +100,35 @@ def run_to_first_answer(command: list[str]) -> Taken:
     return finish(pid, -wall)
 
 
+def run_peer(program: str) -> Taken:
+    """Start LiteLLM's proxy with one made-up model, wait for the first 200 on its liveness path, and kill it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "config.yaml")
+        config.write_text(PEER % os.urandom(32).hex())
+        began = time.perf_counter()
+        pid = spawn([program, "--config", str(config), "--host", "127.0.0.1", "--port", str(port)], -1)
+        while not lives(port):
+            if os.waitpid(pid, os.WNOHANG)[0] or time.perf_counter() - began > 180:
+                sys.exit(f"bench/start: {program} did not start; run it by hand to see why")
+            time.sleep(0.02)
+        wall = time.perf_counter() - began
+        os.kill(pid, signal.SIGKILL)
+        return finish(pid, -wall)
+
+
+def lives(port: int) -> bool:
+    """Tell whether LiteLLM answers 200."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            connection.sendall(b"GET /health/liveliness HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+            return b" 200 " in connection.recv(4096)[:16]
+    except OSError:
+        return False
+
+
 def compare(cases: dict[str, list[str]], run: Callable[[list[str]], Taken], rounds: int) -> None:
     """Run all cases in turn and print a line for each. The first case is the measure of the others."""
     taken: dict[str, list[Taken]] = {name: [] for name in cases}
@@ -133,6 +166,7 @@ def main() -> None:
     parser.add_argument("archive", nargs="?", help="the archive; gateway.pyz of the checkout if left out")
     parser.add_argument("--rounds", type=int, default=15, help="starts of each case (15)")
     parser.add_argument("--python", default=sys.executable, help="the interpreter to start everything with")
+    parser.add_argument("--litellm", default=shutil.which("litellm"), help="LiteLLM's program, to compare with")
     options = parser.parse_args()
     archive = str(find_archive(options.archive))
     python = [os.path.realpath(shutil.which(options.python) or options.python), "-I", "-S"]
@@ -154,6 +188,15 @@ def main() -> None:
             run_to_first_answer,
             options.rounds,
         )
+        if options.litellm:
+            run_peer(options.litellm)
+            rows = [(run_peer(options.litellm), run_to_first_answer([*serve, folder])) for _ in range(2)]
+            wall, cpu = (
+                statistics.median(getattr(peer, what) / getattr(ours, what) for peer, ours in rows)
+                for what in ("wall_ms", "cpu_ms")
+            )
+            taken = f"wall {rows[0][0].wall_ms:.0f} ms, cpu {rows[0][0].cpu_ms:.0f} ms"
+            print(f"litellm proxy: {taken}; gateway serve takes 1/{wall:.1f} of it, cpu 1/{cpu:.1f}, goal 1/30")
 
 
 if __name__ == "__main__":
