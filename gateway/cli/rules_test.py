@@ -68,7 +68,13 @@ def test(options: argparse.Namespace, console: Console) -> int:
     change = _change(_kept(runs.get(name)), outcome)
     if place:
         runs.pop(name, None)
-        _write(place, {**dict(list(runs.items())[1 - _MOST_RUNS :]), name: asdict(outcome)})
+        kept = {**dict(list(runs.items())[1 - _MOST_RUNS :]), name: asdict(outcome)}
+        try:
+            _write(place, kept)
+        except SetupError as error:
+            if options.baseline:
+                raise
+            console.note(error.message)
     if options.json:
         console.print_json({"now": asdict(outcome), "change": asdict(change) if change else None})
     else:

@@ -87,6 +87,13 @@ def test_results_are_kept_in_a_data_folder_that_is_there(run: Run, tmp_path: Pat
     assert run("--no-suite") == (0, "3 examples of 1 rules, 0 failed\n")
 
 
+def test_data_folder_that_cannot_be_written_to_does_not_stop_the_test(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data" / "rules-test.json.new").mkdir(parents=True)
+    assert run("--no-suite") == (0, "3 examples of 1 rules, 0 failed\n")
+    with pytest.raises(SetupError, match="cannot be written"):
+        run("--no-suite", "--baseline", str(tmp_path / "data" / "rules-test.json"))
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"version": 1, "runs": 3}'])
 def test_file_that_holds_no_results_is_refused_and_stays(run: Run, tmp_path: Path, text: str) -> None:
     baseline = tmp_path / "mine.txt"
