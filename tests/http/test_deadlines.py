@@ -59,3 +59,18 @@ async def test_a_deadline_outlives_a_sweep_at_which_bytes_came() -> None:
         assert connection.deadline_seconds == 0.0
         connection.abort()
         await sweep.wait_empty()
+
+
+async def test_who_was_too_slow_leaves_nothing_that_is_held_behind(serve: Serve) -> None:
+    head = b"POST /a HTTP/1.1\r\nHost: here\r\nContent-Length: 900\r\n\r\n"
+    async with serve(body_seconds=0.05, linger_seconds=0.05, held_bytes=1000, connections=4) as house:
+        for _ in range(8):  # more than there is room for, were any of it kept
+            async with house.wire() as wire:
+                await wire.send(head)
+                await wire.send(b"a" * 600)
+                assert (await wire.answer()).status == 408
+                assert await wire.end() == b""
+        async with house.wire() as wire:
+            await wire.send(head)
+            await wire.send(b"a" * 900)
+            assert (await wire.answer()).status == 200
