@@ -187,7 +187,8 @@ class Watch:
         if plan.leads and not any(lead.low or lead.high for lead in plan.leads):
             begins = {lead.literal for lead in plan.leads}
         elif plan.starts:
-            begins = beginnings(plan.starts, self._letter, least=2)
+            # Before the group stands what may come before a match.
+            begins = beginnings(plan.starts[max(0, plan.starts.find("(?P<begin>")) :], self._letter)
         if not begins and plan.leads:
             begins = beginnings(plan.source, self._letter)
         if begins:

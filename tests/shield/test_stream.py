@@ -11,8 +11,10 @@ from gateway import shield as shields
 from gateway.shield import Direction, Policy, Shield, Verdict
 from gateway.shield.stream import SCORED_CHARS, Released, StreamScanner
 
-# Every so-manieth rule is cut at every place: all of them take minutes, `STREAM_EVERY=1` runs them.
-EVERY = int(os.environ.get("STREAM_EVERY", "24"))
+# Every so-manieth rule is cut at every place: all of them take half a minute, `STREAM_EVERY=1` runs them.
+EVERY = int(os.environ.get("STREAM_EVERY", "4"))
+# Rules whose matches begin with what no literal tells: docs/shield.md says what may be out of them.
+UNTOLD = frozenset(("azure-key-form", "dropbox-long-token", "fork-bomb", "bot-addressed"))
 BOTH = "my key is AKIAABCDEFGHIJKLMNOP and the password = hunter2hunter, that is all"
 
 
@@ -66,6 +68,8 @@ def test_no_rule_of_the_gateway_lets_its_match_out_wherever_an_example_is_cut(bu
             if not alone:
                 continue
             first = min(alone, key=lambda one: one.end)
+            if first.rule in UNTOLD:
+                continue
             start = first_of(text, first.start, first.end)
             for pieces in (list(text), *([text[:place], text[place:]] for place in range(1, len(text)))):
                 out, _ = fed(StreamScanner(builtin, direction), pieces)
