@@ -12,6 +12,7 @@ Layout of the archive:
     rules.json            the shield's rules
     rules.plans.json      how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version
+    _regexes/TAG.pack     the rules' regexes, compiled, for each as well
     _native/LIBC/*.so     the C automaton, by C library and extension suffix
     META/                 manifest with a SHA-256 a member, CycloneDX SBOM, licences
 """
@@ -62,6 +63,13 @@ sys.path.insert(0, "")
 from gateway.shield import load_rules, write_plans
 rules = load_rules(open("rules.json", "rb").read())
 sys.stdout.buffer.write(write_plans(rules))
+"""
+REGEXES = """
+import sys
+sys.path.insert(0, "")
+from gateway.shield import load_rules, write_regexes
+rules = load_rules(open("rules.json", "rb").read(), plans=sys.stdin.buffer.read())
+sys.stdout.buffer.write(write_regexes(rules))
 """
 
 
@@ -187,8 +195,7 @@ def plan_rules() -> bytes:
         if done.returncode:
             last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1]
             sys.exit(f"build_zipapp.py: the rules cannot be planned: {last}")
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_bytes(done.stdout)
+        keep(kept, done.stdout)
     plans = kept.read_bytes()
     beside = HERE / "rules.plans.json"
     if not beside.exists() or beside.read_bytes() != plans:
@@ -219,13 +226,33 @@ def make_pack(python: str, members: dict[str, bytes]) -> tuple[str, bytes]:
     return f"_pyc/{tag}.pack", run_python(python, COMPILER.read_text("utf-8"), marshal.dumps(sources, 2))
 
 
-def run_python(python: str, program: str, given: bytes) -> bytes:
-    """Run a program with nothing but the standard library and return what it wrote."""
+def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:
+    """Compile the rules' regexes with `python` and return the member's name and bytes. Kept for the next build."""
+    asked = "import sys; sys.stdout.write(sys.implementation.cache_tag + ' ' + sys.version)"
+    version = run_python(python, asked, b"")
+    tag = version.decode().partition(" ")[0]
+    maker = (HERE / "gateway" / "shield" / "regexes.py").read_bytes()
+    kept = HERE / "build" / f"regexes-{sha256(version + maker + plans)[:32]}.pack"
+    if not kept.exists():
+        keep(kept, run_python(python, REGEXES, plans, folder=str(HERE)))
+    return f"_regexes/{tag}.pack", kept.read_bytes()
+
+
+def keep(path: Path, data: bytes) -> None:
+    """Write a file of the build in one step: another build may be reading it."""
+    path.parent.mkdir(exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial.write_bytes(data)
+    partial.replace(path)
+
+
+def run_python(python: str, program: str, given: bytes, *, folder: str = os.sep) -> bytes:
+    """Run a program in a folder with nothing but the standard library and return what it wrote."""
     done = subprocess.run(  # noqa: S603 - the interpreter the builder named
         [python, "-S", "-s", "-B", "-c", program],  # not -I, which would ignore PYTHONHASHSEED
         input=given,
         capture_output=True,
-        cwd=os.sep,
+        cwd=folder,
         env={"PYTHONHASHSEED": "0"},
     )
     if done.returncode:
@@ -295,7 +322,8 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     collect_wheels(contents, wheels)
     version = collect_gateway(contents)
     packs = dict(make_pack(python, contents.members) for python in pythons)
-    members = contents.members | packs
+    plans = contents.members["rules.plans.json"]
+    members = contents.members | packs | dict(compile_regexes(python, plans) for python in pythons)
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {
         "version": version,

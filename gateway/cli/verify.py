@@ -70,7 +70,10 @@ def check(path: str, *, bytecode: bool) -> Verified:
 
 
 def check_bytecode(archive: "ZipFile") -> list[str]:
-    """Compile the sources in the archive and compare with the byte code for the running Python."""
+    """Compile sources and regexes in the archive and compare with what is kept compiled for the running Python."""
+    from gateway.shield.layout import Layout
+    from gateway.shield.regexes import differences as differences_of_regexes
+
     tag = sys.implementation.cache_tag
     packs = [name for name in archive.namelist() if name.startswith("_pyc/")]
     pack = f"_pyc/{tag}.pack"
@@ -78,7 +81,13 @@ def check_bytecode(archive: "ZipFile") -> list[str]:
         have = ", ".join(name.removeprefix("_pyc/").removesuffix(".pack") for name in packs) or "none"
         return [f"there is no byte code of {tag} in it to compare (it has: {have}); run this with another Python"]
     sources = {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
-    return [f"{pack}: {problem}" for problem in differences(archive.read(pack), sources)]
+    problems = [f"{pack}: {problem}" for problem in differences(archive.read(pack), sources)]
+    regexes = f"_regexes/{tag}.pack"
+    plans = Layout(archive.read("rules.plans.json"))
+    rules = [plans.rule(number)[1].regexes() for number in range(plans.count)]
+    return problems + [
+        f"{regexes}: {told}" for told in differences_of_regexes(archive.read(regexes), plans.digest, rules)
+    ]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

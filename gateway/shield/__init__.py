@@ -4,21 +4,25 @@ shield = gateway.shield.load()
 result = shield.scan("some text", Direction.INBOUND)
 """
 
+import sys
 from pathlib import Path
 
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
 from gateway.shield.linear import LinearModel
 from gateway.shield.redact import redact
-from gateway.shield.rules import Rule, RuleError, RuleSet, load_rules, try_rules, write_plans
+from gateway.shield.rules import Rule, RuleError, RuleSet, load_rules, try_rules, write_plans, write_regexes
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, combine, judge
 
 RULES_FILE = "rules.json"
 PLANS_FILE = "rules.plans.json"
+# The rules' regexes as the running Python compiles them.
+REGEXES_FILE = f"_regexes/{sys.implementation.cache_tag}.pack"
 
 __all__ = [
     "DEFAULT_POLICY",
     "PLANS_FILE",
+    "REGEXES_FILE",
     "RULES_FILE",
     "Detection",
     "Direction",
@@ -37,6 +41,7 @@ __all__ = [
     "redact",
     "try_rules",
     "write_plans",
+    "write_regexes",
 ]
 
 
@@ -56,11 +61,15 @@ def load(rules_path: str | Path | None = None) -> Shield:
         raw = _read_beside(RULES_FILE)
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
+    ruleset = load_rules(raw, plans=_read_if_there(PLANS_FILE), regexes=_read_if_there(REGEXES_FILE))
+    return Shield(ruleset, model=LinearModel())
+
+
+def _read_if_there(name: str) -> bytes | None:
     try:
-        plans = _read_beside(PLANS_FILE)
+        return _read_beside(name)
     except OSError:
-        plans = None
-    return Shield(load_rules(raw, plans=plans), model=LinearModel())
+        return None
 
 
 def _read_beside(name: str) -> bytes:

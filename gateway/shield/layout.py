@@ -7,6 +7,7 @@ were not planned ahead take the same form in memory, so there is one way to run 
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from gateway.shield import anchors
 from gateway.shield.detections import Direction, Severity
 from gateway.shield.literals import Lead
 from gateway.shield.plan import Plan
+from gateway.shield.regexes import FLAGS, Regexes
 
 VERSION = 4
 INDEXES = ("words", "others", "tokens")
@@ -60,16 +62,17 @@ class Brief:
 class Layout:
     """A rule file made ready. Reads a line when it is asked for."""
 
-    __slots__ = ("_head", "_lines", "_places")
+    __slots__ = ("_head", "_lines", "_places", "_regexes")
 
-    def __init__(self, raw: bytes) -> None:
-        """raw: bytes made by `make_layout`.
+    def __init__(self, raw: bytes, regexes: Regexes | None = None) -> None:
+        """raw: bytes made by `make_layout`. regexes: those of its rules, compiled, if there are any for this Python.
 
         Raises:
             ValueError, KeyError: they are not.
         """
         self._lines = raw.split(b"\n")
         self._head: dict[str, Any] = json.loads(self._lines[0])
+        self._regexes = regexes if regexes and regexes.fits(self.digest) else None
         if self._head["version"] != VERSION:
             raise ValueError("of another version")
         place = 1 + len(INDEXES) + 1 + self.count
@@ -108,6 +111,11 @@ class Layout:
     def vocabulary(self) -> list[str]:
         """Return the words of the rules' regexes."""
         return self._lines[1 + len(INDEXES)].decode().split(" ")
+
+    def compiled(self, number: int, text: str) -> re.Pattern[str]:
+        """Return a regex of a rule's plan, ready to be run."""
+        kept = self._regexes.get(number, text) if self._regexes else None
+        return kept or re.compile(text, FLAGS)
 
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan."""

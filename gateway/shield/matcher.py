@@ -57,7 +57,9 @@ class Matcher:
         runner = self._runners[number]
         if runner is None:
             brief, plan = self._layout.rule(number)
-            runner = self._runners[number] = Runner(number, plan, view=brief.view, validator=brief.validator)
+            runner = self._runners[number] = Runner(
+                number, plan, view=brief.view, validator=brief.validator, compiled=self._layout.compiled
+            )
         return runner
 
     def scan(self, view: View, shapes: Shapes | None = None, *, with_text_rules: bool = True) -> Matches:

@@ -65,6 +65,10 @@ class Plan:
     alone: str = ""
     gate: tuple[str, ...] = ()
 
+    def regexes(self) -> list[str]:
+        """Return every regex that running the rule may need."""
+        return [text for text in (self.source, self.guard, self.starts, *self.rests) if text]
+
 
 def plan_rule(
     pattern: str | None,

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import overload
@@ -13,6 +14,7 @@ from gateway.shield.layout import Brief, Layout, make_layout
 from gateway.shield.normalize import Normalizer
 from gateway.shield.patterns import PatternError
 from gateway.shield.plan import Plan, plan_rule
+from gateway.shield.regexes import Regexes, pack_regexes
 from gateway.shield.trial import try_pattern
 from gateway.shield.validators import VALIDATORS
 
@@ -108,17 +110,18 @@ class RuleSet:
         return tuple(self.layout.rule(number)[1] for number in range(self.layout.count))
 
 
-def load_rules(raw: bytes, *, plans: bytes | None = None) -> RuleSet:
+def load_rules(raw: bytes, *, plans: bytes | None = None, regexes: bytes | None = None) -> RuleSet:
     """Read a rule file and plan its rules.
 
     plans: a file made by `write_plans`; used if it was made from this very rule file, which then was found right and
-    is not read again. Does not run the rules' own examples.
+    is not read again. regexes: made of those by `write_regexes`; used if the running Python made it. Does not run the
+    rules' own examples.
 
     Raises:
         RuleError: the file is not JSON, or some rule's field is missing, unknown or wrong.
     """
     digest = hashlib.sha256(raw).hexdigest()
-    ready = read_plans(plans, digest) if plans else None
+    ready = read_plans(plans, digest, regexes) if plans else None
     if plans and ready:
         return RuleSet(Rules(raw, ready.count), plans, ready)
     rules, tables = _read(raw)
@@ -139,14 +142,19 @@ def write_plans(ruleset: RuleSet) -> bytes:
     return ruleset.packed
 
 
-def read_plans(packed: bytes, digest: str) -> Layout | None:
+def write_regexes(ruleset: RuleSet) -> bytes:
+    """Return what `load_rules` takes as `regexes`: all of them, compiled by and for the running Python."""
+    return pack_regexes(ruleset.digest, [plan.regexes() for plan in ruleset.plans])
+
+
+def read_plans(packed: bytes, digest: str, regexes: bytes | None = None) -> Layout | None:
     """Return what was worked out ahead if it was made from the rule file with this SHA-256, else None.
 
     The bytes are trusted as the program itself is: they are made when that is built.
     """
     try:
-        layout = Layout(packed)
-    except (ValueError, KeyError):
+        layout = Layout(packed, Regexes(regexes) if regexes else None)
+    except (ValueError, LookupError, TypeError, zlib.error):
         return None
     return layout if layout.digest == digest else None
 

@@ -8,6 +8,7 @@ from gateway.shield.plan import EDGE, GATE_CHARS, Plan
 from gateway.shield.validators import VALIDATORS
 
 Check = Callable[[str], bool]
+Compiled = Callable[[int, str], re.Pattern[str]]
 _Try = Callable[[str, int, int], re.Match[str] | None]
 
 
@@ -21,7 +22,7 @@ class Span(NamedTuple):
 
 
 class Runner:
-    """One rule. Each of its regexes is compiled at the first try.
+    """One rule. Each of its regexes is made ready at the first try.
 
     first: tries the plan's guard, else the match itself, at a place of the subject, up to an end. is_guarded: what
     `first` finds is still to be tried by `match`. alone: the plan's, where the automaton's text shows what stands
@@ -30,6 +31,7 @@ class Runner:
 
     __slots__ = (
         "_checks",
+        "_compiled",
         "_rests",
         "_search",
         "_starts",
@@ -43,9 +45,11 @@ class Runner:
         "reach_chars",
     )
 
-    def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None) -> None:
+    def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None, compiled: Compiled) -> None:
+        """compiled: gives a regex of the rule of a number."""
         self.number = number
         self.plan = plan
+        self._compiled = compiled
         self.reach_chars = plan.reach_chars
         self.on_text = view == "text"
         # Where the automaton reads the very text the regex does, a place inside a word need not be tried.
@@ -59,13 +63,13 @@ class Runner:
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
     def _compile(self) -> None:
-        regex = re.compile(self.plan.source, re.ASCII)
+        regex = self._compiled(self.number, self.plan.source)
         self.match, self._search = regex.match, regex.search
         if not self.is_guarded:
             self.first = regex.match
 
     def _first_guard(self, subject: str, start: int, end: int) -> re.Match[str] | None:
-        self.first = re.compile(self.plan.guard, re.ASCII).match
+        self.first = self._compiled(self.number, self.plan.guard).match
         return self.first(subject, start, end)
 
     def _first_match(self, subject: str, start: int, end: int) -> re.Match[str] | None:
@@ -80,7 +84,7 @@ class Runner:
         """Return what tries, with a lead's literal at a place, whether what must come after it does."""
         match = self._rests.get(number)
         if match is None:
-            match = self._rests[number] = re.compile(self.plan.rests[number], re.ASCII).match
+            match = self._rests[number] = self._compiled(self.number, self.plan.rests[number]).match
         return match
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:
@@ -88,7 +92,7 @@ class Runner:
         reach, starts = self.reach_chars, self._starts
         is_edge = self.plan.starts.startswith(EDGE)
         if starts is None and self.plan.starts:
-            starts = self._starts = re.compile(self.plan.starts, re.ASCII)
+            starts = self._starts = self._compiled(self.number, self.plan.starts)
         found = []
         place = max(low, 0)
         if place == 0 and is_edge:

@@ -1,0 +1,130 @@
+"""The compiled regexes of a rule file, kept from the build: `re` needs milliseconds for one, a scan meets a hundred.
+
+What `re` makes of a regex is a list of numbers, which only the engine that it was made for can run. So there is one
+pack for each Python, and where none fits, everything is compiled as ever.
+
+Layout: a line of JSON, the preset dictionary of all that follows (zlib), then a piece a rule (zlib). The line says of
+which engine and rule file the pack is and where the pieces end. A piece is a line of JSON, which says of each regex its
+CRC-32, flags, groups, names of groups and how many numbers it has, and all the numbers, 4 bytes each: the first byte
+of all of them, then the second of all and so on, which packs better.
+"""
+
+import _sre  # type: ignore[import-not-found]
+import json
+import re
+import re._compiler as compiler  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+FLAGS = re.ASCII
+# All that zlib looks back, and what each rule gives of it.
+_WORDS_BYTES = 32_768
+_WORDS_OF_EACH_BYTES = 300
+_NUMBER_BYTES = 4
+_NUMBER = next(kind for kind in "ILH" if array(kind).itemsize == _NUMBER_BYTES)
+
+
+def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
+    """Compile regexes for the running Python. digest: of the rule file. rules: the regexes of each rule."""
+    pieces = [_piece(texts) for texts in rules]
+    words = b"".join(piece.partition(b"\n")[2][:_WORDS_OF_EACH_BYTES] for piece in pieces)[-_WORDS_BYTES:]
+    packed = [zlib.compress(words, 9)]
+    for piece in pieces:
+        packer = zlib.compressobj(9, zdict=words)
+        packed.append(packer.compress(piece) + packer.flush())
+    ends, end = [], 0
+    for part in packed:
+        end += len(part)
+        ends.append(end)
+    head = {"engine": _engine(), "digest": digest, "ends": ends}
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(packed)
+
+
+def differences(raw: bytes, digest: str, rules: Sequence[Sequence[str]]) -> list[str]:
+    """Compile regexes anew and return what of a pack is not that, empty when all of it is. Runs nothing of it.
+
+    Raises:
+        ValueError, LookupError, TypeError, zlib.error: it is no pack.
+    """
+    pack = Regexes(raw)
+    if not pack.fits(digest):
+        return ["its regexes are of another engine or rule file"]
+    if len(pack) != len(rules):
+        return ["its regexes are of other rules"]
+    wrong = [number for number, texts in enumerate(rules) if pack.piece(number) != _piece(texts)]
+    return [f"the regexes of {len(wrong)} rules are not theirs, the first is number {wrong[0]}"] if wrong else []
+
+
+class Regexes:
+    """A pack of compiled regexes. A rule's piece is unpacked when one of its regexes is asked for."""
+
+    __slots__ = ("_begin", "_digest", "_ends", "_engine", "_raw", "_words")
+
+    def __init__(self, raw: bytes) -> None:
+        """raw: bytes made by `pack_regexes`; they are trusted as the program itself is.
+
+        Raises:
+            ValueError, LookupError, TypeError, zlib.error: they are not.
+        """
+        self._begin = raw.index(b"\n") + 1
+        head: dict[str, Any] = json.loads(raw[: self._begin])
+        self._engine, self._digest, self._ends = head["engine"], head["digest"], head["ends"]
+        self._raw = raw
+        self._words = zlib.decompress(raw[self._begin : self._begin + self._ends[0]])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def fits(self, digest: str) -> bool:
+        """Tell whether they are for the running Python and a rule file."""
+        return (self._engine, self._digest) == (_engine(), digest)
+
+    def piece(self, number: int) -> bytes:
+        """Return what is kept of one rule."""
+        packed = self._raw[self._begin + self._ends[number] : self._begin + self._ends[number + 1]]
+        return zlib.decompressobj(zdict=self._words).decompress(packed)
+
+    def get(self, number: int, text: str) -> re.Pattern[str] | None:
+        """Return a regex of the rule of a number, or None if it is not kept."""
+        told, _, numbers = self.piece(number).partition(b"\n")
+        key, begin = zlib.crc32(text.encode()), 0
+        for crc, flags, groups, names, count in json.loads(told):
+            end = begin + count * _NUMBER_BYTES
+            if crc == key:
+                code = array(_NUMBER, _gathered(numbers)[begin:end]).tolist()
+                places: list[str | None] = [None] * (groups + 1)
+                for name, place in names.items():
+                    places[place] = name
+                regex: re.Pattern[str] = _sre.compile(text, flags, code, groups, names, tuple(places))
+                return regex
+            begin = end
+        return None
+
+
+def _engine() -> str:
+    return f"{sys.implementation.cache_tag} {_sre.MAGIC} {_sre.CODESIZE} {sys.byteorder}"
+
+
+def _piece(texts: Iterable[str]) -> bytes:
+    told, numbers = [], array(_NUMBER)
+    for text in dict.fromkeys(texts):
+        tree = parser.parse(text, FLAGS)
+        code = compiler._code(tree, FLAGS)
+        state = tree.state
+        told.append([zlib.crc32(text.encode()), FLAGS | state.flags, state.groups - 1, state.groupdict, len(code)])
+        numbers.extend(code)
+    raw = numbers.tobytes()
+    planes = b"".join(raw[place::_NUMBER_BYTES] for place in range(_NUMBER_BYTES))
+    return json.dumps(told, separators=(",", ":")).encode() + b"\n" + planes
+
+
+def _gathered(planes: bytes) -> bytes:
+    """Put the bytes of each number beside each other again."""
+    raw, size = bytearray(len(planes)), len(planes) // _NUMBER_BYTES
+    for place in range(_NUMBER_BYTES):
+        raw[place::_NUMBER_BYTES] = planes[place * size : (place + 1) * size]
+    return bytes(raw)
