@@ -8,6 +8,7 @@ from gateway import wire
 from gateway.cli.access_list import read_word
 from gateway.cli.command import OK, Command, Console, nothing, table
 from gateway.cli.manage import context, with_records
+from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
 from gateway.domain.policies import OutboundAction, ShieldMode, Unscannable
 from gateway.domain.principals import local
 from gateway.errors import InvalidRequest
@@ -90,12 +91,19 @@ def read_wanted(options: argparse.Namespace) -> WantedPolicy:
         category_actions=read_actions(options.category) if options.category else None,
         unscannable=read_word(Unscannable, options.unscannable, "--unscannable") if options.unscannable else None,
         outbound=read_word(OutboundAction, options.outbound, "--outbound") if options.outbound else None,
+        capture=read_word(Capture, options.capture, "--capture") if options.capture else None,
+        capture_days=read_days(options.capture_days),
     )
 
 
 def read_score(text: str | None, flag: str) -> int | None:
     """Return a score, or None if there is none."""
     return None if text is None else wire.read_integer(text, param=flag, low=1, high=HIGHEST_SCORE)
+
+
+def read_days(text: str | None) -> int | None:
+    """Return a number of days, or None if there is none."""
+    return None if text is None else wire.read_integer(text, param="--capture-days", low=1, high=MAX_CAPTURE_DAYS)
 
 
 def read_actions(texts: list[str]) -> Mapping[str, Action]:
@@ -127,6 +135,8 @@ def declare_fields(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unscannable", help="allow, review or block parts that cannot be read")
     parser.add_argument("--outbound", help="block or redact replies")
+    parser.add_argument("--capture", help="keep none of the texts, redacted ones, or full ones")
+    parser.add_argument("--capture-days", metavar="N", help=f"how long texts are kept, 1 to {MAX_CAPTURE_DAYS} (7)")
 
 
 def declare_create(parser: argparse.ArgumentParser) -> None:

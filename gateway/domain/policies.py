@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from gateway.domain.captures import DEFAULT_CAPTURE_DAYS, Capture
 from gateway.shield.detections import Detection, ScanResult, Severity
 from gateway.shield.scoring import DEFAULT_POLICY, Action, Policy, verdict_of
 
@@ -38,7 +39,8 @@ class ShieldPolicy:
     """What the operator decided. A request can change none of it.
 
     scoring: thresholds and weights. tool_injection: whether names, descriptions and schemas of tools are scanned for
-    everything; when not, they are scanned for secrets alone.
+    everything; when not, they are scanned for secrets alone. capture, capture_days: what is kept
+    of the texts, and for how long.
     """
 
     mode: ShieldMode = ShieldMode.BLOCK
@@ -46,6 +48,8 @@ class ShieldPolicy:
     outbound: OutboundAction = OutboundAction.BLOCK
     scoring: Policy = DEFAULT_POLICY
     tool_injection: bool = True
+    capture: Capture = Capture.NONE
+    capture_days: int = DEFAULT_CAPTURE_DAYS
 
 
 DEFAULT_SHIELD_POLICY = ShieldPolicy()
@@ -67,6 +71,8 @@ class PolicyRecord:
     unscannable: Unscannable = Unscannable.REVIEW
     outbound: OutboundAction = OutboundAction.BLOCK
     tool_injection: bool = True
+    capture: Capture = Capture.NONE
+    capture_days: int = DEFAULT_CAPTURE_DAYS
     created_at: int
     created_by: str
     version: int = 1
@@ -82,6 +88,8 @@ class PolicyRecord:
             outbound=self.outbound,
             scoring=scoring,
             tool_injection=self.tool_injection,
+            capture=self.capture,
+            capture_days=self.capture_days,
         )
 
 

@@ -44,7 +44,8 @@ class Facts:
     whose policy observes. suite_*: the last run of the validation suite; stale: with other rules than those in use.
     archive_problem: None in a checkout, empty when the archive matches its manifest. sign_in_failures, key_refusals:
     of the last 24 hours. old_critical_alerts: active for longer than 24 hours. *_days: retention, 0 for ever.
-    broad_acceptances: ids of accepted risks that cover a whole rule.
+    broad_acceptances: ids of accepted risks that cover a whole rule. captures_full, captures_long: names of the
+    policies under which texts are kept as they were, or masked for more than 30 days.
     """
 
     now_at: int
@@ -90,7 +91,8 @@ class Facts:
     old_critical_alerts: int = 0
     audit_days: int | None = None
     traffic_days: int | None = None
-    captures_text: bool = False
+    captures_full: Sequence[str] = ()
+    captures_long: Sequence[str] = ()
     outputs: Sequence[OutputFact] = ()
     mcp_enabled: bool = False
     mcp_key_chars: int = 0

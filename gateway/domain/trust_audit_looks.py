@@ -331,6 +331,14 @@ def agents_known(facts: Facts) -> Finding:
     return named(found, "agents were never registered", "all are registered")
 
 
+def captures(facts: Facts) -> Finding:
+    """Look at what policies keep of texts."""
+    if facts.captures_full:
+        return named(facts.captures_full, "policies keep texts as they were", "")
+    peace = "no policy keeps texts as they were, or masked ones for more than 30 days"
+    return named(facts.captures_long, "policies keep masked texts for more than 30 days", peace)
+
+
 def _has_word(tool: str, words: Sequence[str]) -> bool:
     folded = tool.lower()
     return any(word in folded for word in words)

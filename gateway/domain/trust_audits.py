@@ -348,10 +348,10 @@ CHECKS: tuple[Row, ...] = (
         refs=("GDPR Art. 5(1)(e)",),
     ),
     Row(
-        "retention-capture", "Texts are not kept", "retention", Severity.MEDIUM,
-        looks.warns(lambda facts: facts.captures_text, "the texts of scans are kept", "only hashes are kept"),
+        "retention-capture", "Texts are not kept, or masked and not for long", "retention", Severity.MEDIUM,
+        looks.captures,
         why="Whoever reads the database would read what people asked.",
-        fix="Set scan capture to off, or to redacted.",
+        fix="Set `capture` of the policies to `none` or `redacted`, and `capture_days` to 30 or less.",
         refs=("GDPR Art. 5(1)(c)",),
     ),
     Row(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
+from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
 from gateway.domain.paging import Page
 from gateway.domain.policies import OutboundAction, PolicyRecord, ShieldMode, Unscannable
 from gateway.domain.principals import Permission, Principal, RequestContext
@@ -16,6 +17,7 @@ from gateway.shield.scoring import HIGHEST_SCORE
 CategoryAction = Literal["block", "review", "allow", "redact"]
 Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
 Actions = Annotated[dict[str, CategoryAction], Bounds(words=CATEGORIES)]
+CaptureDays = Annotated[int, Bounds(1, MAX_CAPTURE_DAYS)]
 _Name = Annotated[str, Bounds(pattern=f"^{POLICY_NAME_PATTERN}$")]
 
 
@@ -31,6 +33,8 @@ class NewPolicy:
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None
     tool_injection: bool | None = None
+    capture: Capture | None = None
+    capture_days: CaptureDays | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ class PatchPolicy:
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None
     tool_injection: bool | None = None
+    capture: Capture | None = None
+    capture_days: CaptureDays | None = None
     version: int | None = None
 
 
@@ -87,6 +93,8 @@ def _wanted(command: NewPolicy | PatchPolicy, version: int | None) -> WantedPoli
         unscannable=command.unscannable,
         outbound=command.outbound,
         tool_injection=command.tool_injection,
+        capture=command.capture,
+        capture_days=command.capture_days,
         version=version,
     )
 
@@ -111,7 +119,7 @@ POLICY_OPERATIONS = (
         gives=PolicyRecord,
         call=create_policy,
         status=201,
-        summary="Create a policy: `name`, `mode`?, thresholds?, `category_actions`?. Keys have it as `policy`.",
+        summary="Create a policy: `name`, `mode`?, thresholds?, `category_actions`?, `capture`?.",
     ),
     Operation(
         name="policies.show",

@@ -39,8 +39,12 @@ async def list_traffic(
 
 
 async def show_traffic(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> TrafficDetail:
-    """Return one row with the ledger of its score."""
-    return await gateway.traffic.show(command.id, gateway.shield)
+    """Return one row with the ledger of its score, and what is kept of its texts.
+
+    Who may see a text as it was is who may also have it kept.
+    """
+    with_full = Permission.POLICIES_MANAGE in who.permissions
+    return await gateway.traffic.show(command.id, gateway.shield, with_full=with_full)
 
 
 async def sum_traffic(
@@ -51,13 +55,15 @@ async def sum_traffic(
 
 
 def write_detail(detail: TrafficDetail) -> dict[str, object]:
-    """Return the JSON object of a row with the ledger beside its own fields."""
-    return encode(detail.row) | {"ledger": [encode(line) for line in detail.ledger]}
+    """Return the JSON object of a row with the ledger and the kept texts beside its own fields."""
+    ledger, captures = ([encode(one) for one in found] for found in (detail.ledger, detail.captures))
+    return encode(detail.row) | {"ledger": ledger, "captures": captures}
 
 
 def detail_schema() -> JsonSchema:
     """Return the JSON Schema of what `write_detail` returns."""
-    return joined(json_schema(TrafficRow, written=True), json_schema(TrafficDetail, written=True), "ledger")
+    detail = json_schema(TrafficDetail, written=True)
+    return joined(joined(json_schema(TrafficRow, written=True), detail, "ledger"), detail, "captures")
 
 
 TRAFFIC_OPERATIONS = (
@@ -117,6 +123,6 @@ TRAFFIC_OPERATIONS = (
         write=write_detail,
         schema=detail_schema,
         call=show_traffic,
-        summary="Show one request, by `trf_…` or `req_…`, with what each rule gave to its score.",
+        summary="Show one request, by `trf_…` or `req_…`, with its score's ledger and the texts that a policy keeps.",
     ),
 )

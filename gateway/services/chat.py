@@ -1,7 +1,8 @@
 """Complete a chat: scan, forward, scan, record, answer, in this order. Knows no HTTP and no provider's protocol.
 
 Nothing is forwarded before the prompt was scanned whole, and nothing is answered before the audit event is committed.
-A caller who leaves in the middle is recorded as well. Texts are never stored: a hash and a length stand for them.
+A caller who leaves in the middle is recorded as well. A hash and a length stand for the
+texts, which are stored only where the policy of the key says so.
 """
 
 import contextlib
@@ -26,6 +27,7 @@ from gateway.services.access_guard import AccessGuard
 from gateway.services.agent_sightings import AgentSightings
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
+from gateway.services.captures import Captures
 from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_guard import ChatGuard, TextJudge
 from gateway.services.chat_metrics import CompletionMeter
@@ -101,7 +103,8 @@ class Chat:
         self._policy = policy
         self._policies = policies
         self._agents = agents
-        self._guard = ChatGuard(judge, dialect, policy)
+        self._captures = Captures(judge.judge_text)
+        self._guard = ChatGuard(judge, dialect, policy, captures=self._captures)
         self._routing = routing
         self._bill = bill
         self._acceptances = acceptances
@@ -197,7 +200,7 @@ class Chat:
             policy = self._policies.of(principal, policy)
         if judge is self._judge and policy is self._policy:
             return self._guard
-        return ChatGuard(judge, self._dialect, policy, aside=self._guard.aside)
+        return ChatGuard(judge, self._dialect, policy, captures=self._captures, aside=self._guard.aside)
 
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name
@@ -255,6 +258,8 @@ class Chat:
             self._raise_alerts(tx, turn, row)
             self._bill.settle(tx, turn, row)
             self._store.traffic.insert(tx, row)
+            for captured in turn.captured():
+                self._store.captures.insert(tx, row, captured)
             if self._agents is not None:
                 self._agents.seen(tx, sighting, context=turn.context, principal=turn.principal)
 

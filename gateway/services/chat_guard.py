@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import anyio.lowlevel
 
 from gateway.aside import Aside
+from gateway.domain.captures import Capture, CapturedText
 from gateway.domain.policies import (
     OutboundAction,
     ShieldMode,
@@ -29,6 +30,7 @@ from gateway.llm.masking import (
     withheld_choice,
 )
 from gateway.records import record
+from gateway.services.captures import Captures
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine, judge
 
@@ -55,7 +57,7 @@ class ScannedPrompt:
     """A prompt and what the shield says of it.
 
     action: ``blocked`` when it may not be forwarded. text_sha256, text_chars: of all that was scanned.
-    masked: what is forwarded in its place, None for the prompt as it is.
+    masked: what is forwarded in its place, None for the prompt as it is. captured: what is kept of its texts.
     """
 
     result: ScanResult
@@ -63,26 +65,40 @@ class ScannedPrompt:
     text_sha256: str
     text_chars: int
     masked: Prompt | None = None
+    captured: CapturedText | None = None
 
 
 @record
 class ScannedReply:
-    """The body that may be given to the client, what the shield said of the one that came, and what was done."""
+    """The body that may be given to the client, what the shield said of the one that came, and what was done.
+
+    captured: what is kept of the texts that came.
+    """
 
     body: Mapping[str, object]
     result: ScanResult
     action: Action
+    captured: CapturedText | None = None
 
 
 class ChatGuard:
     """Scans prompts and replies of one dialect under one policy."""
 
-    def __init__(self, judge: TextJudge, dialect: Dialect, policy: ShieldPolicy, *, aside: Aside | None = None) -> None:
+    def __init__(
+        self,
+        judge: TextJudge,
+        dialect: Dialect,
+        policy: ShieldPolicy,
+        *,
+        captures: Captures,
+        aside: Aside | None = None,
+    ) -> None:
         self._judge = judge
         self._dialect = dialect
         self._policy = policy
         self.aside = aside or Aside()
         self._redacts = redacted_categories(policy)
+        self._captures = captures
 
     async def inbound(self, leaves: Leaves, prompt: Prompt) -> ScannedPrompt:
         """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
@@ -109,7 +125,8 @@ class ChatGuard:
                 # What stands in another form, or over several texts, cannot be masked where it stands.
                 action, masked = "blocked", None
                 result = judge(result.detections, blocking_redacted(policy), redacted=result.redacted)
-        return ScannedPrompt(result, action, digest, len(joined.text), masked)
+        captured = await self._captures.of_leaves(leaves.texts, Direction.INBOUND, policy)
+        return ScannedPrompt(result, action, digest, len(joined.text), masked, captured)
 
     async def outbound(self, reply: Reply) -> ScannedReply:
         """Scan every text of a reply; withhold or mask what may not leave.
@@ -118,6 +135,14 @@ class ChatGuard:
             ShieldUnavailable: the shield failed; nothing may be given out.
             UpstreamUnavailable: the reply holds more than can be scanned.
         """
+        scanned = await self._outbound(reply)
+        if self._policy.capture is Capture.NONE:
+            return scanned
+        texts = await self._reply_texts(reply)
+        captured = await self._captures.of_leaves(texts, Direction.OUTBOUND, self._policy)
+        return replace(scanned, captured=captured)
+
+    async def _outbound(self, reply: Reply) -> ScannedReply:
         policy = self._policy
         result = await self._judge_reply(reply)
         must_mask = self._must_mask(result)
@@ -164,6 +189,10 @@ class ChatGuard:
 
     async def _reply_leaves(self, reply: Reply) -> ReplyLeaves:
         return await self.aside.run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
+
+    async def _reply_texts(self, reply: Reply) -> Sequence[Leaf]:
+        leaves = await self._reply_leaves(reply)
+        return [leaf for part in (*leaves.choices, leaves.outside) for leaf in part.texts]
 
     async def _judge_reply(self, reply: Reply) -> ScanResult:
         """Judge all choices and what is outside of them together: one scan for the usual reply."""

@@ -1,10 +1,11 @@
 """What is known of one completion, step by step, and the records made of it. Waits for nothing and writes nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.domain.agents import AgentSource
 from gateway.domain.budgets import Usage
+from gateway.domain.captures import CapturedText
 from gateway.domain.policies import stronger
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
@@ -171,6 +172,10 @@ class Turn:
             elapsed_us=round((now_seconds - self.started_seconds) * 1_000_000),
             overhead_us=round(summary.overhead_ms * 1000),
         )
+
+    def captured(self) -> Sequence[CapturedText]:
+        """Return what is kept of the texts of prompt and reply: nothing, unless the policy says so."""
+        return [step.captured for step in (self.inbound, self.outbound) if step is not None and step.captured]
 
     def audit_details(self, row: TrafficRow) -> Mapping[str, object]:
         """Return what the audit keeps beside who and when: verdicts and counts, and never a text."""

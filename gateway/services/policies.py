@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gateway.clock import Clock, Ids
+from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
 from gateway.domain.policies import (
     DEFAULT_SHIELD_POLICY,
     OutboundAction,
@@ -39,6 +40,8 @@ class WantedPolicy:
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None
     tool_injection: bool | None = None
+    capture: Capture | None = None
+    capture_days: int | None = None
     version: int | None = None
 
 
@@ -180,6 +183,8 @@ def _changed(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:
         unscannable=wanted.unscannable or record.unscannable,
         outbound=wanted.outbound or record.outbound,
         tool_injection=record.tool_injection if wanted.tool_injection is None else wanted.tool_injection,
+        capture=wanted.capture or record.capture,
+        capture_days=record.capture_days if wanted.capture_days is None else wanted.capture_days,
     )
     if _NAME.fullmatch(after.name) is None:
         raise InvalidRequest(
@@ -190,6 +195,8 @@ def _changed(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:
             raise InvalidRequest(f"{name} must be 1 to {HIGHEST_SCORE}.", param=name)
     if after.review_score > after.block_score:
         raise InvalidRequest("review_score must not be more than block_score.", param="review_score")
+    if not 1 <= after.capture_days <= MAX_CAPTURE_DAYS:
+        raise InvalidRequest(f"capture_days must be 1 to {MAX_CAPTURE_DAYS}.", param="capture_days")
     for category in after.category_actions:
         if category not in CATEGORIES:
             raise InvalidRequest(
@@ -210,4 +217,6 @@ def _shown(record: PolicyRecord) -> dict[str, object]:
         "unscannable": record.unscannable,
         "outbound": record.outbound,
         "tool_injection": record.tool_injection,
+        "capture": record.capture,
+        "capture_days": record.capture_days,
     }

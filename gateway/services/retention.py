@@ -1,4 +1,6 @@
-"""Delete what is older than it should be kept: traffic, alerts, audit events. In batches, so that nothing waits for it.
+"""Delete what is older than it should be kept: texts, traffic, alerts, audit events.
+
+It is done in batches, so that nothing waits for it.
 
 Of the audit log the oldest events go, in the order of their chain, up to the first that is young enough. The hash
 before it is kept as the beginning of the chain, so that what is left can still be verified; the last event stays.
@@ -45,6 +47,7 @@ class Pruned:
     traffic: int
     alerts: int
     audit: int
+    captures: int = 0
 
 
 class Retention:
@@ -59,13 +62,14 @@ class Retention:
     async def prune(self) -> Pruned:
         """Delete what is too old, at most some million rows at once, and return how much that was."""
         now_at, days = self._clock.now_at(), await self._store.db.read(self._days)
+        captures = await self._prune_captures(now_at, days.traffic)
         traffic = await self._prune_traffic(now_at, days.traffic)
         alerts = 0
         if days.alerts:
             before = now_at - days.alerts * DAY_MS
             alerts = await self._repeat(lambda tx: self._store.alerts.prune(tx, before=before, limit=BATCH_ROWS))
         audit = await self._prune_audit(now_at, days.audit) if days.audit else 0
-        return Pruned(traffic, alerts, audit)
+        return Pruned(traffic, alerts, audit, captures)
 
     async def _prune_traffic(self, now_at: int, days: int) -> int:
         kept_days = {MINUTE_MS: MINUTE_SUMS_DAYS, HOUR_MS: max(HOUR_SUMS_DAYS, days), FIVE_MINUTES_MS: days}
@@ -81,6 +85,13 @@ class Retention:
             return 0
         before = now_at - days * DAY_MS
         return await self._repeat(lambda tx: self._store.traffic.prune(tx, before=before, limit=BATCH_ROWS))
+
+    async def _prune_captures(self, now_at: int, traffic_days: int) -> int:
+        """Delete the texts whose time is over, and those that are older than their rows are kept."""
+        before = now_at - traffic_days * DAY_MS if traffic_days else 0
+        return await self._repeat(
+            lambda tx: self._store.captures.prune(tx, now_at=now_at, before=before, limit=BATCH_ROWS)
+        )
 
     async def _prune_audit(self, now_at: int, days: int) -> int:
         before = now_at - days * DAY_MS

@@ -1,4 +1,7 @@
-"""Scan a text for a principal: judge, record, answer. The text itself is never stored; its hash stands for it."""
+"""Scan a text for a principal: judge, record, answer.
+
+A hash stands for the text. It is stored only where the policy of the key says so, as `services.captures` takes it down.
+"""
 
 import hashlib
 import os
@@ -8,6 +11,7 @@ from typing import Annotated, Literal, cast
 import anyio.to_thread
 
 from gateway.clock import Clock, Ids
+from gateway.domain.captures import CapturedText
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
@@ -17,6 +21,7 @@ from gateway.records import record
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
 from gateway.services.audit import Audit
+from gateway.services.captures import Captures
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.rules import Rules
@@ -119,6 +124,7 @@ class Scans:
         self._acceptances = acceptances
         self._rules = rules
         self._max_text_chars = max_text_chars
+        self._captures = Captures(self.judge_text)
         # More threads would scan no more, and each takes its turn before the event loop gets another.
         self._limiter = anyio.CapacityLimiter(os.cpu_count() or 1)
 
@@ -158,10 +164,11 @@ class Scans:
             elapsed_us=elapsed_us,
             overhead_us=elapsed_us,
         )
+        captured = await self._captures.of_text(command.text, command.direction, policy)
         if result.verdict is Verdict.ALLOW:
-            self._store.db.write_behind(lambda tx: self._store.traffic.insert(tx, row))
+            self._store.db.write_behind(lambda tx: self._insert(tx, row, captured))
         else:
-            await self._record(principal, result, row, context)
+            await self._record(principal, result, row, context, captured)
         return ScanAnswer(
             verdict=result.verdict,
             score=result.score,
@@ -208,8 +215,20 @@ class Scans:
             # The cause is kept for the log. Its own message may quote the text, so it is not repeated here.
             raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error
 
-    async def _record(self, principal: Principal, result: ScanResult, row: TrafficRow, context: RequestContext) -> None:
-        """Commit audit event, alert and traffic row together."""
+    def _insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText | None) -> None:
+        self._store.traffic.insert(tx, row)
+        if captured is not None:
+            self._store.captures.insert(tx, row, captured)
+
+    async def _record(
+        self,
+        principal: Principal,
+        result: ScanResult,
+        row: TrafficRow,
+        context: RequestContext,
+        captured: CapturedText | None,
+    ) -> None:
+        """Commit audit event, alert, traffic row and what is kept of the text together."""
         event = self._audit.event(
             f"shield_scan_{result.verdict.value.lower()}",
             source="shield",
@@ -238,7 +257,7 @@ class Scans:
                 text_sha256=row.text_sha256 or "",
                 text_chars=row.text_chars,
             )
-            self._store.traffic.insert(tx, row)
+            self._insert(tx, row, captured)
 
         await self._audit.commit(work)
 

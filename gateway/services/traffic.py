@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.clock import Clock
+from gateway.domain.captures import Capture, KeptText
 from gateway.domain.paging import Page
 from gateway.domain.traffic import Origin, TrafficFilter, TrafficRow
 from gateway.domain.traffic_sums import (
@@ -120,10 +121,11 @@ class LedgerLine:
 
 @dataclass(frozen=True, slots=True)
 class TrafficDetail:
-    """One row and how its score comes about."""
+    """One row, how its score comes about, and what is kept of its texts."""
 
     row: TrafficRow
     ledger: tuple[LedgerLine, ...]
+    captures: tuple[KeptText, ...]
 
 
 class Traffic:
@@ -137,17 +139,26 @@ class Traffic:
         """List rows, newest first."""
         return await self._store.db.read(lambda tx: self._store.traffic.page(tx, wanted))
 
-    async def show(self, id: str, shield: Shield) -> TrafficDetail:
+    async def show(self, id: str, shield: Shield, *, with_full: bool) -> TrafficDetail:
         """Return one row by its id or its request's, with what each rule gave to its score.
+
+        with_full: whether texts that are kept as they were may be shown as well as masked ones.
 
         Raises:
             NotFound: there is none, or no longer.
         """
-        row = await self._store.db.read(lambda tx: self._store.traffic.find(tx, id))
-        if row is None:
-            raise NotFound("There is no such request in the traffic, or no longer.")
+        now_at = self._clock.now_at()
+
+        def look(tx: Transaction) -> tuple[TrafficRow, tuple[KeptText, ...]]:
+            row = self._store.traffic.find(tx, id)
+            if row is None:
+                raise NotFound("There is no such request in the traffic, or no longer.")
+            return row, self._store.captures.of_request(tx, row.id, now_at=now_at)
+
+        row, kept = await self._store.db.read(look)
+        shown = tuple(one for one in kept if with_full or one.mode is Capture.REDACTED)
         known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
-        return TrafficDetail(row, tuple(_line(found, known) for found in row.detections))
+        return TrafficDetail(row, tuple(_line(found, known) for found in row.detections), shown)
 
     async def advance(self) -> int:
         """Add the rows that are new to the sums, and return how many those were.

@@ -5,6 +5,7 @@ from typing import Any
 from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter
+from gateway.domain.captures import Capture
 from gateway.domain.fleet import STALE_MS
 from gateway.domain.policies import ShieldMode
 from gateway.domain.posture import DAY_MS
@@ -18,6 +19,7 @@ from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
+CAPTURE_DAYS_GOOD = 30
 _WHOLE_SUITE = "shield_tests::False"
 """Where `services.shield_tests` keeps the last run over all categories."""
 
@@ -40,7 +42,16 @@ def stored_facts(store: Store, tx: Transaction, shield: Shield, now_at: int) -> 
         "broad_acceptances": tuple(
             one.id for one in store.risk_acceptances.active(tx, now_at=now_at) if one.scope is AcceptanceScope.RULE
         ),
+        **_captures(store, tx),
         **_suite(store, tx, shield),
+    }
+
+
+def _captures(store: Store, tx: Transaction) -> dict[str, Any]:
+    policies = [policy for policy in store.policies.all(tx) if policy.capture is not Capture.NONE]
+    return {
+        "captures_full": tuple(policy.name for policy in policies if policy.capture is Capture.FULL),
+        "captures_long": tuple(policy.name for policy in policies if policy.capture_days > CAPTURE_DAYS_GOOD),
     }
 
 

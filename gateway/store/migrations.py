@@ -44,6 +44,7 @@ MIGRATIONS = (
     Migration(15, "0015_reports"),
     Migration(16, "0016_event_outputs"),
     Migration(17, "0017_rule_overrides"),
+    Migration(18, "0018_captures"),
 )
 
 

@@ -2,18 +2,19 @@
 
 import json
 
+from gateway.domain.captures import Capture
 from gateway.domain.policies import OutboundAction, PolicyRecord, ShieldMode, Unscannable
 from gateway.store.database import Row, Transaction
 from gateway.store.generation import Generation
 
 _COLUMNS = """
-    id, name, mode, block_score, review_score, category_actions, unscannable, outbound, tool_injection, created_at,
-    created_by, version
+    id, name, mode, block_score, review_score, category_actions, unscannable, outbound, tool_injection, capture,
+    capture_days, created_at, created_by, version
 """
 INSERT = f"""
     INSERT INTO policies ({_COLUMNS})
     VALUES (:id, :name, :mode, :block_score, :review_score, :category_actions, :unscannable, :outbound, :tool_injection,
-            :created_at, :created_by, :version)
+            :capture, :capture_days, :created_at, :created_by, :version)
 """  # noqa: S608  # our own column names
 ALL = f"SELECT {_COLUMNS} FROM policies ORDER BY id"  # noqa: S608
 BY_ID = f"SELECT {_COLUMNS} FROM policies WHERE id = :id"  # noqa: S608
@@ -23,7 +24,8 @@ CHANGE = """
     UPDATE policies
        SET name = :name, mode = :mode, block_score = :block_score, review_score = :review_score,
            category_actions = :category_actions, unscannable = :unscannable, outbound = :outbound,
-           tool_injection = :tool_injection, version = version + 1
+           tool_injection = :tool_injection, capture = :capture, capture_days = :capture_days,
+           version = version + 1
      WHERE id = :id
 """
 REMOVE = "DELETE FROM policies WHERE id = :id"
@@ -76,6 +78,8 @@ def _values(record: PolicyRecord) -> dict[str, object]:
         "unscannable": record.unscannable.value,
         "outbound": record.outbound.value,
         "tool_injection": int(record.tool_injection),
+        "capture": record.capture.value,
+        "capture_days": record.capture_days,
     }
 
 
@@ -90,6 +94,8 @@ def _record(row: Row) -> PolicyRecord:
         unscannable=Unscannable(row["unscannable"]),
         outbound=OutboundAction(row["outbound"]),
         tool_injection=bool(row["tool_injection"]),
+        capture=Capture(row["capture"]),
+        capture_days=row["capture_days"],
         created_at=row["created_at"],
         created_by=row["created_by"],
         version=row["version"],

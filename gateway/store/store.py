@@ -15,6 +15,7 @@ from gateway.store.audit import AuditRepository
 from gateway.store.audit_checkpoints import CheckpointRepository
 from gateway.store.backup import copy_before_migration
 from gateway.store.budgets import BudgetRepository
+from gateway.store.captures import CaptureRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.event_outputs import EventOutputRepository
 from gateway.store.feed import FeedRepository
@@ -66,6 +67,7 @@ class Store:
         self.alerts = AlertRepository()
         self.agents = AgentRepository(self.generation)
         self.traffic = TrafficRepository()
+        self.captures = CaptureRepository()
         self.leases = LeaseRepository()
         self.fleet = FleetRepository()
         self.users = UserRepository()

@@ -81,6 +81,7 @@ async def test_a_policy_lives_its_whole_life(site: Site) -> None:
     assert made == {
         "id": made["id"], "name": "lab", "mode": "observe", "block_score": 60, "review_score": 25,
         "category_actions": {"pii": "redact"}, "unscannable": "review", "outbound": "block", "tool_injection": True,
+        "capture": "none", "capture_days": 7,
         "created_at": made["created_at"], "created_by": "local", "version": 1,
     }  # fmt: skip
     assert (await site.ask("GET", "/api/policies"))["data"] == [made]
@@ -110,7 +111,8 @@ async def test_a_policy_lives_its_whole_life(site: Site) -> None:
         ({"name": "x", "category_actions": {"pii": "hide"}}, "category_actions.pii"),
         ({"name": "x", "unscannable": "maybe"}, "unscannable"),
         ({"name": "x", "tool_injection": 1}, "tool_injection"),
-        ({"name": "x", "capture": "full"}, "capture"),
+        ({"name": "x", "capture": "half"}, "capture"),
+        ({"name": "x", "colour": "red"}, "colour"),
     ],
 )
 async def test_a_bad_policy_is_told_its_field(site: Site, body: object, param: str) -> None:

@@ -68,10 +68,17 @@ function one(id, context) {
       facts(["When", time(row.occurred_at)], ["Operation", code(row.operation)], ["Agent", row.agent], ["Key", row.key_prefix ? code(row.key_prefix) : row.principal_id], ["Model", row.model], ["Provider", row.provider], ["Direction", row.direction && words(row.direction)],
         ["Text", `${number(row.text_chars)} characters`], ["Tokens", row.prompt_tokens === null ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Took", `${millis(row.elapsed_us / 1000)}, of it ${millis(row.overhead_us / 1000)} the gateway`], ["Request", code(row.request_id)]),
       ledger(row.ledger, row.score),
-      h("details.more", h("summary", "Why the text is not here"), h("p.dim", "The gateway keeps verdict, rules, places and a hash of a text, and never the text. Its SHA-256 is ", code(row.text_sha256), ".")),
+      row.captures.map(captured),
+      !row.captures.length && h("details.more", h("summary", "Why the text is not here"), h("p.dim", "The gateway keeps verdict, rules, places and a hash of a text. The text is kept only while the policy of its key says so, and one kept as it was is shown to those who manage policies. Its SHA-256 is ", code(row.text_sha256), ".")),
     ];
   });
   return { title: "Request", body: [body, acts] };
+}
+
+/** A text that a policy keeps. It is somebody else's, so that it is only ever put there as text. */
+function captured(one) {
+  const name = one.direction === "inbound" ? "Text that was sent" : "Text that came back";
+  return h("details.more", h("summary", name, " ", h("span.tag", one.mode === "full" ? "as it was" : "masked")), h("p.dim", "Kept until ", time(one.expires_at), one.is_cut && ". There was more of it."), h("pre.json", one.text));
 }
 
 /** What each rule gave to a score, to be added up by hand. */

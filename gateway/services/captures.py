@@ -1,0 +1,96 @@
+"""Take down what a policy keeps of a text: all of it, or with the match of every rule masked. Stores nothing itself.
+
+What stands over several texts of a conversation can be masked in none of them; then each is kept as its first four
+characters and its length. So it is with a text that was more than a scan reads through.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from gateway.domain.captures import MASKING, MAX_CAPTURE_CHARS, Capture, CapturedText, cut, with_places
+from gateway.domain.policies import ShieldPolicy
+from gateway.llm.base import Leaf
+from gateway.llm.leaves import join
+from gateway.shield.detections import Direction, ScanResult
+from gateway.shield.engine import BUDGET_RULE
+from gateway.shield.redact import mask
+from gateway.shield.scoring import Policy
+
+Judge = Callable[[str, Direction, Policy], Awaitable[ScanResult]]
+
+
+class Captures:
+    """What is kept of texts. judge: scans one and records nothing."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    async def of_text(self, text: str, direction: Direction, policy: ShieldPolicy) -> CapturedText | None:
+        """Return what is kept of one text, None when that is nothing.
+
+        Raises:
+            ShieldUnavailable: the shield failed, so that nobody knows what is to be masked.
+        """
+        mode = policy.capture
+        if mode is Capture.NONE:
+            return None
+        if mode is Capture.REDACTED:
+            text = await self._masked(text, direction)
+        return cut(text, direction=direction, mode=mode, days=policy.capture_days)
+
+    async def of_leaves(
+        self, leaves: Sequence[Leaf], direction: Direction, policy: ShieldPolicy
+    ) -> CapturedText | None:
+        """Return what is kept of the texts of a prompt or a reply, each under its place; None when that is nothing.
+
+        Raises:
+            ShieldUnavailable: the shield failed, so that nobody knows what is to be masked.
+        """
+        mode = policy.capture
+        if mode is Capture.NONE:
+            return None
+        kept = _beginning(leaves)
+        if mode is Capture.REDACTED:
+            kept = await self._masked_leaves(kept, direction)
+        sent = {leaf.place for leaf in kept if not leaf.view}
+        # Another reading of a text is shown only where the text itself is none, such as a file.
+        shown = [(leaf.place, leaf.text) for leaf in kept if not leaf.view or leaf.place not in sent]
+        return cut(with_places(shown), direction=direction, mode=mode, days=policy.capture_days)
+
+    async def _masked(self, text: str, direction: Direction) -> str:
+        result = await self._judge(text, direction, MASKING)
+        return mask(text) if _is_unread(result) else result.redacted or text
+
+    async def _masked_leaves(self, leaves: Sequence[Leaf], direction: Direction) -> Sequence[Leaf]:
+        if not await self._has_match(leaves, direction):
+            return leaves
+        masked = [replace(leaf, text=await self._masked(leaf.text, direction)) for leaf in leaves]
+        found = {
+            new.place for old, new in zip(leaves, masked, strict=True) if old.view and old.text != new.text
+        }  # only another reading shows it: no one can say where it stands in the text as it was sent
+        masked = [
+            replace(new, text=mask(old.text)) if new.place in found and old.text == new.text else new
+            for old, new in zip(leaves, masked, strict=True)
+        ]
+        if await self._has_match(masked, direction):
+            return [replace(leaf, text=mask(leaf.text)) for leaf in leaves]
+        return masked
+
+    async def _has_match(self, leaves: Sequence[Leaf], direction: Direction) -> bool:
+        result = await self._judge(join(leaves).text, direction, MASKING)
+        return result.redacted is not None or _is_unread(result)
+
+
+def _beginning(leaves: Sequence[Leaf]) -> Sequence[Leaf]:
+    """Return the first texts, up to one more than fits: a match may reach into it."""
+    chars = 0
+    for number, leaf in enumerate(leaves):
+        if chars > MAX_CAPTURE_CHARS:
+            return leaves[: number + 1]
+        chars += len(leaf.text)
+    return leaves
+
+
+def _is_unread(result: ScanResult) -> bool:
+    """Tell whether the scan did not read everything."""
+    return any(found.rule == BUDGET_RULE for found in result.detections)
