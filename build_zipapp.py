@@ -58,9 +58,11 @@ DATA = (".sql", ".json", ".html", ".css", ".js", ".svg")
 
 
 PLAN = """
+import gc
 import sys
 sys.path.insert(0, "")
 from gateway.shield import load_rules, write_plans
+gc.disable()  # planning makes much and little garbage of it in circles
 rules = load_rules(open("rules.json", "rb").read())
 sys.stdout.buffer.write(write_plans(rules))
 """

@@ -23,7 +23,7 @@ PRICE_EACH = 5e-7
 _RARE = 2e-7
 _MOST_LETTERS = 10
 _MOST_EMPTY_COPIES = 4
-_END = 0
+END = 0
 _FARTHEST = 600
 _TOO_MANY = 1_500
 
@@ -51,20 +51,25 @@ class Beginnings:
     stands for any digit, or empty. blank: the letter of any white space, of which no two stand together, or empty.
     """
 
-    __slots__ = ("_blank", "_digit", "_kept", "_letter", "_numbers", "_states", "_steps")
+    __slots__ = ("_blank", "_branches", "_classes", "_digit", "_kept", "_letter", "_numbers", "_states", "_steps")
 
     def __init__(self, letter: Callable[[str], str], *, digit: str = "", blank: str = "") -> None:
         self._letter = letter
         self._digit = digit
         self._blank = blank
         # A state is items of a parse tree, a place in them, the state after them, and copies made of the item there.
-        self._states: list[tuple[Any, int, int, int]] = [((), 0, _END, 0)]
+        self._states: list[tuple[Any, int, int, int]] = [((), 0, END, 0)]
         self._numbers: dict[tuple[int, int, int, int], int] = {}
-        self._steps: dict[int, _Steps] = {_END: ({}, True)}
+        self._steps: dict[int, _Steps] = {END: ({}, True)}
+        # Letters that may follow some states, in order, by the states and whether a blank stands before; None if
+        # they cannot be told. Beginnings at neighbouring places lead to the same states again and again.
+        self._branches: dict[tuple[frozenset[int], bool], list[tuple[str, frozenset[int]]] | None] = {}
+        # Letters of a class, by its identity.
+        self._classes: dict[int, frozenset[str]] = {}
         # Items are told apart by their identity, so they must live as long.
         self._kept: list[Any] = []
 
-    def state(self, items: Any, after: int = _END, *, place: int = 0, copies: int = 0) -> int:
+    def state(self, items: Any, after: int = END, *, place: int = 0, copies: int = 0) -> int:
         """Return the number of the state at `place` of `items`, after which the state `after` comes."""
         key = (id(items), place, after, copies)
         number = self._numbers.get(key)
@@ -110,24 +115,34 @@ class Beginnings:
         if len(node.text) >= LONGEST_CHARS:
             node.is_last = True
             return
+        text = node.text
+        key = node.states, bool(self._blank) and text.endswith(self._blank)
+        if key in self._branches:
+            told = self._branches[key]
+        else:
+            told = self._branches[key] = self._letters(*key)
+        if not told:
+            node.is_last = True
+            return
+        for letter, states in told:
+            longer = text + letter
+            node.branches.append(_Node(longer, states, likelihood(longer)))
+
+    def _letters(self, states: frozenset[int], is_after_blank: bool) -> list[tuple[str, frozenset[int]]] | None:
+        """Tell what may follow some states, or None if that cannot be told."""
         found: dict[str, frozenset[int]] = {}
-        pending, seen = list(node.states), set(node.states)
-        is_after_blank = bool(self._blank) and node.text.endswith(self._blank)
+        pending, seen = list(states), set(states)
         while pending:
             letters, is_end = self._follow(pending.pop())
             if is_end:
-                node.is_last = True
-                return
-            for letter, states in letters.items():
+                return None
+            for letter, after in letters.items():
                 if is_after_blank and letter == self._blank:
-                    pending += states - seen
-                    seen |= states
+                    pending += after - seen
+                    seen |= after
                 else:
-                    found[letter] = found[letter] | states if letter in found else states
-        for letter in sorted(found):
-            text = node.text + letter
-            node.branches.append(_Node(text, found[letter], likelihood(text)))
-        node.is_last = not node.branches
+                    found[letter] = found[letter] | after if letter in found else after
+        return sorted(found.items(), key=lambda item: item[0])
 
     def _pruned(self, node: _Node, least_chars: int, price: float) -> tuple[list[str], float]:
         """Return the beginnings under a node, and what they cost."""
@@ -160,7 +175,10 @@ class Beginnings:
         if op is ops.LITERAL:
             return self._stepped((self._letter(chr(arg)),), following)
         if op is ops.IN:
-            return self._stepped(self._members(arg), following)
+            members = self._classes.get(id(arg))
+            if members is None:
+                members = self._classes[id(arg)] = self._members(arg)
+            return self._stepped(members, following)
         if op is ops.BRANCH:
             return _either([self._follow(self.state(branch.data, following)) for branch in arg[1]])
         if op is ops.SUBPATTERN:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.shield.beginnings import PRICE_EACH, ZERO_WIDTH, Beginnings
+from gateway.shield.beginnings import END, PRICE_EACH, ZERO_WIDTH, Beginnings
 from gateway.shield.frequency import likelihood
 from gateway.shield.unparse import bare, unparse
 
@@ -80,11 +80,15 @@ def _price_of_one(low: int, high: int, has_rest: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A place in the regex from where on literals are told: the items, and how far into the match they may stand."""
+    """A place in the regex from where on literals are told: the items, and how far into the match they may stand.
+
+    state: where the items begin, for Beginnings.
+    """
 
     items: list[Any]
     low: int
     high: int
+    state: int
 
 
 class Literals:
@@ -118,7 +122,7 @@ class Literals:
     def cheapest(self) -> Way | None:
         """Return the cheapest way to every match of the regex, or None if nothing leads there."""
         items = self._flat(self._tree)
-        best = self._among(self._spots(items, len(items), 0, 0), math.inf)
+        best = self._among(self._spots(items, [], 0, 0), math.inf)
         if best is None or best.price >= _DEAR:
             best = self._by_branches(items, best)
         return best and self._written(best)
@@ -134,12 +138,14 @@ class Literals:
 
     def beginning(self) -> Way | None:
         """Return the way by how every match begins, or None if that is not told."""
-        return self._way(_Spot(self._flat(self._tree), 0, 0), _MOST_LITERALS[-1])
+        items = self._flat(self._tree)
+        return self._way(_Spot(items, 0, 0, self._beginnings.state(items)), _MOST_LITERALS[-1])
 
     def guard(self) -> str:
         """Write the first few items as a regex that looks at nothing around them: it fails sooner than the whole."""
         items: list[Any] = []
-        for item in bare(self._flat(self._tree), self._tree.state):
+        state = self._tree.state
+        for item in (item for own in self._flat(self._tree) for item in bare([own], state)):
             most = self._part([item]).getwidth()[1]
             if most > _GUARD_ITEM_CHARS or len(items) == _GUARD_ITEMS:
                 break
@@ -196,12 +202,12 @@ class Literals:
         low = high = 0
         for index, (op, arg) in enumerate(items):
             if op is ops.BRANCH and len(arg[1]) <= _MOST_BRANCHES:
-                rest = items[index + 1 :]
+                rest, after = items[index + 1 :], self._beginnings.state(items, place=index + 1)
                 leads: set[Lead] = set()
                 price = 0.0
                 for branch in map(self._flat, arg[1]):
                     left = best.price - price if best else math.inf
-                    way = self._among(self._spots(branch + rest, len(branch) or 1, low, high), left)
+                    way = self._among(self._spots(branch, rest, low, high, after=after), left)
                     price += way.price if way else math.inf
                     if way is None or (best is not None and price >= best.price):
                         break
@@ -212,16 +218,20 @@ class Literals:
             low, high = low + least, high + most
         return best
 
-    def _spots(self, items: list[Any], own: int, low: int, high: int) -> list[_Spot]:
-        """List where ways may begin among the first `own` items; words are not begun in their middle."""
+    def _spots(self, own: list[Any], rest: list[Any], low: int, high: int, *, after: int = END) -> list[_Spot]:
+        """List where ways may begin among `own` items; words are not begun in their middle.
+
+        rest: what comes after them, from the state `after` on.
+        """
         spots = []
-        for index in range(min(own, len(items))):
+        items = own + rest
+        for index in range(min(len(own) or 1, len(items))):
             is_inside = (
                 index > 0 and items[index][0] is items[index - 1][0] is ops.LITERAL and items[index - 1][1] != 32
             )
             least, most = self._part([items[index]]).getwidth()
             if not is_inside and most:
-                spots.append(_Spot(items[index:], low, high))
+                spots.append(_Spot(items[index:], low, high, self._beginnings.state(own, after, place=index)))
             low, high = low + least, high + most
         return spots
 
@@ -233,9 +243,7 @@ class Literals:
         price = _price_of_one(spot.low, spot.high, True)
         beginnings = self._beginnings
         self._kept.append(spot.items)
-        literals = beginnings.tell(
-            beginnings.state(spot.items), least_chars=self._least, most=most, price=price, limit=limit
-        )
+        literals = beginnings.tell(spot.state, least_chars=self._least, most=most, price=price, limit=limit)
         if literals is None:
             return None
         if not self._is_exact and any(literal.startswith(" ") for literal in literals):

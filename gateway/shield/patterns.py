@@ -79,7 +79,7 @@ def is_token_char(char: str) -> bool:
 def _check(items: Iterable[Any], fold: Callable[[str], str] | None) -> int:
     """Refuse what is not bounded or not allowed; return how many characters lookaheads read past the match."""
     ahead = 0
-    for op, arg in items:
+    for op, arg in getattr(items, "data", items):  # a list is gone through faster
         if op in REPEATS:
             if arg[1] is ops.MAXREPEAT:
                 raise PatternError("is not bounded: write {0,n} in place of *, + and {n,}")
@@ -106,7 +106,7 @@ def _runs(items: Iterable[Any]) -> list[tuple[int, list[Any]]]:
     A choice counts with its shortest branch, and its members are those of all branches together.
     """
     found: list[tuple[int, list[Any]]] = []
-    for op, arg in items:
+    for op, arg in getattr(items, "data", items):
         if op in ZERO_WIDTH:
             continue
         if op is ops.LITERAL:
