@@ -35,7 +35,11 @@ def test_a_policy_is_made_changed_given_and_removed(run: Run) -> None:
     made = run("policies", "create", "--name", "lab", "--mode", "observe", "--category", "pii=redact")
     assert made.startswith("pol_")
     run("policies", "update", "lab", "--block-score", "80", "--category", "none")
+    run("policies", "update", "lab", "--capture", "redacted", "--capture-days", "30")
     (policy,) = run("policies", "list", "--json")
+    assert (policy["capture"], policy["capture_days"]) == ("redacted", 30)
+    assert "--capture must be one of" in run("policies", "update", "lab", "--capture", "all", code=2)
+    assert "--capture-days must be" in run("policies", "update", "lab", "--capture-days", "366", code=2)
     assert (policy["id"], policy["mode"], policy["block_score"], policy["category_actions"]) == (
         made,
         "observe",
