@@ -17,6 +17,8 @@ def main() -> int:
         return 2
     try:
         from gateway.cli import main as cli
+
+        options = cli.read(sys.argv[1:])
     except ImportError as error:
         # A Python built without ssl or sqlite3, or one whose libraries do not fit each other.
         sys.stderr.write(f"gateway: this Python lacks what the gateway needs ({error}). Use a complete Python 3.11+.\n")
@@ -24,7 +26,7 @@ def main() -> int:
 
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # the launcher's, for the time of loading
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return cli.main(sys.argv[1:], report)
+    return cli.run(options, report)
 
 
 if __name__ == "__main__":

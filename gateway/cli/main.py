@@ -56,10 +56,14 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(FAILED)
 
 
-def main(arguments: Sequence[str], native: NativeReport) -> int:
-    """Run one command and return its exit code. No traceback reaches the caller."""
+def read(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return what is asked for, with the command that does it imported. Ends the program where that makes no sense."""
+    return _parser(arguments[0] if arguments else "").parse_args(arguments)
+
+
+def run(options: argparse.Namespace, native: NativeReport) -> int:
+    """Run the command that was read and return its exit code. No traceback reaches the caller."""
     console = Console(sys.stdout, sys.stderr, sys.stdin.buffer, native)
-    options = _parser(arguments[0] if arguments else "").parse_args(arguments)
     gc.freeze()  # what was imported stays: no collection need look at it
     gc.enable()
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.bundle import NativeReport
-from gateway.cli.main import main
+from gateway.cli import main as cli
 
 Run = Callable[..., Any]
 
@@ -21,7 +21,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
     def call(*arguments: str, code: int = 0) -> Any:
         report = NativeReport("python", None, ())
-        assert main([*arguments, "--data-dir", str(tmp_path / "data")], report) == code
+        assert cli.run(cli.read([*arguments, "--data-dir", str(tmp_path / "data")]), report) == code
         said = capsys.readouterr()
         if code:
             assert said.out == ""
