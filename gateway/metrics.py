@@ -2,7 +2,7 @@
 
 Every family is a row of `FAMILIES`. A family holds a bounded number of combinations of label values; what comes after
 that is counted under ``other``, so that no caller can make memory grow. Labels never hold a key, a prompt or a path as
-sent: routes are templates.
+sent: operations are names of rows.
 """
 
 import json
@@ -40,8 +40,10 @@ class Family:
 FAMILIES = (
     Family("gateway_build_info", "gauge", "Always 1; what runs.", ("version", "python", "matcher")),
     Family("gateway_start_time_seconds", "gauge", "Unix time at which this process began to serve."),
-    Family("gateway_requests_total", "counter", "Requests answered.", ("route", "method", "status")),
-    Family("gateway_request_seconds", "histogram", "From the head of a request to its answer.", ("route",), _LATENCY),
+    Family("gateway_requests_total", "counter", "Requests answered.", ("operation", "method", "status")),
+    Family(
+        "gateway_request_seconds", "histogram", "From the head of a request to its answer.", ("operation",), _LATENCY
+    ),
     Family("gateway_refused_requests_total", "counter", "Requests refused before a route was known.", ("code",)),
     Family("gateway_auth_failures_total", "counter", "Requests refused for their credentials.", ("code",)),
     Family("gateway_rate_limited_total", "counter", "Requests over the rate limit of their key."),

@@ -182,19 +182,21 @@ class Dispatch:
             self._gateway.log.warning("overloaded", request_id=request_id, route=endpoint.path if endpoint else None)
 
     def _measure(self, request: Request, endpoint: Endpoint | None, status: int) -> None:
-        """Count the answer. A path that no row has is one route, so that nobody can make new ones."""
-        route = endpoint.path if endpoint is not None else "unmatched"
+        """Count the answer. A path that no row has is one operation, so that nobody can make new ones."""
+        operation = endpoint.name if endpoint is not None else "unmatched"
         method = request.method if request.method in _METHODS else "other"
-        count = self._counts.get((route, method, status))
+        count = self._counts.get((operation, method, status))
         if count is None:
             count = self._gateway.metrics.counter(
-                "gateway_requests_total", route=route, method=method, status=str(status)
+                "gateway_requests_total", operation=operation, method=method, status=str(status)
             )
-            self._counts[(route, method, status)] = count
+            self._counts[(operation, method, status)] = count
         count.add()
-        histogram = self._times.get(route)
+        histogram = self._times.get(operation)
         if histogram is None:
-            histogram = self._times[route] = self._gateway.metrics.histogram("gateway_request_seconds", route=route)
+            histogram = self._times[operation] = self._gateway.metrics.histogram(
+                "gateway_request_seconds", operation=operation
+            )
         histogram.observe(self._clock.monotonic_seconds() - request.started_seconds)
 
 

@@ -41,11 +41,12 @@ class Endpoint:
     """
 
     __slots__ = (
-        "body_bytes", "door", "handle", "has_secret", "in_work", "is_internal", "is_openai", "is_shed", "make", "needs",
-        "path",
+        "body_bytes", "door", "handle", "has_secret", "in_work", "is_internal", "is_openai", "is_shed", "make", "name",
+        "needs", "path",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, make: Callable[[], Handler], settings: Settings) -> None:
+        self.name = operation.name
         self.path = operation.route[1]
         self.door = operation.door
         self.is_internal = operation.door.is_internal

@@ -324,7 +324,7 @@ async def test_metrics_through_a_proxy_on_this_host_need_a_key(house: Any) -> No
     assert reply.status == 401
 
 
-async def test_what_happens_is_counted_by_template_and_never_by_key(house: Any) -> None:
+async def test_what_happens_is_counted_by_operation_and_never_by_key(house: Any) -> None:
     await house.ask("POST", SCAN, {"text": "x"})
     await house.ask("POST", SCAN, {"text": "x"}, key="nope-secret")
     await house.ask("GET", "/api/v1/zzz")
@@ -333,13 +333,13 @@ async def test_what_happens_is_counted_by_template_and_never_by_key(house: Any) 
     await house.ask("GET", "/api/v1/alerts", key=SLOW)
     lines = house.metrics.render().splitlines()
     for line in (
-        'gateway_requests_total{route="/api/v1/shield/scan",method="POST",status="200"} 1',
-        'gateway_requests_total{route="/api/v1/shield/scan",method="POST",status="401"} 1',
-        'gateway_requests_total{route="unmatched",method="GET",status="404"} 1',
-        'gateway_requests_total{route="unmatched",method="other",status="404"} 1',
+        'gateway_requests_total{operation="shield.scan",method="POST",status="200"} 1',
+        'gateway_requests_total{operation="shield.scan",method="POST",status="401"} 1',
+        'gateway_requests_total{operation="unmatched",method="GET",status="404"} 1',
+        'gateway_requests_total{operation="unmatched",method="other",status="404"} 1',
         'gateway_auth_failures_total{code="invalid_api_key"} 1',
         'gateway_scans_total{source="scan",verdict="ALLOW"} 1',
-        'gateway_request_seconds_count{route="/api/v1/alerts"} 2',
+        'gateway_request_seconds_count{operation="alerts.list"} 2',
         "gateway_rate_limited_total 1",
     ):
         assert line in lines

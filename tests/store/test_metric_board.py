@@ -29,7 +29,7 @@ def test_every_worker_tells_the_sum_of_all() -> None:
     def work() -> None:
         metrics = Metrics(board=board)
         metrics.count("gateway_scans_total", 5, source="api", verdict="ALLOW")
-        metrics.observe("gateway_request_seconds", 0.003, route="/x")
+        metrics.observe("gateway_request_seconds", 0.003, operation="x")
         metrics.publish()
         os.write(writing, b"x")
         signal.pause()
@@ -40,7 +40,7 @@ def test_every_worker_tells_the_sum_of_all() -> None:
     own.count("gateway_scans_total", 2, source="api", verdict="ALLOW")
     own.gauge("gateway_start_time_seconds", 7)
     assert scans(own).endswith(" 17")
-    assert 'gateway_request_seconds_count{route="/x"} 3' in own.render()
+    assert 'gateway_request_seconds_count{operation="x"} 3' in own.render()
     assert "gateway_start_time_seconds 7\n" in own.render()
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
