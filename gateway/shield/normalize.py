@@ -10,7 +10,7 @@ to the text as sent is made at the first question: a list of the places where th
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
@@ -96,14 +96,15 @@ class View:
         """List the normalized offsets where a new straight run begins, and where in `source` each run begins."""
         longs = self._longs
         assert self._flat is not None
-        flat = "".join(self._flat)
+        flat = _joined(self._flat)
         if not longs:
             self._at, self._from = _blanks_map(flat)
             return
         edge = "".join(map(re.escape, longs))
         whole = re.compile(f"[ {edge}]{{1,}}")
-        spots = [run.start() for run in re.finditer(f"[{edge}]", flat)]
-        spots += [run.start() for run in _RUN_OF_BLANKS.finditer(flat)]
+        turning = re.compile(f"[{edge}]")
+        spots = [run.start() for begin, end in _pieces(flat) for run in turning.finditer(flat, begin, end)]
+        spots += [run.start() for run in _runs_of_blanks(flat)]
         at, origin, out, done = [0], [0], 0, 0
         for spot in sorted(spots):
             if spot < done:
@@ -240,7 +241,7 @@ def _view(text: str, pieces: list[_Folded]) -> View:
         is_met = bool(folded) and folded[-1].endswith(" ") and piece.folded.startswith(" ")
         if piece.folded[is_met:]:
             folded.append(piece.folded[is_met:])
-    whole = "".join(folded)
+    whole = _joined(folded)
     # Pieces are as long as the text: a normalized one that is not has lost or won characters.
     is_straight = not longs and len(whole) == len(text)
     view = View(whole, text) if is_straight else View(whole, text, [piece.flat for piece in pieces], longs)
@@ -259,12 +260,36 @@ def _replaced(text: str, by: Mapping[str, str]) -> str:
 def _blanks_map(flat: str) -> tuple[list[int], list[int]]:
     """List where straight runs begin, as `View._map` does, when only blanks were squeezed."""
     at, origin, gone = [0], [0], 0
-    for run in _RUN_OF_BLANKS.finditer(flat):
+    for run in _runs_of_blanks(flat):
         start, end = run.span()
         gone += end - start - 1
         at.append(end - gone)
         origin.append(end)
     return at, origin
+
+
+def _joined(pieces: Iterable[str]) -> str:
+    """Join the pieces of a text one by one, so that another thread never waits for long."""
+    whole = ""
+    for piece in pieces:
+        whole += piece
+    return whole
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield spans that make up a text, none of which ends within a run of blanks."""
+    begin = 0
+    while begin < len(text):
+        end = min(begin + _PIECE_CHARS, len(text))
+        while end < len(text) and text[end - 1] == " ":
+            end += 1
+        yield begin, end
+        begin = end
+
+
+def _runs_of_blanks(text: str) -> Iterator[re.Match[str]]:
+    for begin, end in _pieces(text):
+        yield from _RUN_OF_BLANKS.finditer(text, begin, end)
 
 
 def _squeeze(text: str) -> str:

@@ -9,6 +9,8 @@ from gateway.shield.validators import VALIDATORS
 
 Check = Callable[[str], bool]
 Compiled = Callable[[int, str], re.Pattern[str]]
+# A long text is searched in pieces, so that another thread never waits for long.
+_PIECE_CHARS = 65_536
 _Try = Callable[[str, int, int], re.Match[str] | None]
 
 
@@ -105,15 +107,18 @@ class Runner:
             else:
                 place = 1
         while place <= high:
+            last = min(high, place + _PIECE_CHARS)
             if starts is None:
-                match = self._search(subject, place, high + reach)
-                if match is None or match.start() > high:
-                    break
+                match = self._search(subject, place, last + reach)
+                if match is None or match.start() > last:
+                    place = last + 1
+                    continue
             else:
                 # The edge of a word is searched for by the character before it.
-                begun = starts.search(subject, place - is_edge, high + reach)
-                if begun is None or begun.start("begin") > high:
-                    break
+                begun = starts.search(subject, place - is_edge, last + reach)
+                if begun is None or begun.start("begin") > last:
+                    place = last + 1
+                    continue
                 start = begun.start("begin")
                 match = self.match(subject, start, start + reach)
                 if match is None:

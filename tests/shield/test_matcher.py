@@ -124,3 +124,12 @@ def test_both_automata_say_the_same_of_a_flood(rule_name: str, positives: dict[s
     text = (positives[rule_name][:-1] + "\u00e9 " + positives[rule_name]) * 2000
     native, python = (Shield(ruleset, native=native).scan(text, Direction.INBOUND) for native in (True, False))
     assert native == python
+
+
+@pytest.mark.parametrize("shift", [-9, -6, -3, -1, 0, 1, 4])
+def test_what_is_unseen_is_found_at_the_edge_of_what_is_searched_at_once(shift: int, either: Shield) -> None:
+    unseen = "\u200b\u200c" * 3
+    for edge in (65_536, 131_072, 262_144):
+        text = "a" * (edge + shift) + unseen + "b" * 70_000
+        found = either.scan(text, Direction.INBOUND).detections
+        assert [(one.start, one.end) for one in found if one.rule == "hidden"] == [(edge + shift, edge + shift + 6)]

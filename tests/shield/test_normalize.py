@@ -92,3 +92,15 @@ def test_view_and_positions_are_those_of_folding_one_character_at_a_time(seed: i
 def test_many_different_characters_fold_as_few_do() -> None:
     text = "".join(chr(code) for code in range(0x80, 0x3000)) + " end"
     assert NORMALIZER.normalize(text).text == _naive(text)[0]
+
+
+@pytest.mark.parametrize("extra", ["", "\u200b", "\u00bd"])
+def test_a_long_text_is_led_back_the_same_wherever_its_pieces_end(extra: str) -> None:
+    for shift in (-5, -2, -1, 0, 1):
+        before = extra + "x " * 3 + " " * 3
+        sent = before + "y" * (262_144 + shift - len(before)) + "    z \u200a  \nignore  all"
+        view = NORMALIZER.normalize(sent)
+        for word in ("z", "ignore", "all"):
+            at = view.text.rindex(word)
+            start, end = view.span(at, at + len(word))
+            assert sent[start:end] == word
