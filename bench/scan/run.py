@@ -12,6 +12,7 @@ import statistics
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -151,6 +152,31 @@ def length(shield: Shield, rounds: int) -> None:
         time.sleep(0.0005)
         worst = max(worst, time.perf_counter() - began - 0.0005)
     print(f"longest stall of another thread during 10 MB: {worst * 1e3:.1f} ms by the clock")
+    name, spent = longest_call(lambda: scan(whole))
+    print(f"longest call in C during 10 MB, when no other thread can run: {spent * 1e3:.1f} ms, {name}")
+
+
+def longest_call(run: Callable[[], object]) -> tuple[str, float]:
+    """Return which call of a function in C took the most processor time, and how much of it."""
+    began: list[float] = []
+    longest = ("none", 0.0)
+
+    def note(frame: types.FrameType, event: str, called: object) -> None:
+        nonlocal longest
+        if event == "c_call":
+            began.append(time.thread_time())
+        elif event in ("c_return", "c_exception") and began:
+            spent = time.thread_time() - began.pop()
+            # What goes through a generator is no single step.
+            if spent > longest[1] and called not in (any, all, sum):
+                longest = (f"{getattr(called, '__qualname__', called)} in {Path(frame.f_code.co_filename).name}", spent)
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return longest
 
 
 def hostile(shield: Shield, rounds: int) -> None:
