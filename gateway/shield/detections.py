@@ -52,7 +52,8 @@ CATEGORIES = (
 class Detection:
     """One rule's matches in one text, reported at the first of them.
 
-    rule, name, category, severity, description, confidence, standards: the rule's own.
+    rule, name, category, severity, description, confidence, standards: the rule's own; severity is lower, and the
+    description says so, where what was matched is only talked about.
     matched: the text matched, masked when the category is secret, pii or financial.
     score: this rule's share of the scan's score, in points.
     count: how often the rule matched; informs and does not multiply.

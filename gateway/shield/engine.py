@@ -9,6 +9,7 @@ from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief
 from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import Matcher, Matches
+from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, level, lowered
 from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
@@ -182,7 +183,7 @@ class Shield:
 
     def _detection(self, number: int, places: list[_Place], text: str, hidden: list[_Place]) -> Detection:
         rule = self._brief(number)
-        first = places[0]
+        first, steps = _plainest(places, text, rule.category) if rule.category in MENTIONABLE else (places[0], 0)
         shown = text[first.start : first.end]
         if rule.category not in MASKED_CATEGORIES and hidden:
             inside = [
@@ -195,8 +196,8 @@ class Shield:
             rule=rule.id,
             name=rule.name,
             category=rule.category,
-            severity=rule.severity,
-            description=rule.description,
+            severity=lowered(rule.severity, steps),
+            description=rule.description + LOWER_NOTE * bool(steps),
             matched=matched_of(shown, rule.category),
             confidence=rule.confidence,
             score=0,
@@ -214,6 +215,22 @@ class Shield:
             if category in MASKED_CATEGORIES or policy.category_actions.get(category) == "redact":
                 spans += [(place.start, place.end) for place in found]
         return redact_spans(text, spans)
+
+
+def _plainest(places: list[_Place], text: str, category: str) -> tuple[_Place, Level]:
+    """Return the first place that is least of a mention, and how much of one it is."""
+    first = places[0]
+    least: Level = 2
+    if len(places) > MOST_PLACES:
+        return first, 0
+    for place in places:
+        # What was hidden is no mention, whatever stands around it.
+        steps = level(text, place.start, category) if place.view in ("normalized", "text") else 0
+        if steps < least or place is places[0]:
+            first, least = place, steps
+        if not steps:
+            break
+    return first, least
 
 
 def _has(policy: Policy, category: str) -> bool:

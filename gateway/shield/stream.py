@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.shield.engine import Shield
 from gateway.shield.layout import Brief
-from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge
+from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge
 from gateway.shield.watch import Watch
 
 # So often the score is brought up to date with rules that are not watched.
@@ -132,9 +132,7 @@ class StreamScanner:
         base = self._recent_at
         # What lies before was found before, or looks like a match only because the text is cut there.
         seen = 0 if base == 0 else min(out, _CONTEXT_CHARS)
-        fresh = [
-            one for one in result.detections if one.rule not in self._found and seen < one.end and one.start < live
-        ]
+        fresh = [one for one in result.detections if self._is_news(one) and seen < one.end and one.start < live]
         if not fresh:
             return
         for one in fresh:
@@ -142,6 +140,11 @@ class StreamScanner:
         judged = judge(self._found.values(), self._policy)
         self._state = Released("", judged.verdict, judged.score, judged.detections)
         self._watch = self._watched(judged.score)
+
+    def _is_news(self, one: Detection) -> bool:
+        """Say whether a rule was not found before, or only where it was talked about."""
+        before = self._found.get(one.rule)
+        return before is None or POINTS[one.severity] > POINTS[before.severity]
 
     def _watched(self, score: int) -> Watch:
         """Return the watch for all rules that would block on top of a score."""

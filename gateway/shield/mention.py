@@ -1,0 +1,83 @@
+"""Mention is not use: whether what stands before a match says that it is quoted or talked about. Judges, finds nothing.
+
+Only what stands before a match is read, so that a text in pieces is judged as the whole one is.
+"""
+
+import re
+from typing import Literal
+
+from gateway.shield.detections import Severity
+
+# Categories of words meant for a model. Keys, commands, encodings and hidden text are no less harmful in quotes.
+MENTIONABLE = frozenset({"injection", "jailbreak", "extraction", "indirect", "social_engineering", "sensitive_path"})
+# What is forbidden to ask for is not asked for; but "never refuse" is what an attack says itself.
+_FORBIDDABLE = frozenset({"extraction", "sensitive_path"})
+LOWER_NOTE = " It is quoted or talked about here, and counts less for that."
+_BEFORE_CHARS = 200
+_NEGATION_CHARS = 40
+# More places than that are not looked at: a match so often repeated counts in full.
+MOST_PLACES = 32
+Level = Literal[0, 1, 2]
+
+_LOWER = {Severity.CRITICAL: Severity.HIGH, Severity.HIGH: Severity.MEDIUM, Severity.MEDIUM: Severity.LOW}
+_CLOSERS = {"“": "”", "„": "“”", "«": "»", "‹": "›", "「": "」", "『": "』", "‘": "’", "‚": "‘", "»": "«"}
+_CODE = tuple(":=([{")
+_WORD = re.compile(r"\w")
+_END = re.compile(r"[.!?;\n]")
+_TELLING = re.compile(
+    r"(?:\b(?:such as|phrases?|sentences?|wording|strings?|messages? like|texts? like|inputs? like|things like|"
+    r"prompt.?injections?|injection attempts?|jailbreak (?:attempts?|prompts?)|attackers?|adversar(?:y|ies)|"
+    r"if (?:the |a |an )?(?:user|player|visitor|customer|caller|someone|somebody|anyone|anybody|message|text|mail|"
+    r"page)s? (?:says?|asks?|tells?|writes?|tries|contains?)|(?:tries|tried|trying|attempts?|attempted) to|people who|"
+    r"matched|flag(?:s|ged)?|detect(?:s|ed|or|ion)?|filter(?:s|ed|ing)?|blocked|classif(?:y|ies|ier)|"
+    r"def test_\w{0,60}|assert\w{0,20}|expect|headline|slogan|lyrics?|quoted|so-called|"
+    r"copies of|meme|joke|sätze wie|wie etwa|wie zum beispiel|phrases? comme|frases? como|frasi come|"
+    r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b|"
+    r"インジェクション|프롬프트 인젝션|提示词注入|提示注入|例如|比如|例えば|инъекци|например|इंजेक्शन|जैसे|حقن|مثل)",
+    re.IGNORECASE,
+)
+_NEGATED = re.compile(
+    r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|nobody|without|refuse to|avoid)"
+    r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$",
+    re.IGNORECASE,
+)
+
+
+def level(text: str, start: int, category: str) -> Level:
+    """Say how surely a match at `start` is a mention: 2 quoted and announced, 1 one of both, 0 neither.
+
+    The beginning of a text is no mention, nor is a text that stands in quotation marks as a whole.
+    """
+    before = text[max(0, start - _BEFORE_CHARS) : start]
+    if category in _FORBIDDABLE and _NEGATED.search(before[-_NEGATION_CHARS:]):
+        return 2
+    telling = [found.end() for found in _TELLING.finditer(before)]
+    quoted = _quoted_at(before)
+    if quoted is not None:
+        if telling:
+            return 2
+        # A string in code or data holds anything, and is no quotation until something says so.
+        return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
+    return 1 if telling and not _END.search(before[telling[-1] :]) else 0
+
+
+def lowered(severity: Severity, steps: int) -> Severity:
+    """Return the severity so many steps down, low at least."""
+    for _ in range(steps):
+        severity = _LOWER.get(severity, severity)
+    return severity
+
+
+def _quoted_at(before: str) -> int | None:
+    """Return where a quotation begins that is open at the end of `before`, on its last line and after other words."""
+    begin = before.rfind("\n") + 1
+    line = before[begin:]
+    for mark in '"`':
+        at = line.rfind(mark)
+        if line.count(mark) % 2 and _WORD.search(line, 0, at):
+            return begin + at
+    for opener, closers in _CLOSERS.items():
+        at = line.rfind(opener)
+        if at > 0 and not any(closer in line[at + 1 :] for closer in closers):
+            return begin + at
+    return None
