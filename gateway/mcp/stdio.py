@@ -134,7 +134,7 @@ async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = N
     What runs then is finished within `GRACE_SECONDS` or cancelled. Without `write_fd` the protocol takes standard
     output for itself, and whatever else writes there goes to standard error.
     """
-    # Each thread has a descriptor of its own: one that outlives the conversation never meets the number of another file.
+    # Each thread has a descriptor of its own: one that outlives the conversation never meets the number of another.
     output_fd = _own(1 if write_fd is None else write_fd)
     if write_fd is None:
         os.dup2(2, 1)
