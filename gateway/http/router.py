@@ -27,7 +27,8 @@ class Match(Generic[Handler]):
 
 
 class Router(Generic[Handler]):
-    """A fixed table of routes. A literal segment wins over a place, from left to right.
+    """A fixed table of routes. A path without places hides every template that it would fit, as in OpenAPI ("Path
+    Templating Matching"); among templates a literal segment wins over a place, from left to right.
 
     HEAD is answered by the route of GET unless it has its own.
 
@@ -76,8 +77,9 @@ class Router(Generic[Handler]):
             found = fixed.get(method)
             if found is not None:
                 return found
+            raise _not_allowed(fixed)
         segments = path.split("/")[1:]
-        allowed = set(fixed or ())
+        allowed: set[str] = set()
         for shape, methods in self._candidates(segments):
             if method in methods:
                 route = methods[method]
@@ -88,12 +90,7 @@ class Router(Generic[Handler]):
                 )
             allowed.update(methods)
         if allowed:
-            raise HttpError(
-                405,
-                "method_not_allowed",
-                "This path does not take this method.",
-                headers=(("allow", ", ".join(sorted(allowed))),),
-            )
+            raise _not_allowed(allowed)
         raise HttpError(404, "not_found", "There is no such path.")
 
     def _candidates(self, segments: list[str]) -> list[tuple[tuple[str, ...], dict[str, Route[Handler]]]]:
@@ -106,6 +103,11 @@ class Router(Generic[Handler]):
         ]
         fitting.sort(key=lambda pair: [not word for word in pair[0]])
         return fitting
+
+
+def _not_allowed(methods: Iterable[str]) -> HttpError:
+    allow = ", ".join(sorted(methods))
+    return HttpError(405, "method_not_allowed", "This path does not take this method.", headers=(("allow", allow),))
 
 
 def _is_place(segment: str) -> bool:
