@@ -1,6 +1,6 @@
 """From method and canonical path to a route. Knows no request, no handler's type and no credentials."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
