@@ -8,14 +8,13 @@ from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import ProviderType
 from gateway.errors import InvalidRequest
-from gateway.mcp.tool import Tool, ToolOutput
+from gateway.mcp.tool import Tool, ToolOutput, one_line
 from gateway.operations.providers import ProviderView, all_providers, find_provider, view_provider
 from gateway.schema import encode, json_schema
 from gateway.services.provider_test import ProviderTestResult
 from gateway.services.providers import WantedProvider
 
 _MOST_LISTED = 20  # what a tool answers is read by a model, which pays by the word
-_NAME_CHARS = 100
 _Action = Literal["list", "add", "update", "remove", "test", "enable", "disable"]
 
 
@@ -89,21 +88,16 @@ def _wanted(command: ConfigureProvider, *, renames: bool = False) -> WantedProvi
 
 
 def _line(view: ProviderView) -> str:
-    models = ", ".join(_short(model) for model in view.models[:_MOST_LISTED])
+    models = ", ".join(one_line(model) for model in view.models[:_MOST_LISTED])
     place = view.base_url or view.type.value
-    return f"- {view.id} {_short(view.name)}: {view.status.value}, {place}, serves {models}"
+    return f"- {view.id} {one_line(view.name)}: {view.status.value}, {place}, serves {models}"
 
 
 def _test_lines(test: ProviderTestResult) -> list[str]:
     if not test.ok:
         return [f"It cannot be used: {test.error}"]
-    models = ", ".join(_short(model) for model in test.models[:_MOST_LISTED])
+    models = ", ".join(one_line(model) for model in test.models[:_MOST_LISTED])
     return [f"It answers, in {test.latency_ms:.0f} ms." + (f" It lists: {models}" if models else "")]
-
-
-def _short(text: str) -> str:
-    """Keep what others named within its line: a model reads these lines."""
-    return " ".join(text.split())[:_NAME_CHARS]
 
 
 CONFIGURE_PROVIDER = Tool(

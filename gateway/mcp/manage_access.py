@@ -7,7 +7,7 @@ from gateway.app import Gateway
 from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter, EntryType, ListName
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
-from gateway.mcp.tool import Tool, ToolOutput
+from gateway.mcp.tool import Tool, ToolOutput, one_line
 from gateway.operations.access_list import EntryView, view_entry
 from gateway.schema import encode, json_schema
 from gateway.services.access_list import WantedEntry
@@ -89,7 +89,7 @@ def _named(command: ManageAccess) -> tuple[ListName, EntryType, str]:
 
 def _line(view: EntryView) -> str:
     until = "" if view.expires_at is None else f", until {write_time(view.expires_at)}"
-    value = " ".join(view.value.split())
+    value = one_line(view.value)
     return f"- {view.id} {view.list_name.value} {view.entry_type.value} {value} ({view.hits} hits{until})"
 
 

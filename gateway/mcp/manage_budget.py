@@ -7,13 +7,12 @@ from gateway.app import Gateway
 from gateway.domain.budgets import DEFAULT_SOFT_PCT, BudgetScope, BudgetUnit, BudgetWindow, Standing
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.mcp.tool import Tool, ToolOutput
+from gateway.mcp.tool import Tool, ToolOutput, one_line
 from gateway.operations.budgets import BudgetView, view_budget
 from gateway.schema import Bounds, encode, json_schema
 from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride
 from gateway.wire import write_time
 
-_NAME_CHARS = 100
 _Action = Literal["list", "get", "set", "create", "delete", "override"]
 
 
@@ -153,16 +152,11 @@ def _unit(command: ManageBudget) -> BudgetUnit:
 
 
 def _line(view: BudgetView) -> str:
-    whose = view.scope.value if view.scope_value is None else f"{view.scope.value} {_short(view.scope_value)}"
+    whose = view.scope.value if view.scope_value is None else f"{view.scope.value} {one_line(view.scope_value)}"
     return (
         f"- {view.id} {whose}: {view.spent:g} of {view.effective_limit:g} {view.unit.value} spent this "
         f"{view.window.value} ({view.status}), {view.remaining:g} left until {write_time(view.resets_at)}"
     )
-
-
-def _short(text: str) -> str:
-    """Keep what others named within its line: a model reads these lines."""
-    return " ".join(text.split())[:_NAME_CHARS]
 
 
 MANAGE_BUDGET = Tool(

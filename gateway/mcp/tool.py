@@ -9,6 +9,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.mcp.progress import Progress
 from gateway.schema import JsonSchema
 
+_NAME_CHARS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
@@ -51,3 +53,8 @@ class Tool:
 @dataclass(frozen=True, slots=True)
 class NoArguments:
     """For a tool that takes none."""
+
+
+def one_line(text: str) -> str:
+    """Keep what others named, a key or a model, within its line: a model reads these lines."""
+    return " ".join(text.split())[:_NAME_CHARS]

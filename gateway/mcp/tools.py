@@ -14,7 +14,7 @@ from gateway.mcp.manage_access import MANAGE_ACCESS
 from gateway.mcp.manage_budget import MANAGE_BUDGET
 from gateway.mcp.run_shield_tests import RUN_SHIELD_TESTS
 from gateway.mcp.run_trust_audit import RUN_TRUST_AUDIT
-from gateway.mcp.tool import NoArguments, Tool, ToolOutput
+from gateway.mcp.tool import NoArguments, Tool, ToolOutput, one_line
 from gateway.schema import Bounds, encode, json_schema
 from gateway.services.posture import PostureReport
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
@@ -22,7 +22,6 @@ from gateway.shield.detections import Severity
 from gateway.wire import read_time, write_time
 
 DEFAULT_LIMIT = 20  # fewer than the API's: what a tool answers is read by a model, which pays by the word
-_NAME_CHARS = 100
 
 _Text = Annotated[str, Bounds(1, 200)]
 _Since = Annotated[str | None, "Only what happened since: an RFC 3339 time, a date, or an age such as 15m, 24h or 7d."]
@@ -144,16 +143,11 @@ async def _review_audit(
     events = (await gateway.audit.page(wanted)).items
     lines = [f"{len(events)} events, newest first:" if events else "No event matches."]
     lines += [
-        f"- {write_time(event.occurred_at)} {_line(event.action)} by {_line(event.actor)}: {event.outcome}"
-        + (f" ({event.resource_type} {_line(event.resource_id)})" if event.resource_id else "")
+        f"- {write_time(event.occurred_at)} {one_line(event.action)} by {one_line(event.actor)}: {event.outcome}"
+        + (f" ({event.resource_type} {one_line(event.resource_id)})" if event.resource_id else "")
         for event in events
     ]
     return ToolOutput("\n".join(lines), encode(EventList(events)))
-
-
-def _line(text: str) -> str:
-    """Keep what others named, a key or a model, within its line: a model reads these lines."""
-    return " ".join(text.split())[:_NAME_CHARS]
 
 
 def _time(gateway: Gateway, param: str, text: str | None) -> int | None:
