@@ -40,6 +40,7 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 SETTLE_SECONDS = 10.0
+MAX_GUARDS = 1_024
 
 
 @record
@@ -105,6 +106,7 @@ class Chat:
         self._agents = agents
         self._captures = Captures(judge.judge_text)
         self._guard = ChatGuard(judge, dialect, policy, captures=self._captures)
+        self._guards: dict[str, ChatGuard] = {}
         self._routing = routing
         self._bill = bill
         self._acceptances = acceptances
@@ -198,9 +200,15 @@ class Chat:
             judge = self._acceptances.judge_for(judge, Source(turn.claimed_agent(), principal.lineage))
         if self._policies is not None:
             policy = self._policies.of(principal, policy)
-        if judge is self._judge and policy is self._policy:
-            return self._guard
-        return ChatGuard(judge, self._dialect, policy, captures=self._captures, aside=self._guard.aside)
+        known = self._guards.get(principal.id)
+        if known is not None and known.judge is judge and known.policy is policy:
+            return known
+        aside = self._guard.aside
+        guard = ChatGuard(judge, self._dialect, policy, captures=self._captures, aside=aside, owner=principal.id)
+        if len(self._guards) >= MAX_GUARDS:
+            self._guards.clear()
+        self._guards[principal.id] = guard
+        return guard
 
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name

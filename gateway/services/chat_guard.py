@@ -43,8 +43,8 @@ _TEXTS_HERE = 500  # more are joined in a thread
 class TextJudge(Protocol):
     """What scans one text."""
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
-        """Scan without recording anything.
+    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
+        """Scan without recording anything. owner: whose text it is, so that a clean one is scanned once.
 
         Raises:
             ShieldUnavailable: the shield failed, in whatever way.
@@ -82,7 +82,7 @@ class ScannedReply:
 
 
 class ChatGuard:
-    """Scans prompts and replies of one dialect under one policy."""
+    """Scans prompts and replies of one dialect under one policy. owner: of those whose texts they are."""
 
     def __init__(
         self,
@@ -92,13 +92,15 @@ class ChatGuard:
         *,
         captures: Captures,
         aside: Aside | None = None,
+        owner: str = "",
     ) -> None:
-        self._judge = judge
+        self.judge = judge
         self._dialect = dialect
-        self._policy = policy
+        self.policy = policy
         self.aside = aside or Aside()
         self._redacts = redacted_categories(policy)
         self._captures = captures
+        self._owner = owner
 
     async def inbound(self, leaves: Leaves, prompt: Prompt) -> ScannedPrompt:
         """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
@@ -106,7 +108,7 @@ class ChatGuard:
         Raises:
             ShieldUnavailable: the shield failed; nothing may be forwarded.
         """
-        policy = self._policy
+        policy = self.policy
         joined = await self._join(leaves.texts)
         digest = hashlib.sha256(joined.text.encode("utf-8", "replace")).hexdigest()
         result = await self._judge_prompt(leaves, joined)
@@ -136,14 +138,14 @@ class ChatGuard:
             UpstreamUnavailable: the reply holds more than can be scanned.
         """
         scanned = await self._outbound(reply)
-        if self._policy.capture is Capture.NONE:
+        if self.policy.capture is Capture.NONE:
             return scanned
         texts = await self._reply_texts(reply)
-        captured = await self._captures.of_leaves(texts, Direction.OUTBOUND, self._policy)
+        captured = await self._captures.of_leaves(texts, Direction.OUTBOUND, self.policy)
         return replace(scanned, captured=captured)
 
     async def _outbound(self, reply: Reply) -> ScannedReply:
-        policy = self._policy
+        policy = self.policy
         result = await self._judge_reply(reply)
         must_mask = self._must_mask(result)
         if result.verdict is not Verdict.BLOCK and not must_mask:
@@ -175,11 +177,11 @@ class ChatGuard:
         return [model for model in models if await self._is_clean("\n".join(strings(dict(model))))]
 
     async def _is_clean(self, text: str) -> bool:
-        result = await self._judge.judge_text(text, Direction.OUTBOUND, self._policy.scoring)
+        result = await self.judge.judge_text(text, Direction.OUTBOUND, self.policy.scoring)
         return result.verdict is Verdict.ALLOW and result.redacted is None
 
     async def _placed(self, joined: JoinedText, direction: Direction, policy: Policy) -> ScanResult:
-        result = await self._judge.judge_text(joined.text, direction, policy)
+        result = await self.judge.judge_text(joined.text, direction, policy, owner=self._owner)
         if not result.detections:
             return result
         return replace(result, detections=tuple(joined.locate(found) for found in result.detections))
@@ -203,8 +205,8 @@ class ChatGuard:
         )
 
     async def _judge_leaves(self, texts: Sequence[Leaf], opaque_places: Iterable[str]) -> ScanResult:
-        result = await self._placed(await self._join(texts), Direction.OUTBOUND, self._policy.scoring)
-        return with_unscannable(result, tuple(opaque_places), self._policy)
+        result = await self._placed(await self._join(texts), Direction.OUTBOUND, self.policy.scoring)
+        return with_unscannable(result, tuple(opaque_places), self.policy)
 
     async def _withheld_body(self, reply: Reply) -> Mapping[str, object]:
         """Put a notice in the place of each choice that is at fault, and mask what leaks outside of the choices.
@@ -230,7 +232,7 @@ class ChatGuard:
         return {**masked, "choices": kept}
 
     async def _judge_prompt(self, leaves: Leaves, joined: JoinedText) -> ScanResult:
-        policy = self._policy
+        policy = self.policy
         if policy.tool_injection or not any(leaf.kind is LeafKind.TOOL for leaf in leaves.texts):
             result = await self._placed(joined, Direction.INBOUND, policy.scoring)
         else:
@@ -269,16 +271,16 @@ class ChatGuard:
 
         A text that would still be blocked without its masked matches goes as a whole.
         """
-        scoring = self._policy.scoring
+        scoring = self.policy.scoring
         masks: dict[str, str] = {}
         for number, text in enumerate({text for text in texts if len(text) >= _SHORTEST_MATCH_CHARS}):
             if number % _TEXTS_A_TURN == 0:
                 await anyio.lowlevel.checkpoint()  # a reply may have many texts, and others wait
-            result = await self._judge.judge_text(text, direction, scoring)
+            result = await self.judge.judge_text(text, direction, scoring)
             if result.redacted is not None:
                 masks[text] = result.redacted
             if result.verdict is Verdict.BLOCK:
-                left = await self._judge.judge_text(masks.get(text, text), direction, scoring)
+                left = await self.judge.judge_text(masks.get(text, text), direction, scoring)
                 if left.verdict is Verdict.BLOCK:
                     masks[text] = NOTICE
         return masks

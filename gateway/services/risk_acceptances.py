@@ -41,7 +41,7 @@ _DIGEST = re.compile(_DIGEST_PATTERN[1:-1])
 class TextJudge(Protocol):
     """What scans one text."""
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
         """Scan without recording anything."""
         ...
 
@@ -270,9 +270,9 @@ class _Lenient:
         self._acceptances = acceptances
         self._source = source
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
         """Scan without recording anything."""
-        result = await self._judge.judge_text(text, direction, policy)
+        result = await self._judge.judge_text(text, direction, policy, owner=owner)
         return self._acceptances.apply(result, policy, source=self._source, text=text)
 
 

@@ -22,12 +22,13 @@ from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
+from gateway.services.clean_texts import CleanTexts
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
-from gateway.shield.scoring import Policy
+from gateway.shield.scoring import Policy, verdict_of
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -125,6 +126,7 @@ class Scans:
         self._rules = rules
         self._max_text_chars = max_text_chars
         self._captures = Captures(self.judge_text)
+        self.clean = CleanTexts(ids)
         # More threads would scan no more, and each takes its turn before the event loop gets another.
         self._limiter = anyio.CapacityLimiter(os.cpu_count() or 1)
 
@@ -140,7 +142,7 @@ class Scans:
             raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
         started_seconds = self._clock.monotonic_seconds()
         policy = self._policies.of(principal, self._policy) if self._policies else self._policy
-        result = await self.judge_text(command.text, command.direction, policy.scoring)
+        result = await self.judge_text(command.text, command.direction, policy.scoring, owner=principal.id)
         if self._acceptances is not None and self._acceptances.any():
             source = Source(context.agent or principal.name, principal.lineage)
             result = self._acceptances.apply(result, policy.scoring, source=source, text=command.text)
@@ -199,21 +201,34 @@ class Scans:
             redacted=result.redacted,
         )
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
         """Scan without recording anything; a long text in a worker thread, so that others are answered meanwhile.
+
+        owner: whose text it is. One that was found clean is then not scanned again, until authority changes.
 
         Raises:
             ShieldUnavailable: the shield failed, in whatever way.
         """
         try:
+            generation = self._store.generation.value()
             if self._rules is not None:
                 self._rules.apply()
-            if len(text) <= THREAD_CHARS:
-                return self._shield.scan(text, direction, policy)
-            return await anyio.to_thread.run_sync(self._shield.scan, text, direction, policy, limiter=self._limiter)
+            if not owner:
+                return await self._scan(text, direction, policy)
+            mark = self.clean.mark(text, owner, direction, policy)
+            if self.clean.knows(mark, generation):
+                return ScanResult(verdict_of(0, policy), 0)
+            result = await self._scan(text, direction, policy)
+            self.clean.note(mark, result, generation)
+            return result
         except Exception as error:  # whatever fails in a rule or the matcher: the text is not let through
             # The cause is kept for the log. Its own message may quote the text, so it is not repeated here.
             raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error
+
+    async def _scan(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+        if len(text) <= THREAD_CHARS:
+            return self._shield.scan(text, direction, policy)
+        return await anyio.to_thread.run_sync(self._shield.scan, text, direction, policy, limiter=self._limiter)
 
     def _insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText | None) -> None:
         self._store.traffic.insert(tx, row)

@@ -69,7 +69,7 @@ class ScriptedJudge:
         self.texts: list[tuple[str, Direction]] = []
         self.error: Exception | None = None
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
         self.texts.append((text, direction))
         if self.error is not None:
             raise self.error
