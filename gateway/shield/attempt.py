@@ -70,8 +70,8 @@ class Attempt:
         if found:
             self._matches.setdefault(runner, []).append(found)
 
-    def lead_within(self, runner: Runner, place: int, low: int, high: int, rest: int) -> None:
-        """Note that a match of a rule may begin low..high characters before a literal, if its rest is there."""
+    def lead_within(self, runner: Runner, place: int, low: int, high: int, rest: int, back: int) -> None:
+        """Note that a match of a rule may begin low..high characters before a literal, if all around it fits."""
         subject = self.subject
         if runner.on_text:
             if not self._with_text_rules:
@@ -80,7 +80,9 @@ class Attempt:
             if runner.plan.how == "words":
                 place = self.view.position(place)
         self.left -= 1
-        if rest and not runner.rest(rest)(subject, place):
+        if rest and not runner.part(rest)(subject, place):
+            return
+        if back and not runner.part(back)(subject[max(0, place - high - 1) : place + 1][::-1], 1):
             return
         windows = self._windows.setdefault(runner, [])
         first, last = max(0, place - high), place - low

@@ -32,32 +32,33 @@ _BEFORE = {
 class Step(NamedTuple):
     """One thing to do where an anchor stands.
 
-    back: how far before the anchor's last character the literal begins. literal: what must stand there, empty when the
-    anchor says it all. edge: characters that may not stand before it, or None. runner: the rule to try, or None when
-    the literal is a signal. low, high: how far before the literal a match may begin. rest: number of what must match
-    there.
+    ahead: how far before the anchor's last character the literal begins. literal: what must stand there, empty when
+    the anchor says it all. edge: characters that may not stand before it, or None. runner: the rule to try, or None
+    when the literal is a signal. low, high: how far before the literal a match may begin. rest, back: numbers of what
+    must match there, and backwards from there.
     """
 
-    back: int
+    ahead: int
     literal: str
     edge: frozenset[str] | None
     runner: Runner | None
     low: int
     high: int
     rest: int
+    back: int
 
 
 def _steps(word: Word, anchor: str, runner_of: Callable[[int], Runner]) -> Iterator[Step]:
-    back = len(anchor) - 1 + word.before
+    ahead = len(anchor) - 1 + word.before
     literal = "" if word.literal == anchor else word.literal
     if word.is_signal:
-        yield Step(back, word.literal, None, None, 0, 0, 0)
-    for number, low, high, rest in word.leads:
+        yield Step(ahead, word.literal, None, None, 0, 0, 0, 0)
+    for number, low, high, rest, back in word.leads:
         runner = runner_of(number)
         edge = _BEFORE.get(runner.alone) if low == high == 0 else None
         if edge is not None and word.literal[0] not in edge:
             edge = None
-        yield Step(back, literal, edge, runner, low, high, rest)
+        yield Step(ahead, literal, edge, runner, low, high, rest, back)
 
 
 class Index:
@@ -108,8 +109,8 @@ class Index:
         known = self._steps
         for last, number in hits:
             last += begin
-            for back, literal, edge, runner, low, high, rest in known[number] or self._make(number):
-                place = last - back
+            for ahead, literal, edge, runner, low, high, rest, back in known[number] or self._make(number):
+                place = last - ahead
                 if place < 0 or (literal and not part.startswith(literal, place)):
                     continue
                 if edge is not None and place and part[place - 1] in edge:
@@ -123,7 +124,7 @@ class Index:
                     ):
                         attempt.signals.add(literal)
                 elif low != high:
-                    attempt.lead_within(runner, base + place, low, high, rest)
+                    attempt.lead_within(runner, base + place, low, high, rest, back)
                 elif runner.on_text:
                     attempt.try_sent(runner, base + place, low)
                 elif (at := base + place - low) >= 0:

@@ -18,7 +18,7 @@ from gateway.shield.literals import Lead
 from gateway.shield.plan import Plan
 from gateway.shield.regexes import FLAGS, Regexes
 
-VERSION = 4
+VERSION = 5
 INDEXES = ("words", "others", "tokens")
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
@@ -28,14 +28,14 @@ CHARS_PER_TRY = 64
 class Word:
     """A literal around an anchor. before: how far before the anchor it begins.
 
-    leads: number of a rule, how far before the literal its match begins, least and most, and the regex that must match
-    at the literal, by its place in the plan's `rests`. signal: whether it is one.
+    leads: number of a rule, how far before the literal its match begins, least and most, and the regexes that must
+    match at the literal and backwards from it, by their places in the plan's `parts`. signal: whether it is one.
     """
 
     literal: str
     before: int
     is_signal: bool
-    leads: tuple[tuple[int, int, int, int], ...]
+    leads: tuple[tuple[int, int, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Layout:
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan."""
         told, plan = json.loads(self._lines[2 + len(INDEXES) + number])
-        source, how, reach, leads, rests, starts, run_chars, run_digits, first, guard, alone, gate = plan
+        source, how, reach, leads, parts, starts, run_chars, run_digits, first, guard, alone, gate = plan
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
             id=name,
@@ -138,8 +138,8 @@ class Layout:
             source,
             how,
             reach,
-            leads=tuple(Lead(literal, low, high, rests[rest]) for literal, low, high, rest in leads),
-            rests=tuple(rests),
+            leads=tuple(Lead(literal, low, high, parts[rest], parts[back]) for literal, low, high, rest, back in leads),
+            parts=tuple(parts),
             starts=starts,
             run_chars=run_chars,
             run_digits=run_digits,
@@ -157,14 +157,13 @@ def make_layout(
 
     briefs: the short form of each rule. signals: words to report where they stand.
     """
-    leads: dict[str, dict[str, list[tuple[int, int, int, int]]]] = {name: {} for name in INDEXES}
+    leads: dict[str, dict[str, list[tuple[int, int, int, int, int]]]] = {name: {} for name in INDEXES}
     leads["words"] = {signal: [] for signal in signals}
     for number, plan in enumerate(plans):
-        rests = plan.rests
         for lead in plan.leads:
             # Words of other scripts apart: their many first letters would slow down every text.
             index = "tokens" if plan.how == "tokens" else "words" if lead.literal.isascii() else "others"
-            leads[index].setdefault(lead.literal, []).append((number, lead.low, lead.high, rests.index(lead.rest)))
+            leads[index].setdefault(lead.literal, []).append((number, *_lead_row(plan, lead)))
     found = {name: _anchored(literals, frozenset(signals)) for name, literals in leads.items()}
     head = {
         "version": VERSION,
@@ -187,13 +186,16 @@ def _line(value: Any) -> bytes:
 
 
 def _plan_row(plan: Plan) -> list[Any]:
-    rests = plan.rests
-    leads = [[lead.literal, lead.low, lead.high, rests.index(lead.rest)] for lead in plan.leads]
-    told = [plan.source, plan.how, plan.reach_chars, leads, rests, plan.starts]
+    leads = [[lead.literal, *_lead_row(plan, lead)] for lead in plan.leads]
+    told = [plan.source, plan.how, plan.reach_chars, leads, plan.parts, plan.starts]
     return [*told, plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate]
 
 
-def _anchored(leads: dict[str, list[tuple[int, int, int, int]]], signals: frozenset[str]) -> dict[str, list[Word]]:
+def _lead_row(plan: Plan, lead: Lead) -> tuple[int, int, int, int]:
+    return lead.low, lead.high, plan.parts.index(lead.rest), plan.parts.index(lead.back)
+
+
+def _anchored(leads: dict[str, list[tuple[int, int, int, int, int]]], signals: frozenset[str]) -> dict[str, list[Word]]:
     roots = anchors.choose_roots(leads)
     words: dict[str, list[Word]] = {}
     for literal, led in leads.items():
@@ -203,4 +205,4 @@ def _anchored(leads: dict[str, list[tuple[int, int, int, int]]], signals: frozen
 
 
 def _cost(word: Word) -> int:
-    return sum(1 + (high - low) // CHARS_PER_TRY for _, low, high, _ in word.leads)
+    return sum(1 + (high - low) // CHARS_PER_TRY for _, low, high, _, _ in word.leads)

@@ -16,7 +16,7 @@ from typing import Any
 
 from gateway.shield.beginnings import END, PRICE_EACH, ZERO_WIDTH, Beginnings
 from gateway.shield.frequency import likelihood
-from gateway.shield.unparse import bare, unparse
+from gateway.shield.unparse import backwards, bare, unparse
 
 # How many literals a way may have: few at first, more only while what they give is dear.
 _MOST_LITERALS = (24, 300)
@@ -42,14 +42,15 @@ _DIGITS = {ord(digit): "0" for digit in "123456789"}
 class Lead:
     """A literal and where a match may begin: `low` to `high` characters before it; negative is after it.
 
-    rest: a regex that matches at the literal of every match, when a match may begin at several places before it;
-    else empty.
+    When a match may begin at several places before it, rest: a regex that matches at the literal of every match, and
+    back: one that matches what stands before it, read backwards from the literal's first letter on. Else empty.
     """
 
     literal: str
     low: int
     high: int
     rest: str = ""
+    back: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +69,42 @@ def squash_digits(text: str) -> str:
 def price_of(leads: Iterable[Lead]) -> float:
     """Estimate the work that leads cause for each character of ordinary text."""
     return sum(
-        PRICE_EACH + likelihood(lead.literal) * _price_of_one(lead.low, lead.high, bool(lead.rest)) for lead in leads
+        PRICE_EACH + likelihood(lead.literal) * _price_of_one(lead.low, lead.high, bool(lead.back)) for lead in leads
     )
 
 
-def _price_of_one(low: int, high: int, has_rest: bool) -> float:
+def _price_of_one(low: int, high: int, is_checked: bool) -> float:
     if low == high:
         return 1.0
-    return _RESTED if has_rest else _WINDOW + (high - low) / _WINDOW_CHARS
+    return _RESTED if is_checked else _WINDOW + (high - low) / _WINDOW_CHARS
 
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
     """A place in the regex from where on literals are told: the items, and how far into the match they may stand.
 
-    state: where the items begin, for Beginnings.
+    before: the items that come before. state: where the items begin, for Beginnings.
     """
 
+    before: list[Any]
     items: list[Any]
     low: int
     high: int
     state: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What comes before and after some items; low, high: how much comes before. state: where it goes on after them."""
+
+    before: list[Any]
+    low: int
+    high: int
+    after: list[Any]
+    state: int
+
+
+_NOTHING = _Around([], 0, 0, [], END)
 
 
 class Literals:
@@ -98,7 +114,7 @@ class Literals:
     also where it begins with a blank.
     """
 
-    __slots__ = ("_beginnings", "_blank", "_is_exact", "_kept", "_least", "_rests", "_tree")
+    __slots__ = ("_beginnings", "_blank", "_is_exact", "_kept", "_least", "_parts", "_tree")
 
     def __init__(
         self,
@@ -116,30 +132,35 @@ class Literals:
         self._least = least
         self._beginnings = Beginnings(letter, digit=digit, blank=blank)
         self._kept: list[Any] = []
-        # Items of ways that have a rest; a lead carries its number until its way is chosen.
-        self._rests: list[list[Any]] = []
+        # Items before and after the literals of windows; a lead carries their numbers until its way is chosen.
+        self._parts: list[list[Any]] = []
 
     def cheapest(self) -> Way | None:
         """Return the cheapest way to every match of the regex, or None if nothing leads there."""
-        items = self._flat(self._tree)
-        best = self._among(self._spots(items, [], 0, 0), math.inf)
-        if best is None or best.price >= _DEAR:
-            best = self._by_branches(items, best)
+        best = self._best(self._flat(self._tree), _NOTHING, math.inf)
         return best and self._written(best)
 
+    def _best(self, own: list[Any], around: "_Around", limit: float) -> Way | None:
+        """Choose among the ways that begin at some items or, branch by branch, within them; cost `limit` at most."""
+        best = self._among(self._spots(own, around), limit)
+        if best is None or best.price >= _DEAR:
+            best = self._by_branches(own, around, best, limit)
+        return best
+
     def _written(self, way: Way) -> Way:
-        """Write out the rests of a way's leads."""
-        sources = {
-            number: unparse(self._rests[int(number)], self._tree.state.flags)
-            for number in {lead.rest for lead in way.leads}
-            if number
+        """Write out the regexes of a way's leads."""
+        flags = self._tree.state.flags
+        rests = {number: unparse(self._parts[int(number)], flags) for number in {one.rest for one in way.leads} - {""}}
+        backs = {
+            number: backwards(self._parts[int(number)], flags) for number in {one.back for one in way.leads} - {""}
         }
-        return Way(tuple(replace(lead, rest=sources.get(lead.rest, "")) for lead in way.leads), way.price)
+        written = (replace(one, rest=rests.get(one.rest, ""), back=backs.get(one.back, "")) for one in way.leads)
+        return Way(tuple(written), way.price)
 
     def beginning(self) -> Way | None:
         """Return the way by how every match begins, or None if that is not told."""
         items = self._flat(self._tree)
-        return self._way(_Spot(items, 0, 0, self._beginnings.state(items)), _MOST_LITERALS[-1])
+        return self._way(_Spot([], items, 0, 0, self._beginnings.state(items)), _MOST_LITERALS[-1])
 
     def guard(self) -> str:
         """Write the first few items as a regex that looks at nothing around them: it fails sooner than the whole."""
@@ -197,41 +218,44 @@ class Literals:
             spots = [spots[number] for _, number in sorted(told)[:_MOST_SPOTS]] or spots
         return best
 
-    def _by_branches(self, items: list[Any], best: Way | None) -> Way | None:
+    def _by_branches(self, own: list[Any], around: _Around, best: Way | None, limit: float) -> Way | None:
         """Choose among the ways where each branch of one choice goes its own way, and the best so far."""
-        low = high = 0
-        for index, (op, arg) in enumerate(items):
+        low, high = around.low, around.high
+        for index, (op, arg) in enumerate(own):
             if op is ops.BRANCH and len(arg[1]) <= _MOST_BRANCHES:
-                rest, after = items[index + 1 :], self._beginnings.state(items, place=index + 1)
+                after, state = (
+                    own[index + 1 :] + around.after,
+                    self._beginnings.state(own, around.state, place=index + 1),
+                )
+                inner = _Around(around.before + own[:index], low, high, after, state)
                 leads: set[Lead] = set()
+                most = min(limit, best.price if best else math.inf)
                 price = 0.0
                 for branch in map(self._flat, arg[1]):
-                    left = best.price - price if best else math.inf
-                    way = self._among(self._spots(branch, rest, low, high, after=after), left)
+                    way = self._best(branch, inner, most - price)
                     price += way.price if way else math.inf
-                    if way is None or (best is not None and price >= best.price):
+                    if way is None or price >= most:
                         break
                     leads.update(way.leads)
                 else:
                     best = _cheaper(best, Way(tuple(sorted(leads)), price_of(leads)))
-            least, most = self._part([items[index]]).getwidth()
-            low, high = low + least, high + most
+            least, widest = self._part([own[index]]).getwidth()
+            low, high = low + least, high + widest
         return best
 
-    def _spots(self, own: list[Any], rest: list[Any], low: int, high: int, *, after: int = END) -> list[_Spot]:
-        """List where ways may begin among `own` items; words are not begun in their middle.
-
-        rest: what comes after them, from the state `after` on.
-        """
+    def _spots(self, own: list[Any], around: _Around) -> list[_Spot]:
+        """List where ways may begin among `own` items; words are not begun in their middle."""
         spots = []
-        items = own + rest
+        low, high = around.low, around.high
+        items = own + around.after
         for index in range(min(len(own) or 1, len(items))):
             is_inside = (
                 index > 0 and items[index][0] is items[index - 1][0] is ops.LITERAL and items[index - 1][1] != 32
             )
             least, most = self._part([items[index]]).getwidth()
             if not is_inside and most:
-                spots.append(_Spot(items[index:], low, high, self._beginnings.state(own, after, place=index)))
+                state = self._beginnings.state(own, around.state, place=index)
+                spots.append(_Spot(around.before + own[:index], items[index:], low, high, state))
             low, high = low + least, high + most
         return spots
 
@@ -249,11 +273,14 @@ class Literals:
         if not self._is_exact and any(literal.startswith(" ") for literal in literals):
             # A blank may be one of a run in the text: the place found would not be the literal's own.
             return None
-        rest = ""
-        if is_window and self._part(spot.items).getwidth()[0] > max(map(len, literals)):
-            rest = str(len(self._rests))
-            self._rests.append(spot.items)
-        leads = tuple(Lead(literal, spot.low, spot.high, rest) for literal in sorted(literals))
+        rest = back = ""
+        if is_window:
+            if self._part(spot.items).getwidth()[0] > max(map(len, literals)):
+                rest = str(len(self._parts))
+                self._parts.append(spot.items)
+            back = str(len(self._parts))
+            self._parts.append(spot.before)
+        leads = tuple(Lead(literal, spot.low, spot.high, rest, back) for literal in sorted(literals))
         return Way(leads, price_of(leads))
 
     def _flat(self, items: Iterable[Any]) -> list[Any]:
@@ -266,7 +293,7 @@ class Literals:
                     inner = [self._flagged(item, arg[1], arg[2]) for item in inner]
                     self._kept += inner
                 flat += inner
-            elif op not in ZERO_WIDTH:
+            else:
                 flat.append((op, arg))
         return flat
 

@@ -44,7 +44,7 @@ class Plan:
     as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent. ``digits``: a run
     of `run_chars` digits and separators, `run_digits` of them digits. ``unseen``: one of the characters `first`.
     reach_chars: how far from its beginning the regex reads.
-    rests: the distinct rests of the leads, the empty one first.
+    parts: the distinct rests and backs of the leads, the empty one first.
     starts: a fast regex whose group `begin` matches wherever the rule's own may begin to; empty when there is none.
     guard: a fast regex that matches wherever a match begins; empty when the rule's own is fast.
     alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
@@ -56,7 +56,7 @@ class Plan:
     how: How
     reach_chars: int
     leads: tuple[Lead, ...] = ()
-    rests: tuple[str, ...] = ("",)
+    parts: tuple[str, ...] = ("",)
     starts: str = ""
     run_chars: int = 0
     run_digits: int = 0
@@ -67,7 +67,7 @@ class Plan:
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
-        return [text for text in (self.source, self.guard, self.starts, *self.rests) if text]
+        return [text for text in (self.source, self.guard, self.starts, *self.parts) if text]
 
 
 def plan_rule(
@@ -142,7 +142,7 @@ def _words_plan(
         "words",
         reach,
         leads=way.leads,
-        rests=("", *sorted({lead.rest for lead in way.leads if lead.rest})),
+        parts=("", *sorted({part for lead in way.leads for part in (lead.rest, lead.back) if part})),
         starts=_starts(begins) if begins else "",
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),

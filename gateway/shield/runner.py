@@ -11,6 +11,7 @@ Check = Callable[[str], bool]
 Compiled = Callable[[int, str], re.Pattern[str]]
 # A long text is searched in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 65_536
+_Part = Callable[[str, int], re.Match[str] | None]
 _Try = Callable[[str, int, int], re.Match[str] | None]
 
 
@@ -34,7 +35,7 @@ class Runner:
     __slots__ = (
         "_checks",
         "_compiled",
-        "_rests",
+        "_parts",
         "_search",
         "_starts",
         "alone",
@@ -61,7 +62,7 @@ class Runner:
         self.match: _Try = self._first_match
         self._search: _Try = self._first_search
         self._starts: re.Pattern[str] | None = None
-        self._rests: dict[int, Callable[[str, int], re.Match[str] | None]] = {}
+        self._parts: dict[int, _Part] = {}
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
     def _compile(self) -> None:
@@ -82,11 +83,11 @@ class Runner:
         self._compile()
         return self._search(subject, start, end)
 
-    def rest(self, number: int) -> Callable[[str, int], re.Match[str] | None]:
-        """Return what tries, with a lead's literal at a place, whether what must come after it does."""
-        match = self._rests.get(number)
+    def part(self, number: int) -> _Part:
+        """Return what tries whether what must stand after a lead's literal, or backwards from it, does."""
+        match = self._parts.get(number)
         if match is None:
-            match = self._rests[number] = self._compiled(self.number, self.plan.rests[number]).match
+            match = self._parts[number] = self._compiled(self.number, self.plan.parts[number]).match
         return match
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:

@@ -37,6 +37,39 @@ def unparse(items: Iterable[Any], flags: int = 0) -> str:
     return f"(?{letters}:{source})" if letters else source
 
 
+def backwards(items: Iterable[Any], flags: int = 0) -> str:
+    """Write items as a regex for the text read backwards: it matches from where a match of theirs ends.
+
+    It may match more: of what looks around, only the edges of words and what looks at one character is kept. The text
+    that is read begins with the character after the match, at which nothing is consumed.
+    """
+    source = "".join(map(_backwards, reversed(list(items))))
+    letters = _letters(flags)
+    return f"(?{letters}:{source})" if letters else source
+
+
+def _backwards(item: Any) -> str:
+    op, arg = item
+    if op is ops.AT:
+        return _PLACES[arg] if arg in (ops.AT_BOUNDARY, ops.AT_NON_BOUNDARY) else ""
+    if op is ops.BRANCH:
+        return "(?:" + "|".join(map(backwards, arg[1])) + ")"
+    if op is ops.SUBPATTERN:
+        on, off = _letters(arg[1]), _letters(arg[2])
+        return f"(?{on}{'-' + off if off else ''}:{backwards(arg[3])})"
+    if op is ops.ATOMIC_GROUP:
+        return f"(?:{backwards(arg)})"
+    if op in _REPEATS:
+        least, most, body = arg
+        return f"(?:{backwards(body)}){{{least},{most}}}{'?' * (op is ops.MIN_REPEAT)}"
+    if op in (ops.ASSERT, ops.ASSERT_NOT):
+        if arg[1].getwidth() != (1, 1):
+            return ""
+        sign = "=" if op is ops.ASSERT else "!"
+        return f"(?{'' if arg[0] < 0 else '<'}{sign}{backwards(arg[1])})"
+    return _item(op, arg)
+
+
 def bare(items: Iterable[Any], state: Any) -> list[Any]:
     """Return items without what only looks around or holds on: they match wherever the given ones do.
 
