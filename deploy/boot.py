@@ -6,6 +6,7 @@ want, are read through a descriptor that stays open: the file may be renamed ove
 checked against its CRC, so what was overwritten in place is an error and never another version's bytes.
 """
 
+import dataclasses
 import json
 import marshal
 import os
@@ -24,20 +25,18 @@ class Finder:
 
     def __init__(self, reader, pack):
         self.archive = os.path.abspath(reader.archive)
-        self._reader = reader
         # {name: (path, method, packed bytes, bytes, offset of the local header, time, date, crc)}
         self._members = dict(zipimport._zip_directory_cache[reader.archive])
         self.descriptor = os.open(reader.archive, os.O_RDONLY) if hasattr(os, "pread") else None
+        self._methods = {}
         if pack:
             begin = 16 + int.from_bytes(pack[8:12], "little")
             end = begin + int.from_bytes(pack[begin - 4 : begin], "little")
             index = json.loads(pack[begin:end])
             self._index = index["modules"]
             self._codes = memoryview(pack)[end:]
-            self._words, texts, known = (
-                decompress(self._codes[slice(*index[name])]) for name in ("words", "texts", "known")
-            )
-            quicken(json.loads(texts), known)
+            self._words = decompress(self._codes[slice(*index["words"])])
+            dataclasses.exec = self.write_methods  # the module looks `exec` up among its own names first
         else:
             names = [name.replace(os.sep, "/") for name in self._members if name.endswith(".py")]
             self._index = {module_of(name): (name, name.endswith("/__init__.py"), 0, 0) for name in names}
@@ -63,12 +62,26 @@ class Finder:
     def get_code(self, name):
         path, _, begin, end = self._index[name]
         if end:
-            code = decompressobj(zdict=self._words).decompress(self._codes[begin:end])
-            return marshal.loads(code)  # noqa: S302 - checked at the start
+            raw = decompressobj(zdict=self._words).decompress(self._codes[begin:end])
+            code, *methods = marshal.loads(raw)  # noqa: S302 - checked at the start
+            if methods:
+                self._methods[name] = dict(zip(methods[::2], methods[1::2], strict=True))
+            return code
         return compile(self.get_data(self.archive + os.sep + path), path, "exec", dont_inherit=True)
 
     def exec_module(self, module):
-        exec(self.get_code(module.__name__), module.__dict__)  # noqa: S102 - what a loader does
+        try:
+            exec(self.get_code(module.__name__), module.__dict__)  # noqa: S102 - what a loader does
+        finally:
+            self._methods.pop(module.__name__, None)
+
+    def write_methods(self, text, names=None, places=None):
+        """Do what `exec` does for `dataclasses`, with the byte code of the pack where it has that of the text.
+
+        What is not known, such as another Python's text, is compiled as ever.
+        """
+        known = self._methods.get(names["__name__"]) if names else None
+        exec((known or {}).get(crc32(text.encode()), text), names, places)  # noqa: S102 - as the original
 
     def get_source(self, name):
         return self.get_data(self.archive + os.sep + self._index[name][0]).decode("utf-8")
@@ -121,22 +134,6 @@ class Finder:
 
 def module_of(name):
     return name[:-3].removesuffix("/__init__").replace("/", ".")
-
-
-def quicken(texts, marshalled):
-    """Let `dataclasses` find the byte code of the methods it writes, instead of compiling each text at each start.
-
-    The module looks `exec` up among its own names first. What is not known, such as another Python's text, is compiled
-    as ever.
-    """
-    import dataclasses
-
-    known = dict(zip(texts, marshal.loads(marshalled), strict=True))  # noqa: S302 - checked at the start
-
-    def run(text, names=None, places=None, *, builtin=exec):
-        builtin(known.pop(text, text), names, places)
-
-    dataclasses.exec = run
 
 
 def install(reader, pack):

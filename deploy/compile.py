@@ -32,12 +32,12 @@ class Sources:
 
 sys.path[:] = [path for path in sys.path if path and "-packages" not in path]
 sys.meta_path.insert(0, Sources())
-texts = set()
+texts = {}
 
 
 def remember(text, names=None, places=None):
-    """Run what `dataclasses` wrote, as its own `exec` would, and keep the text."""
-    texts.add(text)
+    """Run what `dataclasses` wrote, as its own `exec` would, and keep the text under the module it is run in."""
+    texts.setdefault(names["__name__"], set()).add(text)
     exec(text, names, places)  # noqa: S102
 
 
@@ -52,4 +52,5 @@ for file in sorted(sources):
             importlib.import_module(module_of(file))
         except ImportError:
             continue  # for another system than this one; its records are compiled when they are made
-sys.stdout.buffer.write(make_pack(sources, texts))
+own = {module_of(file) for file in sources}
+sys.stdout.buffer.write(make_pack(sources, {name: found for name, found in texts.items() if name in own}))

@@ -6,11 +6,12 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import ROOT
 
-from gateway.cli.bytecode import differences, make_pack
+from gateway.cli.bytecode import compiled, differences, make_pack
 
 SOURCES = {"_boot.py": b"install = None\n", "a/__init__.py": b"", "a/b.py": b"def f() -> int:\n    return 1\n"}
 UNIT = ROOT / "deploy" / "gateway.service"
@@ -33,9 +34,26 @@ def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
 
 
 def test_a_pack_is_the_byte_code_of_its_sources() -> None:
-    pack = make_pack(SOURCES, ["x = 1"])
-    assert pack == make_pack(dict(reversed(SOURCES.items())), ["x = 1"])
+    pack = make_pack(SOURCES, {"a.b": ["x = 1"]})
+    assert pack == make_pack(dict(reversed(SOURCES.items())), {"a.b": ["x = 1"]})
     assert differences(pack, SOURCES) == []
+
+
+def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
+    source = b'"""M."""\nclass C:\n    """C."""\n    def f(self, x):\n        """F."""\n\n        return (x +\n            1 / x)\n'
+    names: dict[str, Any] = {}
+    code = compiled(source, "m.py")
+    exec(code, names)
+    one = names["C"]()
+    assert (one.__doc__, one.f.__doc__, names.get("__doc__")) == (" ", None, None)
+    usual: dict[str, Any] = {}
+    exec(compile(source, "m.py", "exec"), usual)
+    lean, full = one.f.__code__, usual["C"].f.__code__
+    assert list(lean.co_lines()) == list(full.co_lines())
+    assert {place[2:] for place in lean.co_positions()} == {(None, None)}
+    with pytest.raises(ZeroDivisionError) as caught:
+        one.f(0)
+    assert caught.traceback[-1].lineno == 7
 
 
 @pytest.mark.parametrize(
@@ -48,13 +66,13 @@ def test_a_pack_is_the_byte_code_of_its_sources() -> None:
     ],
 )
 def test_byte_code_that_is_not_of_the_sources_is_named(change: dict[str, bytes | None], told: str) -> None:
-    pack = make_pack(SOURCES, [])
+    pack = make_pack(SOURCES, {})
     other = {name: data for name, data in (SOURCES | change).items() if data is not None}
     assert differences(pack, other) == [told]
 
 
 def test_a_pack_that_was_cut_or_changed_is_never_unmarshalled() -> None:
-    pack = make_pack(SOURCES, ["x = 1"])
+    pack = make_pack(SOURCES, {"a.b": ["x = 1"]})
     for place in range(4, len(pack)):
         changed = bytearray(pack)
         changed[place] ^= 0x55

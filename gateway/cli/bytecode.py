@@ -3,20 +3,25 @@
 The build makes packs with it and `verify --bytecode` makes them again. Nothing of a pack that is compared is ever
 unmarshalled, since marshal data from elsewhere can crash the interpreter.
 
+Byte code leaves out what the program does not need: docstrings (a class keeps a blank, or `dataclasses` would write it
+one) and the columns of a line, which only the marks under the lines of a traceback would show.
+
 Layout: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the boot code,
 the length of the index (4), the index as JSON, then what the index points into: {"modules": {name: [file, is_package,
-start, end]}, "words": [start, end], "texts": [start, end], "known": [start, end]}. Each piece is zlib'd, a module with
-`words` as its preset dictionary. `texts` are those that `dataclasses` compiles, as JSON, and `known` their byte code in
-the same order. A module whose end is 0 is compiled from its source when somebody asks for it. Integers are little
-endian.
+start, end]}, "words": [start, end], "texts": [start, end]}. Each piece is zlib'd, a module with `words` as its preset
+dictionary. A module is a marshalled tuple: its code, then the CRC-32 and the code of each text that `dataclasses`
+compiles when the module is run. `texts` are those texts by module, as JSON. A module whose end is 0 is compiled from
+its source when somebody asks for it. Integers are little endian.
 """
 
+import ast
 import importlib.util
 import json
 import marshal
 import sys
 import zlib
 from collections.abc import Iterable, Mapping
+from types import CodeType
 
 BOOT = "_boot.py"
 LAUNCHER = "__main__.py"
@@ -24,6 +29,9 @@ LAUNCHER = "__main__.py"
 _MARSHAL = 2
 _WORDS_BYTES = 32_768  # all that zlib looks back
 _WORDS_OF_EACH_BYTES = 1_200
+# Kinds of entries in a table of lines, as CPython's Objects/locations.md has them.
+_LONG, _NO_COLUMNS, _NO_LINE = 14, 13, 15
+_ONE_LINE = (10, 11, 12)
 
 
 def module_of(file: str) -> str:
@@ -31,15 +39,63 @@ def module_of(file: str) -> str:
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def compiled(text: bytes | str, file: str) -> bytes:
-    """Return the byte code of a source, marshalled. The same for the same Python, whoever asks."""
-    return marshal.dumps(compile(text, file, "exec", dont_inherit=True, optimize=0), _MARSHAL)
+def compiled(text: bytes | str, file: str) -> CodeType:
+    """Return the byte code of a source. The same for the same Python, whoever asks."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            _take_docstring(node)
+    return _without_columns(compile(tree, file, "exec", dont_inherit=True, optimize=0))
 
 
-def known_texts(texts: Iterable[str]) -> bytes:
-    """Return the byte code of the texts that `dataclasses` writes, as a marshalled list."""
-    codes = [compile(text, "<string>", "exec", dont_inherit=True, optimize=0) for text in texts]
-    return marshal.dumps(codes, _MARSHAL)
+def _take_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    first = node.body[0] if node.body else None
+    if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+        return
+    if not isinstance(first.value.value, str):
+        return
+    if isinstance(node, ast.ClassDef):
+        first.value.value = " "
+    else:
+        nothing: ast.stmt = ast.copy_location(ast.Pass(), first)
+        node.body[:1] = [] if len(node.body) > 1 else [nothing]
+
+
+def _without_columns(code: CodeType) -> CodeType:
+    consts = tuple(_without_columns(const) if isinstance(const, CodeType) else const for const in code.co_consts)
+    return code.replace(co_consts=consts, co_linetable=_lines(code.co_linetable))
+
+
+def _lines(table: bytes) -> bytes:
+    """Return a table of places in the source with the lines alone, as `-X no_debug_ranges` leaves it."""
+    kept, place = bytearray(), 0
+    while place < len(table):
+        kind = table[place] >> 3 & 15
+        end = place + 1
+        while end < len(table) and not table[end] & 128:
+            end += 1
+        if kind == _NO_LINE:
+            kept.append(table[place])
+        else:
+            kept.append(128 | _NO_COLUMNS << 3 | table[place] & 7)
+            if kind in (_LONG, _NO_COLUMNS):
+                stop = place + 1
+                while table[stop] & 64:
+                    stop += 1
+                kept += table[place + 1 : stop + 1]
+            else:  # a signed number: how many lines further on
+                kept.append(2 * (kind - _ONE_LINE[0]) if kind in _ONE_LINE else 0)
+        place = end
+    return bytes(kept)
+
+
+def _module(code: CodeType, texts: Iterable[str]) -> bytes:
+    """Return a module's code with that of the methods `dataclasses` writes in it, marshalled."""
+    known: list[object] = []
+    for text in sorted(texts):
+        method = compile(text, "<string>", "exec", dont_inherit=True, optimize=0)
+        known += [zlib.crc32(text.encode()), _without_columns(method)]
+    return marshal.dumps((code, *known), _MARSHAL)
 
 
 def is_left_out(file: str) -> bool:
@@ -47,9 +103,13 @@ def is_left_out(file: str) -> bool:
     return file == "typing_extensions.py" and sys.version_info >= (3, 13)
 
 
-def make_pack(sources: Mapping[str, bytes], texts: Iterable[str]) -> bytes:
-    """Compile every source for the running Python. sources: by file name; the launcher is left out."""
-    codes = {file: compiled(sources[file], file) for file in sorted(sources) if file not in (BOOT, LAUNCHER)}
+def make_pack(sources: Mapping[str, bytes], texts: Mapping[str, Iterable[str]]) -> bytes:
+    """Compile every source for the running Python.
+
+    sources: by file name; the launcher is left out. texts: what `dataclasses` compiles, by module.
+    """
+    files = [file for file in sorted(sources) if file not in (BOOT, LAUNCHER)]
+    codes = {file: _module(compiled(sources[file], file), texts.get(module_of(file), ())) for file in files}
     # How modules begin: names and constants that many of them share.
     words = b"".join(code[:_WORDS_OF_EACH_BYTES] for code in codes.values())[-_WORDS_BYTES:]
     blob = bytearray()
@@ -60,15 +120,14 @@ def make_pack(sources: Mapping[str, bytes], texts: Iterable[str]) -> bytes:
         blob.extend(packer.compress(data) + packer.flush())
         return [begin, len(blob)]
 
-    texts = sorted(texts)
     modules = {
         module_of(file): [file, file.endswith("/__init__.py"), *([0, 0] if is_left_out(file) else add(code, words))]
         for file, code in codes.items()
     }
-    rest_of_it = {"words": add(words), "known": add(known_texts(texts)), "texts": add(json.dumps(texts).encode())}
-    index = {"modules": modules, **rest_of_it}
+    told = json.dumps({name: sorted(texts[name]) for name in sorted(texts)}, separators=(",", ":"))
+    index = {"modules": modules, "words": add(words), "texts": add(told.encode())}
     head = json.dumps(index, separators=(",", ":")).encode()
-    boot = compiled(sources[BOOT], BOOT)
+    boot = marshal.dumps(compiled(sources[BOOT], BOOT), _MARSHAL)
     rest = b"".join((_number(len(boot)), boot, _number(len(head)), head, bytes(blob)))
     return importlib.util.MAGIC_NUMBER + _number(zlib.crc32(rest)) + rest
 
@@ -85,9 +144,10 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
     end = 12 + int.from_bytes(pack[8:12], "little")
     boot, begin = pack[12:end], end + 4 + int.from_bytes(pack[end : end + 4], "little")
     index, blob = json.loads(pack[end + 4 : begin]), pack[begin:]
-    if boot != compiled(sources[BOOT], BOOT):
+    if boot != marshal.dumps(compiled(sources[BOOT], BOOT), _MARSHAL):
         problems.append(f"{BOOT} has other byte code")
     words = zlib.decompress(blob[slice(*index["words"])])
+    texts: dict[str, list[str]] = json.loads(zlib.decompress(blob[slice(*index["texts"])]))
     wanted = {module_of(file): file for file in sources if file not in (BOOT, LAUNCHER)}
     for name in sorted({*wanted, *index["modules"]}):
         file = wanted.get(name)
@@ -97,13 +157,12 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
         said, is_package, start, stop = index["modules"][name]
         if (said, is_package) != (file, file.endswith("/__init__.py")):
             problems.append(f"{name} is said to be {said}")
-        elif (start, stop) == (0, 0) and is_left_out(file):
             continue
-        elif zlib.decompressobj(zdict=words).decompress(blob[start:stop]) != compiled(sources[file], file):
+        if (start, stop) == (0, 0) and is_left_out(file):
+            continue
+        module = zlib.decompressobj(zdict=words).decompress(blob[start:stop])
+        if module != _module(compiled(sources[file], file), texts.get(name, ())):
             problems.append(f"{file} has other byte code")
-    texts = json.loads(zlib.decompress(blob[slice(*index["texts"])]))
-    if zlib.decompress(blob[slice(*index["known"])]) != known_texts(texts):
-        problems.append("the methods of records have other byte code")
     return problems
 
 
