@@ -21,7 +21,10 @@ from gateway.shield.id_numbers import ID_VALIDATORS
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-_RUNS = "abcdefghijklmnopqrstuvwxyz 012345678901234567890 98765432109876543210 qwertyuiop"
+_RUNS = (
+    "abcdefghijklmnopqrstuvwxyz0123456789 zyxwvutsrqponmlkjihgfedcba 012345678901234567890 98765432109876543210 "
+    "qwertyuiop"
+)
 _RUN_CHARS = 10
 _MARKERS = (
     "example", "xxxx", "your", "placeholder", "changeme", "change_me", "change-me", "dummy", "redacted", "insert",
@@ -34,7 +37,10 @@ _NO_PASSWORDS = frozenset(
     "optional default prompt hidden input value empty blank reset forgot change user username login bytes any object "
     "boolean integer number field label type name file disabled enabled invalid incorrect expired wrong missing "
     "protected encrypted hashed masked environment variable options config self credentials test demo foo bar baz "
-    "asdf qwerty hashedpassword supersecret not_a_real_password".split()
+    "asdf qwerty hashedpassword supersecret not_a_real_password pass pwd pw passw "
+    "passwort kennwort contraseña contrasena motdepasse senha parola wachtwoord hasło haslo heslo lösenord losenord "
+    "adgangskode passord salasana jelszó jelszo lozinka şifre sifre пароль гасло 密码 密碼 口令 パスワード "
+    "비밀번호".split()
 )
 _NO_PASSWORD = re.compile(
     r"(?:my|your|the|new|old|fake|some|hashed|super|very|plain|clear|text|this|is|a|[-_ .]){0,6}"
