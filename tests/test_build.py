@@ -1,5 +1,6 @@
 """The build: reproducible, refusing a release that is not whole, and with recipes that hold what they say."""
 
+import marshal
 import re
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from running import ROOT
 
-from gateway.cli.bytecode import compiled, differences, make_pack
+from gateway.cli.bytecode import compiled, differences, make_pack, marshalled
 
 SOURCES = {"_boot.py": b"install = None\n", "a/__init__.py": b"", "a/b.py": b"def f() -> int:\n    return 1\n"}
 UNIT = ROOT / "deploy" / "gateway.service"
@@ -97,3 +98,18 @@ def test_the_recipes_start_the_archive_isolated_and_without_site_packages() -> N
     recipe = (ROOT / "deploy" / "Containerfile").read_text()
     assert '"-I", "-S", "/gateway.pyz"' in recipe
     assert "USER 65532:65532" in recipe
+
+
+def test_slices_among_the_constants_are_written_as_the_newest_form_of_the_format_has_them() -> None:
+    code = compiled(b"def f(items):\n    return items, 'a constant'\n", "a.py")
+    inner = next(const for const in code.co_consts if hasattr(const, "co_consts"))
+    sliced = inner.replace(co_consts=(slice(1, None), *inner.co_consts, slice("a", 2, -1)))
+    raw = marshalled((code.replace(co_consts=(sliced, None)), 7))
+    # A colon and the three parts: an integer, a text, none. Read back where this Python knows them.
+    one, two, text = b"i\x01\0\0\0", b"i\x02\0\0\0", b"u\x01\0\0\0a"
+    assert raw.count(b":" + one + b"NN") == 1
+    assert raw.count(b":" + text + two + b"i\xff\xff\xff\xff") == 1
+    if sys.version_info >= (3, 14):
+        module, seven = marshal.loads(raw)
+        assert seven == 7
+        assert module.co_consts[0].co_consts == sliced.co_consts

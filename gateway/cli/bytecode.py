@@ -25,8 +25,11 @@ from types import CodeType
 
 BOOT = "_boot.py"
 LAUNCHER = "__main__.py"
-# Of this version the bytes depend on the code alone, not on what else the process holds.
+# Of this version the bytes depend on the code alone, not on what else the process holds. It knows no slices, which are
+# constants since Python 3.14: they are written as bytes that begin with the mark, and put in as version 5 has them.
 _MARSHAL = 2
+_SLICE_MARK = "slice".encode("utf-16")  # made at run time, so that no constant of this module is one
+_SLICE, _BYTES, _NUMBER_BYTES = b":", b"s", 4
 _WORDS_BYTES = 32_768  # all that zlib looks back
 _WORDS_OF_EACH_BYTES = 1_200
 # Kinds of entries in a table of lines, as CPython's Objects/locations.md has them.
@@ -89,13 +92,37 @@ def _lines(table: bytes) -> bytes:
     return bytes(kept)
 
 
+def _marked(value: object) -> object:
+    """Return byte code, or a constant, without what version 2 of the format cannot hold."""
+    match value:
+        case CodeType():
+            return value.replace(co_consts=tuple(map(_marked, value.co_consts)))
+        case tuple():
+            return tuple(map(_marked, value))
+        case slice():
+            parts = (value.start, value.stop, value.step)
+            return _SLICE_MARK + b"".join(marshal.dumps(part, _MARSHAL) for part in parts)
+    return value
+
+
+def marshalled(value: CodeType | tuple[object, ...]) -> bytes:
+    """Return byte code, or a tuple of it and of constants, for `marshal.loads`. The same bytes for the same code."""
+    raw, done, pieces = marshal.dumps(_marked(value), _MARSHAL), 0, []
+    while (mark := raw.find(_SLICE_MARK, done)) >= 0:
+        begin, first = mark - _NUMBER_BYTES, mark + len(_SLICE_MARK)
+        end = mark + int.from_bytes(raw[begin:mark], "little")
+        pieces += [raw[done : begin - len(_BYTES)], _SLICE, raw[first:end]]
+        done = end
+    return b"".join((*pieces, raw[done:]))
+
+
 def _module(code: CodeType, texts: Iterable[str]) -> bytes:
     """Return a module's code with that of the methods `dataclasses` writes in it, marshalled."""
     known: list[object] = []
     for text in sorted(texts):
         method = compile(text, "<string>", "exec", dont_inherit=True, optimize=0)
         known += [zlib.crc32(text.encode()), _without_columns(method)]
-    return marshal.dumps((code, *known), _MARSHAL)
+    return marshalled((code, *known))
 
 
 def is_left_out(file: str) -> bool:
@@ -127,7 +154,7 @@ def make_pack(sources: Mapping[str, bytes], texts: Mapping[str, Iterable[str]]) 
     told = json.dumps({name: sorted(texts[name]) for name in sorted(texts)}, separators=(",", ":"))
     index = {"modules": modules, "words": add(words), "texts": add(told.encode())}
     head = json.dumps(index, separators=(",", ":")).encode()
-    boot = marshal.dumps(compiled(sources[BOOT], BOOT), _MARSHAL)
+    boot = marshalled(compiled(sources[BOOT], BOOT))
     rest = b"".join((_number(len(boot)), boot, _number(len(head)), head, bytes(blob)))
     return importlib.util.MAGIC_NUMBER + _number(zlib.crc32(rest)) + rest
 
@@ -144,7 +171,7 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
     end = 12 + int.from_bytes(pack[8:12], "little")
     boot, begin = pack[12:end], end + 4 + int.from_bytes(pack[end : end + 4], "little")
     index, blob = json.loads(pack[end + 4 : begin]), pack[begin:]
-    if boot != marshal.dumps(compiled(sources[BOOT], BOOT), _MARSHAL):
+    if boot != marshalled(compiled(sources[BOOT], BOOT)):
         problems.append(f"{BOOT} has other byte code")
     words = zlib.decompress(blob[slice(*index["words"])])
     texts: dict[str, list[str]] = json.loads(zlib.decompress(blob[slice(*index["texts"])]))
