@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gateway.shield.layout import CHARS_PER_TRY
 from gateway.shield.normalize import View
-from gateway.shield.runner import Runner, Span
+from gateway.shield.runner import Lead, Runner, Span
 
 _DIGITS_PER_TRY = 256
 
@@ -44,18 +44,26 @@ class Attempt:
         self._matches: dict[Runner, list[Span]] = {}
         self._windows: dict[Runner, list[tuple[int, int]]] = {}
 
-    def try_sent(self, runner: Runner, place: int, before: int) -> None:
-        """Try a rule for the text as it is whose match begins `before` characters before a literal."""
-        if not self._with_text_rules:
+    def follow(self, lead: Lead, place: int) -> None:
+        """Try the rule that a literal at a place leads to."""
+        runner, subject = lead.runner, self.subject
+        if runner.on_text:
+            if not self._with_text_rules:
+                return
+            subject = self.view.source
+            if runner.plan.how == "words":
+                place = self.view.position(place)
+        self.left -= 1
+        if lead.low != lead.high:
+            if not lead.rest or runner.part(lead.rest)(subject, place, place + runner.reach_chars):
+                self.lead_within(lead, subject, place)
             return
-        if runner.plan.how == "words":
-            place = self.view.position(place)
-        start = place - before
-        if start >= 0:
-            self.left -= 1
-            match = runner.first(self.view.source, start, start + runner.reach_chars)
-            if match:
-                self.keep(runner, self.view.source, match)
+        start = place - lead.low
+        if start < 0 or (start and subject[start] in runner.alone and subject[start - 1] in runner.alone):
+            return
+        match = runner.first(subject, start, start + runner.reach_chars)
+        if match:
+            self.keep(runner, subject, match)
 
     def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
         """Note a match of a rule's first regex, unless the rule wants more than that."""
@@ -70,19 +78,11 @@ class Attempt:
         if found:
             self._matches.setdefault(runner, []).append(found)
 
-    def lead_within(self, runner: Runner, place: int, low: int, high: int, rest: int, back: int) -> None:
-        """Note that a match of a rule may begin low..high characters before a literal, if all around it fits."""
-        subject = self.subject
-        if runner.on_text:
-            if not self._with_text_rules:
-                return
-            subject = self.view.source
-            if runner.plan.how == "words":
-                place = self.view.position(place)
-        self.left -= 1
-        if rest and not runner.part(rest)(subject, place):
-            return
-        if back and not runner.part(back)(subject[max(0, place - high - 1) : place + 1][::-1], 1):
+    def lead_within(self, lead: Lead, subject: str, place: int) -> None:
+        """Note that a match may begin low..high characters before a literal, if what stands before it fits too."""
+        runner, low, high = lead.runner, lead.low, lead.high
+        back = lead.back
+        if back and not runner.part(back)(subject[max(0, place - high - 1) : place + 1][::-1], 1, high + 2):
             return
         windows = self._windows.setdefault(runner, [])
         first, last = max(0, place - high), place - low

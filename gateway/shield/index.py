@@ -3,14 +3,13 @@
 Nothing is made ready before it is met: what an anchor leads to, and a rule's regex.
 """
 
-import string
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gateway.shield import automaton
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.layout import Layout, Word
-from gateway.shield.runner import Runner
+from gateway.shield.runner import Lead, Runner, Step
 
 if TYPE_CHECKING:
     from gateway.shield.attempt import Attempt
@@ -21,44 +20,18 @@ BEFORE_CHARS = 16
 _SPAN_CHARS = 8_192
 # What finding an anchor costs, against trying a rule.
 _HITS_PER_TRY = 16
-# What may not stand before a match, by `Plan.alone`. A match begins with such a character itself.
-_BEFORE = {
-    "digit": frozenset(string.digits),
-    "alnum": frozenset(string.digits + string.ascii_letters),
-    "word": frozenset(string.digits + string.ascii_letters + "_"),
-}
 
 
-class Step(NamedTuple):
-    """One thing to do where an anchor stands.
-
-    ahead: how far before the anchor's last character the literal begins. literal: what must stand there, empty when
-    the anchor says it all. edge: characters that may not stand before it, or None. runner: the rule to try, or None
-    when the literal is a signal. low, high: how far before the literal a match may begin. rest, back: numbers of what
-    must match there, and backwards from there.
-    """
-
-    ahead: int
-    literal: str
-    edge: frozenset[str] | None
-    runner: Runner | None
-    low: int
-    high: int
-    rest: int
-    back: int
-
-
-def _steps(word: Word, anchor: str, runner_of: Callable[[int], Runner]) -> Iterator[Step]:
+def _step(word: Word, anchor: str, row: tuple[int, int, int, int, int], runner: Runner) -> Step:
+    _, low, high, rest, back = row
     ahead = len(anchor) - 1 + word.before
-    literal = "" if word.literal == anchor else word.literal
-    if word.is_signal:
-        yield Step(ahead, word.literal, None, None, 0, 0, 0, 0)
-    for number, low, high, rest, back in word.leads:
-        runner = runner_of(number)
-        edge = _BEFORE.get(runner.alone) if low == high == 0 else None
-        if edge is not None and word.literal[0] not in edge:
-            edge = None
-        yield Step(ahead, literal, edge, runner, low, high, rest, back)
+    lead = Lead(runner, "" if word.literal == anchor else word.literal, low, high, rest, back)
+    if runner.on_text or lead.literal:
+        return Step(ahead, None, None, 0, lead)
+    if low != high:
+        return Step(ahead, None, runner.part(rest) if rest else None, runner.reach_chars, lead)
+    is_edge = low == 0 and word.literal[0] in runner.alone
+    return Step(ahead + low, runner.alone if is_edge else None, runner.first, runner.reach_chars, lead)
 
 
 class Index:
@@ -80,10 +53,16 @@ class Index:
         self._dearest = layout.dearest(name)
 
     def _make(self, number: int) -> tuple[Step, ...]:
-        anchor = self._anchors[number]
-        words = self._layout.words(self._name, number)
-        steps = self._steps[number] = tuple(step for word in words for step in _steps(word, anchor, self._runner))
+        steps = self._steps[number] = tuple(self._told(number))
         return steps
+
+    def _told(self, number: int) -> Iterator[Step]:
+        anchor = self._anchors[number]
+        for word in self._layout.words(self._name, number):
+            if word.is_signal:
+                yield Step(len(anchor) - 1 + word.before, None, None, 0, word.literal)
+            for row in word.leads:
+                yield _step(word, anchor, row, self._runner(row[0]))
 
     def follow(self, attempt: "Attempt", subject: str, part: str, *, base: int, begin: int, end: int) -> None:
         """Try the rules of the literals whose anchors begin at begin..end of `part`, as long as there is budget.
@@ -102,35 +81,43 @@ class Index:
         if end < len(part):
             sizes, size = self._sizes, end - begin
             hits = [hit for hit in hits if hit[0] - sizes[hit[1]] + 1 < size]
-        attempt.left -= len(hits) // _HITS_PER_TRY
-        if len(hits) * self._dearest > attempt.left:
+        left = attempt.left - len(hits) // _HITS_PER_TRY
+        if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
         known = self._steps
         for last, number in hits:
             last += begin
-            for ahead, literal, edge, runner, low, high, rest, back in known[number] or self._make(number):
+            for ahead, edge, match, reach, lead in known[number] or self._make(number):
                 place = last - ahead
-                if place < 0 or (literal and not part.startswith(literal, place)):
+                if place < 0 or (edge is not None and place and part[place - 1] in edge):
                     continue
-                if edge is not None and place and part[place - 1] in edge:
-                    continue
-                if runner is None:
-                    # A signal is a word by itself.
-                    if not (
-                        place
-                        and part[place - 1].isalpha()
-                        or part[place + len(literal) : place + len(literal) + 1].isalpha()
-                    ):
-                        attempt.signals.add(literal)
-                elif low != high:
-                    attempt.lead_within(runner, base + place, low, high, rest, back)
-                elif runner.on_text:
-                    attempt.try_sent(runner, base + place, low)
-                elif (at := base + place - low) >= 0:
-                    attempt.left -= 1
-                    match = runner.first(subject, at, at + runner.reach_chars)
-                    if match:
-                        attempt.keep(runner, subject, match)
-            if attempt.left < 0:
+                at = base + place
+                if match is not None:
+                    left -= 1
+                    found = match(subject, at, at + reach)
+                    if found is None:
+                        continue
+                else:
+                    found = None
+                attempt.left = left
+                if isinstance(lead, str):
+                    _note_signal(attempt, lead, part, place)
+                elif found is None:
+                    if not lead.literal or part.startswith(lead.literal, place):
+                        attempt.follow(lead, at)
+                elif lead.low != lead.high:
+                    attempt.lead_within(lead, subject, at)
+                else:
+                    attempt.keep(lead.runner, subject, found)
+                left = attempt.left
+            if left < 0:
                 break
+        attempt.left = left
+
+
+def _note_signal(attempt: "Attempt", word: str, part: str, place: int) -> None:
+    """Keep a signal that stands at a place, if it is a word by itself."""
+    end = place + len(word)
+    if part.startswith(word, place) and not (place and part[place - 1].isalpha() or part[end : end + 1].isalpha()):
+        attempt.signals.add(word)

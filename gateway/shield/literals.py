@@ -275,9 +275,8 @@ class Literals:
             return None
         rest = back = ""
         if is_window:
-            if self._part(spot.items).getwidth()[0] > max(map(len, literals)):
-                rest = str(len(self._parts))
-                self._parts.append(spot.items)
+            rest = str(len(self._parts))
+            self._parts.append(spot.items)
             back = str(len(self._parts))
             self._parts.append(spot.before)
         leads = tuple(Lead(literal, spot.low, spot.high, rest, back) for literal in sorted(literals))

@@ -1,6 +1,7 @@
 """One rule, ready to be tried on a text: its regexes, what must stand near a match, and its checks. Finds no place."""
 
 import re
+import string
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,10 +10,46 @@ from gateway.shield.validators import VALIDATORS
 
 Check = Callable[[str], bool]
 Compiled = Callable[[int, str], re.Pattern[str]]
+Try = Callable[[str, int, int], re.Match[str] | None]
 # A long text is searched in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 65_536
-_Part = Callable[[str, int], re.Match[str] | None]
-_Try = Callable[[str, int, int], re.Match[str] | None]
+# What may not stand before a match, by `Plan.alone`.
+_ALONE = {
+    "": frozenset(""),
+    "digit": frozenset(string.digits),
+    "alnum": frozenset(string.digits + string.ascii_letters),
+    "word": frozenset(string.digits + string.ascii_letters + "_"),
+}
+
+
+class Lead(NamedTuple):
+    """What a literal leads to: a rule, how far before the literal its match may begin, and what must stand around it.
+
+    literal: what must be compared, since the anchor does not say it all; else empty. rest, back: numbers of parts of
+    the plan.
+    """
+
+    runner: "Runner"
+    literal: str
+    low: int
+    high: int
+    rest: int
+    back: int
+
+
+class Step(NamedTuple):
+    """One thing to do where an anchor stands: a regex to be tried, and what to do if it matches.
+
+    ahead: how far before the anchor's last character it is tried. edge: characters that may not stand before that
+    place, or None. match: tries the regex, or is None when there is none to be tried first. reach_chars: how far the
+    regex may read. lead: what it is tried for, or a signal word.
+    """
+
+    ahead: int
+    edge: frozenset[str] | None
+    match: Try | None
+    reach_chars: int
+    lead: Lead | str
 
 
 class Span(NamedTuple):
@@ -25,28 +62,16 @@ class Span(NamedTuple):
 
 
 class Runner:
-    """One rule. Each of its regexes is made ready at the first try.
+    """One rule. Each of its regexes is made ready when it is first asked for.
 
-    first: tries the plan's guard, else the match itself, at a place of the subject, up to an end. is_guarded: what
-    `first` finds is still to be tried by `match`. alone: the plan's, where the automaton's text shows what stands
-    before.
+    is_guarded: what `first` finds is still to be tried by `match`. alone: characters of which none stands before a
+    match that begins with one of them.
     """
 
     __slots__ = (
-        "_checks",
-        "_compiled",
-        "_parts",
-        "_search",
-        "_starts",
-        "alone",
-        "first",
-        "is_guarded",
-        "match",
-        "number",
-        "on_text",
-        "plan",
-        "reach_chars",
-    )
+        "_checks", "_compiled", "_first", "_match", "_parts", "_search", "_starts",
+        "alone", "is_guarded", "number", "on_text", "plan", "reach_chars",
+    )  # fmt: skip
 
     def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None, compiled: Compiled) -> None:
         """compiled: gives a regex of the rule of a number."""
@@ -55,35 +80,31 @@ class Runner:
         self._compiled = compiled
         self.reach_chars = plan.reach_chars
         self.on_text = view == "text"
-        # Where the automaton reads the very text the regex does, a place inside a word need not be tried.
-        self.alone = plan.alone if plan.how == "tokens" or not self.on_text else ""
+        self.alone = _ALONE[plan.alone]
         self.is_guarded = bool(plan.guard)
-        self.first: _Try = self._first_guard if plan.guard else self._first_match
-        self.match: _Try = self._first_match
-        self._search: _Try = self._first_search
+        self._first: Try | None = None
+        self._match: Try | None = None
+        self._search: Try | None = None
         self._starts: re.Pattern[str] | None = None
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, Try] = {}
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
-    def _compile(self) -> None:
-        regex = self._compiled(self.number, self.plan.source)
-        self.match, self._search = regex.match, regex.search
-        if not self.is_guarded:
-            self.first = regex.match
+    @property
+    def match(self) -> Try:
+        """What tries the rule's regex at a place of the subject, up to an end."""
+        if self._match is None:
+            regex = self._compiled(self.number, self.plan.source)
+            self._match, self._search = regex.match, regex.search
+        return self._match
 
-    def _first_guard(self, subject: str, start: int, end: int) -> re.Match[str] | None:
-        self.first = self._compiled(self.number, self.plan.guard).match
-        return self.first(subject, start, end)
+    @property
+    def first(self) -> Try:
+        """What tries the plan's guard so, or the regex itself when there is no guard."""
+        if self._first is None:
+            self._first = self._compiled(self.number, self.plan.guard).match if self.is_guarded else self.match
+        return self._first
 
-    def _first_match(self, subject: str, start: int, end: int) -> re.Match[str] | None:
-        self._compile()
-        return self.match(subject, start, end)
-
-    def _first_search(self, subject: str, start: int, end: int) -> re.Match[str] | None:
-        self._compile()
-        return self._search(subject, start, end)
-
-    def part(self, number: int) -> _Part:
+    def part(self, number: int) -> Try:
         """Return what tries whether what must stand after a lead's literal, or backwards from it, does."""
         match = self._parts.get(number)
         if match is None:
@@ -92,7 +113,9 @@ class Runner:
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:
         """Return all matches that begin in low..high and do not overlap."""
-        reach, starts = self.reach_chars, self._starts
+        reach, starts, matches = self.reach_chars, self._starts, self.match
+        searches = self._search
+        assert searches is not None
         is_edge = self.plan.starts.startswith(EDGE)
         if starts is None and self.plan.starts:
             starts = self._starts = self._compiled(self.number, self.plan.starts)
@@ -100,7 +123,7 @@ class Runner:
         place = max(low, 0)
         if place == 0 and is_edge:
             # Nothing stands before the first character.
-            match = self.match(subject, 0, reach)
+            match = matches(subject, 0, reach)
             kept = match and self.confirm(subject, match)
             if match and kept:
                 found.append(kept)
@@ -110,7 +133,7 @@ class Runner:
         while place <= high:
             last = min(high, place + _PIECE_CHARS)
             if starts is None:
-                match = self._search(subject, place, last + reach)
+                match = searches(subject, place, last + reach)
                 if match is None or match.start() > last:
                     place = last + 1
                     continue
@@ -121,7 +144,7 @@ class Runner:
                     place = last + 1
                     continue
                 start = begun.start("begin")
-                match = self.match(subject, start, start + reach)
+                match = matches(subject, start, start + reach)
                 if match is None:
                     place = start + 1
                     continue
