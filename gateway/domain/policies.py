@@ -142,11 +142,3 @@ def with_unscannable(result: ScanResult, places: tuple[str, ...], policy: Shield
     score = result.score + share
     detections = (found, *result.detections) if share else (*result.detections, found)
     return ScanResult(verdict_of(score, scoring), score, detections, result.redacted)
-
-
-def stronger(first: ScanResult, second: ScanResult) -> ScanResult:
-    """Return the result with the higher score, which has the graver verdict.
-
-    Prompt and reply are judged each by itself, so that what is told of both agrees with what was done.
-    """
-    return second if second.score > first.score else first

@@ -11,7 +11,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from urllib.parse import unquote_plus
 
 from gateway.errors import BodyTooLarge
@@ -30,6 +31,7 @@ UNKNOWN_KEY = "*"
 _FIELD, _CONTENT = LeafKind.FIELD, LeafKind.CONTENT
 _SILENT = frozenset((int, float, bool, type(None)))
 _INSIDE_WORDS = "-_/+=@'"
+_LONGEST_WORD = 24
 _JSON_START = re.compile(r'\s*[\[{"]')
 _WEB_START = re.compile(r"\s*https?:", re.IGNORECASE)
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
@@ -62,38 +64,37 @@ class Walk:
             BodyTooLarge: a bound was reached.
         """
         self.step()
-        if isinstance(value, str):
-            self.text(value, place, kind)
-        elif isinstance(value, dict):
-            self.fields(value, place, kind)
-        elif isinstance(value, list):
-            for index, item in enumerate(value):
-                self.collect(item, f"{place}[{index}]", kind)
+        self._inside(value, place, kind)
 
     def fields(
-        self, fields: Mapping[str, object], place: str, kind: LeafKind = _FIELD, *, but: str | None = None
+        self, fields: Mapping[str, object], place: str, kind: LeafKind = _FIELD, *, but: Collection[str] = ()
     ) -> None:
-        """Take every value and unknown key of an object, but for the field `but`.
+        """Take every value and unknown key of an object, but for the fields `but`.
 
         Raises:
             BodyTooLarge: a bound was reached.
         """
         words = self._words
+        self.step(len(fields))
         for key, item in fields.items():
-            if key == but:
-                continue
-            if key in words and (type(item) in _SILENT or (type(item) is str and len(item) < 24 and item in words)):
-                self.step()  # nothing that anybody says
-            else:
-                self.collect(item, self.key(key, place, kind), kind)
+            if key in but:
+                self._nodes_left += 1
+            elif key not in words:
+                self._inside(item, self.key(key, place, kind), kind)
+            # The others are silent: nothing that anybody says.
+            elif type(item) is str:
+                if len(item) >= _LONGEST_WORD or item not in words:
+                    self.text(item, f"{place}.{key}" if place else key, kind)
+            elif type(item) not in _SILENT:
+                self._inside(item, f"{place}.{key}" if place else key, kind)
 
-    def step(self) -> None:
-        """Count one value towards the bound.
+    def step(self, values: int = 1) -> None:
+        """Count values towards the bound.
 
         Raises:
             BodyTooLarge: the bound was reached.
         """
-        self._nodes_left -= 1
+        self._nodes_left -= values
         if self._nodes_left < 0:
             raise BodyTooLarge("The JSON holds too many values.")
 
@@ -111,7 +112,7 @@ class Walk:
         Raises:
             BodyTooLarge: the bound of all texts was reached.
         """
-        if not text or (len(text) < 24 and text in self._words):
+        if not text or (len(text) < _LONGEST_WORD and text in self._words):
             return
         self._chars_left -= len(text)
         if self._chars_left < 0:
@@ -122,6 +123,16 @@ class Walk:
             self._unescaped(leaf)
         if ("%" in text or "+" in text) and _WEB_START.match(text):
             self._unquoted(leaf)
+
+    def _inside(self, value: object, place: str, kind: LeafKind) -> None:
+        """Take a value that was counted."""
+        if isinstance(value, str):
+            self.text(value, place, kind)
+        elif isinstance(value, dict):
+            self.fields(value, place, kind)
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                self.collect(item, f"{place}[{index}]", kind)
 
     def payload(self, text: str, place: str, *, is_bare: bool = False) -> bool:
         """Take a data: URL, or base64 without one (`is_bare`), by what it holds. Tell whether all of it was read."""
@@ -178,52 +189,46 @@ def unescape_json(text: str) -> str:
 class JoinedText:
     """Many leaves as one text.
 
-    starts: where each piece begins. pieces: its leaf, and where in that leaf it begins.
+    leaves: in their order, with a line break after each. seams: after them, where each piece begins, its leaf, and
+    where in that leaf it begins.
     """
 
     text: str
-    starts: Sequence[int]
-    pieces: Sequence[tuple[Leaf, int]]
+    leaves: Sequence[Leaf]
+    seams: Sequence[tuple[int, Leaf, int]] = ()
 
     def locate(self, detection: Detection) -> Detection:
         """Return the detection with its place, and its span counted from the begin of that leaf."""
-        index = bisect_right(self.starts, detection.start) - 1
+        begins = accumulate((len(leaf.text) + 1 for leaf in self.leaves), initial=0)
+        pieces = [*((at, leaf, 0) for at, leaf in zip(begins, self.leaves, strict=False)), *self.seams]
+        index = bisect_right(pieces, detection.start, key=itemgetter(0)) - 1
         if index < 0:
             return detection
-        leaf, offset = self.pieces[index]
-        start = detection.start - self.starts[index] + offset
-        end = min(detection.end - self.starts[index] + offset, len(leaf.text))
+        at, leaf, offset = pieces[index]
+        start = detection.start - at + offset
+        end = min(detection.end - at + offset, len(leaf.text))
         view = f"{leaf.view}>{detection.view}" if leaf.view else detection.view
         return replace(detection, place=leaf.place, start=min(start, end), end=end, view=view)
 
 
 def join(leaves: Sequence[Leaf]) -> JoinedText:
     """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
+    text = "\n".join([leaf.text for leaf in leaves])
     runs = _runs([leaf for leaf in leaves if leaf.kind is _CONTENT])
-    if runs:
-        return _joined_with_seams(leaves, runs)
-    begin = 0
-    starts = []
-    for leaf in leaves:
-        starts.append(begin)
-        begin += len(leaf.text) + 1
-    return JoinedText("\n".join([leaf.text for leaf in leaves]), starts, [(leaf, 0) for leaf in leaves])
+    return _with_seams(text, leaves, runs) if runs else JoinedText(text, leaves)
 
 
-def _joined_with_seams(leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -> JoinedText:
-    parts: list[str] = []
-    starts: list[int] = []
-    pieces: list[tuple[Leaf, int]] = []
-    length = 0
+def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -> JoinedText:
+    parts = [text, "\n"]
+    seams: list[tuple[int, Leaf, int]] = []
+    length = len(text) + 1
 
     def add(leaf: Leaf, begin: int, end: int, separator: str) -> None:
         nonlocal length
-        starts.append(length)
-        pieces.append((leaf, begin))
-        text = leaf.text if end - begin == len(leaf.text) else leaf.text[begin:end]
-        parts.append(text)
+        seams.append((length, leaf, begin))
+        parts.append(leaf.text[begin:end])
         parts.append(separator)
-        length += len(text) + len(separator)
+        length += end - begin + len(separator)
 
     def glue(run: Sequence[Leaf]) -> None:
         """Append neighbours with nothing between them; of a long text only the ends."""
@@ -238,14 +243,12 @@ def _joined_with_seams(leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -
             if not is_last:
                 add(leaf, size - SEAM_CHARS, size, "")
 
-    for leaf in leaves:
-        add(leaf, 0, len(leaf.text), "\n")
     for run in runs:
         glue(run)
         if len(run) > 2:  # a match must be found as well when a third text stands glued before it
             for first, second in pairwise(run):
                 glue((first, second))
-    return JoinedText("".join(parts[:-1]), starts, pieces)
+    return JoinedText("".join(parts[:-1]), leaves, seams)
 
 
 def _runs(leaves: Sequence[Leaf]) -> list[list[Leaf]]:

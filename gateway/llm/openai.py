@@ -20,7 +20,9 @@ _TEXT_PARTS = frozenset((*TEXT_FIELDS, "thinking", "reasoning"))
 _FILE_PARTS = frozenset(("input_audio", "audio", "file", "input_file", "image", "input_image", "video"))
 _FILE_FIELDS = ("data", "file_data")
 _TOOLS = ("tools", "functions")
+_READ_BEFORE = ("messages", *_TOOLS)
 _READ_APART = ("message", "logprobs")
+_CHOICES, _CONTENT_FIELD = ("choices",), ("content",)
 
 
 class OpenAiDialect:
@@ -54,12 +56,10 @@ class OpenAiDialect:
         assert isinstance(messages, list)
         for index, message in enumerate(messages):
             _walk_message(walk, message, f"messages[{index}]")
+        walk.fields(prompt.body, "", but=_READ_BEFORE)
         tools = {name: prompt.body[name] for name in _TOOLS if name in prompt.body}
         if tools:
-            walk.fields({name: value for name, value in prompt.body.items() if name not in tools}, "", but="messages")
             walk.fields(tools, "", LeafKind.TOOL)
-        else:
-            walk.fields(prompt.body, "", but="messages")
         return walk.leaves()
 
     def read_reply(self, body: object) -> Reply:
@@ -100,7 +100,7 @@ class OpenAiDialect:
         try:
             inside = tuple(self._choice_leaves(choice, f"choices[{index}]") for index, choice in enumerate(choices))
             walk = self._reply_walk()
-            walk.fields(reply.body, "", but="choices")
+            walk.fields(reply.body, "", but=_CHOICES)
         except BodyTooLarge as error:
             raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
         return ReplyLeaves(inside, walk.leaves())
@@ -114,7 +114,7 @@ class OpenAiDialect:
             walk.collect(message, f"{place}.message")
         if logprobs is not None:
             _walk_logprobs(walk, logprobs, f"{place}.logprobs")
-        walk.fields({name: value for name, value in choice.items() if name not in _READ_APART}, place)
+        walk.fields(choice, place, but=_READ_APART)
         return walk.leaves()
 
     def _reply_walk(self) -> Walk:
@@ -142,7 +142,7 @@ def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None
         if not _walk_files(walk, audio, f"{place}.audio", may_be_bare=True):
             walk.opaque(f"{place}.audio")
         message = {name: value for name, value in message.items() if name != "audio"}
-    walk.fields(message, place, but="content")
+    walk.fields(message, place, but=_CONTENT_FIELD)
 
 
 def _walk_part(walk: Walk, part: object, place: str) -> None:

@@ -27,35 +27,41 @@ _TYPE_NAMES: Mapping[str, tuple[type, ...]] = {
     "a string or an object": (str, dict),
 }
 # Field, its type as an error names it. Null stands for absent everywhere. Values are the upstream's to judge.
-_FIELDS: tuple[tuple[str, str], ...] = (
-    ("n", "a whole number"),
-    ("max_tokens", "a whole number"),
-    ("max_completion_tokens", "a whole number"),
-    ("top_logprobs", "a whole number"),
-    ("seed", "a whole number"),
-    ("temperature", "a number"),
-    ("top_p", "a number"),
-    ("presence_penalty", "a number"),
-    ("frequency_penalty", "a number"),
-    ("logprobs", "true or false"),
-    ("parallel_tool_calls", "true or false"),
-    ("store", "true or false"),
-    ("user", "a string"),
-    ("service_tier", "a string"),
-    ("reasoning_effort", "a string"),
-    ("stop", "a string or an array of strings"),
-    ("tool_choice", "a string or an object"),
-    ("function_call", "a string or an object"),
-    ("logit_bias", "an object"),
-    ("metadata", "an object"),
-    ("response_format", "an object"),
-    ("prediction", "an object"),
-    ("audio", "an object"),
-    ("stream_options", "an object"),
-    ("web_search_options", "an object"),
-    ("tools", "an array of objects"),
-    ("functions", "an array of objects"),
-)
+_FIELDS: Mapping[str, str] = {
+    "n": "a whole number",
+    "max_tokens": "a whole number",
+    "max_completion_tokens": "a whole number",
+    "top_logprobs": "a whole number",
+    "seed": "a whole number",
+    "temperature": "a number",
+    "top_p": "a number",
+    "presence_penalty": "a number",
+    "frequency_penalty": "a number",
+    "logprobs": "true or false",
+    "parallel_tool_calls": "true or false",
+    "store": "true or false",
+    "user": "a string",
+    "service_tier": "a string",
+    "reasoning_effort": "a string",
+    "stop": "a string or an array of strings",
+    "tool_choice": "a string or an object",
+    "function_call": "a string or an object",
+    "logit_bias": "an object",
+    "metadata": "an object",
+    "response_format": "an object",
+    "prediction": "an object",
+    "audio": "an object",
+    "stream_options": "an object",
+    "web_search_options": "an object",
+    "tools": "an array of objects",
+    "functions": "an array of objects",
+}
+_OF_MESSAGE = {
+    "name": "a string",
+    "tool_call_id": "a string",
+    "refusal": "a string",
+    "tool_calls": "an array of objects",
+}
 
 
 def check_request(body: object, *, max_messages: int) -> Prompt:
@@ -82,13 +88,16 @@ def check_request(body: object, *, max_messages: int) -> Prompt:
     if not isinstance(messages, list) or not 0 < len(messages) <= max_messages:
         raise _wrong("messages", f"an array of 1 to {max_messages} messages")
     for index, message in enumerate(messages):
-        _check_message(message, f"messages[{index}]")
+        if not _is_plain(message):
+            _check_message(message, f"messages[{index}]")
     whole: dict[str, object] = {}
-    for name, kind in _FIELDS:
-        value = body.get(name)
+    for name, value in body.items():
+        kind = _FIELDS.get(name)
+        if kind is None or value is None:
+            continue
         if kind == "a whole number" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
             whole[name] = int(value)  # 5.0 is an integer in JSON Schema, but not to every upstream
-        elif value is not None:
+        else:
             _check_type(value, name, kind)
     if whole:
         body = body | whole
@@ -114,6 +123,16 @@ def _check_type(value: object, param: str, kind: str) -> None:
                 raise _wrong(f"{param}[{index}]", name)
 
 
+def _is_plain(message: object) -> bool:
+    """Tell whether a message is a role and a text and nothing else, as nearly all are."""
+    return (
+        isinstance(message, dict)
+        and len(message) == 2
+        and isinstance(message.get("content"), str)
+        and message.get("role") in ROLES
+    )
+
+
 def _check_message(message: object, place: str) -> None:
     if not isinstance(message, dict):
         raise _wrong(place, "an object with role and content")
@@ -126,11 +145,9 @@ def _check_message(message: object, place: str) -> None:
             _check_part(part, f"{place}.content[{index}]")
     elif not isinstance(content, str) and not (content is None and role in _MAY_BE_SILENT):
         raise _wrong(f"{place}.content", "a string or an array of parts")
-    for name, kind in (("name", "a string"), ("tool_call_id", "a string"), ("refusal", "a string")):
+    for name, kind in _OF_MESSAGE.items():
         if message.get(name) is not None:
             _check_type(message[name], f"{place}.{name}", kind)
-    if message.get("tool_calls") is not None:
-        _check_type(message["tool_calls"], f"{place}.tool_calls", "an array of objects")
 
 
 def _check_part(part: object, place: str) -> None:

@@ -19,6 +19,7 @@ from gateway.domain.agents import (
 from gateway.domain.alerts import AlertSource
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
+from gateway.records import named_record
 from gateway.services.alerts import ITSELF, Alerts
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
@@ -38,7 +39,7 @@ class AgentBlocked(AccessDenied):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_record
 class Sighting:
     """An agent was there. name: as it names itself, free of secrets. model, tools: what it asked for and offered.
 
@@ -81,17 +82,25 @@ class AgentSightings:
         self._blocked: dict[str, str] = {}
         self._generation = -1
 
-    def check(self, name: str) -> None:
-        """Let pass an agent that is not blocked. What was changed by any process holds at once.
+    def any_blocked(self) -> bool:
+        """Tell whether there is an agent that is blocked. What was changed by any process holds at once.
 
         Raises:
-            AgentBlocked: it is blocked. StoreUnavailable: nobody knows.
+            StoreUnavailable: nobody knows.
         """
         generation = self._store.generation.value()
         if generation != self._generation:
             self._blocked = self._store.db.read_now(self._store.agents.blocked)
             self._generation = generation
-        if self._blocked and (agent_id := self._blocked.get(self._folded(name))) is not None:
+        return bool(self._blocked)
+
+    def check(self, name: str) -> None:
+        """Let pass an agent that is not blocked. `any_blocked` comes first.
+
+        Raises:
+            AgentBlocked: it is blocked.
+        """
+        if (agent_id := self._blocked.get(self._folded(name))) is not None:
             raise AgentBlocked(agent_id, clean_name(name))
 
     def seen(

@@ -12,6 +12,7 @@ from gateway.domain.audit import (
     ChainReport,
     Outcome,
     check_links,
+    placed,
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
@@ -81,9 +82,9 @@ class Audit:
             details={} if details is None else _object(details),
         )
 
-    def append(self, tx: Transaction, event: AuditEvent) -> AuditEvent:
-        """Append `event` in a transaction that also does what it records; return it with its place in the chain."""
-        return self._store.audit.append(tx, event)
+    def append(self, tx: Transaction, event: AuditEvent) -> None:
+        """Append `event` in a transaction that also does what it records."""
+        self._store.audit.append(tx, event)
 
     async def commit(self, work: Callable[[Transaction], T]) -> T:
         """Run `work`, which appends its event, in one transaction and return once it is on the disk.
@@ -105,7 +106,7 @@ class Audit:
         Raises:
             AuditUnavailable: it was not written.
         """
-        return await self.commit(lambda tx: self._store.audit.append(tx, event))
+        return placed(event, *await self.commit(lambda tx: self._store.audit.append(tx, event)))
 
     def record_behind(self, event: AuditEvent) -> None:
         """Append `event` soon: for what is refused or told anyway, whether it is recorded or not.
@@ -203,7 +204,10 @@ def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
 def _object(values: Mapping[str, object]) -> dict[str, object]:
     clean: dict[str, object] = {}
     for name, value in values.items():
-        if type(value) not in _PLAIN:
+        if type(value) is str:
+            if not (value.isascii() and len(value) <= _DETAIL_CHARS and "\0" not in value):
+                value = _text(value, _DETAIL_CHARS)
+        elif type(value) not in _PLAIN and value != []:
             value = _value(value)
         clean[name if name.isidentifier() and len(name) <= _TEXT_CHARS else _text(name) or ""] = value
     return clean

@@ -137,11 +137,12 @@ class Chat:
         prompt, leaves = request.prompt, request.leaves
         turn = Turn(principal, context, prompt, None, started_seconds)
         try:
-            if self._agents is not None:
+            if self._agents is not None and self._agents.any_blocked():
                 self._agents.check(turn.claimed_agent())
             guard = self._guard_of(turn)
             candidates = self._candidates(turn)
-            await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
+            if self._bill.is_any():
+                await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
             turn.inbound = await guard.inbound(leaves, prompt)
             if turn.inbound.action == "blocked":
                 raise PromptBlocked(self._summary(turn))
@@ -230,8 +231,7 @@ class Chat:
         finally:
             turn.upstream_seconds = self._clock.monotonic_seconds() - begun_seconds
             if not candidates[0].is_echo:
-                self._metrics.count("gateway_upstream_requests_total", outcome=outcome)
-                self._metrics.observe("gateway_upstream_seconds", turn.upstream_seconds)
+                self._meter.upstream(turn.upstream_seconds, outcome)
 
     def _summary(self, turn: Turn) -> ShieldSummary:
         return turn.summary(self._clock.monotonic_seconds())
@@ -260,26 +260,23 @@ class Chat:
         )
 
         sighting = turn.sighting(row)
+        captured = turn.captured()
 
         def work(tx: Transaction) -> None:
             self._audit.append(tx, event)
-            self._raise_alerts(tx, turn, row)
+            if row.detections or turn.failure is not None:
+                self._raise_alerts(tx, turn, row)
             self._bill.settle(tx, turn, row)
             self._store.traffic.insert(tx, row)
-            for captured in turn.captured():
-                self._store.captures.insert(tx, row, captured)
+            for text in captured:
+                self._store.captures.insert(tx, row, text)
             if self._agents is not None:
                 self._agents.seen(tx, sighting, context=turn.context, principal=turn.principal)
 
         await self._audit.commit(work)
 
     def _measure(self, turn: Turn, row: TrafficRow) -> None:
-        if turn.inbound is not None:
-            self._metrics.count("gateway_scans_total", source="chat", verdict=row.verdict)
-        self._meter.overhead(row)
-        for kind, tokens in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
-            if tokens:
-                self._metrics.count("gateway_tokens_total", tokens, kind=kind)
+        self._meter.request(row, is_scanned=turn.inbound is not None)
         if turn.is_sent:
             self._meter.completion(row, took_seconds=turn.upstream_seconds, failure=turn.failure)
 

@@ -30,14 +30,20 @@ class ChatBill:
         self._spending = spending
         self._told: set[str] = set()
 
+    def is_any(self) -> bool:
+        """Tell whether there is any budget that may cover a turn.
+
+        Raises:
+            StoreUnavailable: nobody knows.
+        """
+        return self._spending.any()
+
     async def reserve(self, turn: Turn, candidates: Sequence[Candidate], opaque_parts: int) -> None:
-        """Take the most that the turn can cost from all budgets that cover it.
+        """Take the most that the turn can cost from all budgets that cover it. `is_any` comes first.
 
         Raises:
             OverBudget: one has less left; nothing was taken. StoreUnavailable: nothing was taken.
         """
-        if not self._spending.any():
-            return
         turn.payees = frozenset(word for one in candidates for word in (one.id, one.name))
         spender = Spender(turn.principal.lineage, turn.claimed_agent(), turn.prompt.model, turn.payees)
         covering = self._spending.covering(spender)

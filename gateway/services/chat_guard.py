@@ -40,6 +40,11 @@ _TEXTS_A_TURN = 64
 _TEXTS_HERE = 500  # more are joined in a thread
 
 
+def is_clean(result: ScanResult) -> bool:
+    """Tell whether nothing at all was found, so that nothing has to be decided."""
+    return not result.detections and result.verdict is Verdict.ALLOW
+
+
 class TextJudge(Protocol):
     """What scans one text."""
 
@@ -109,9 +114,12 @@ class ChatGuard:
             ShieldUnavailable: the shield failed; nothing may be forwarded.
         """
         policy = self.policy
-        joined = await self._join(leaves.texts)
+        texts = leaves.texts
+        joined = join(texts) if len(texts) <= _TEXTS_HERE else await self._join(texts)
         digest = hashlib.sha256(joined.text.encode("utf-8", "replace")).hexdigest()
         result = await self._judge_prompt(leaves, joined)
+        if policy.capture is Capture.NONE and is_clean(result):
+            return ScannedPrompt(result, "none", digest, len(joined.text))
         action: Action = "none"
         masked: Prompt | None = None
         must_mask = self._must_mask(result)
@@ -147,6 +155,8 @@ class ChatGuard:
     async def _outbound(self, reply: Reply) -> ScannedReply:
         policy = self.policy
         result = await self._judge_reply(reply)
+        if is_clean(result):
+            return ScannedReply(reply.body, result, "none")
         must_mask = self._must_mask(result)
         if result.verdict is not Verdict.BLOCK and not must_mask:
             return ScannedReply(reply.body, result, "none")
@@ -187,10 +197,11 @@ class ChatGuard:
         return replace(result, detections=tuple(joined.locate(found) for found in result.detections))
 
     async def _join(self, texts: Sequence[Leaf]) -> JoinedText:
-        return await self.aside.run(join, texts, is_long=len(texts) > _TEXTS_HERE)
+        return join(texts) if len(texts) <= _TEXTS_HERE else await self.aside.run(join, texts)
 
     async def _reply_leaves(self, reply: Reply) -> ReplyLeaves:
-        return await self.aside.run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
+        read = self._dialect.reply_leaves
+        return read(reply) if not reply.is_large else await self.aside.run(read, reply)
 
     async def _reply_texts(self, reply: Reply) -> Sequence[Leaf]:
         leaves = await self._reply_leaves(reply)
@@ -206,7 +217,8 @@ class ChatGuard:
 
     async def _judge_leaves(self, texts: Sequence[Leaf], opaque_places: Iterable[str]) -> ScanResult:
         result = await self._placed(await self._join(texts), Direction.OUTBOUND, self.policy.scoring)
-        return with_unscannable(result, tuple(opaque_places), self.policy)
+        places = tuple(opaque_places)
+        return with_unscannable(result, places, self.policy) if places else result
 
     async def _withheld_body(self, reply: Reply) -> Mapping[str, object]:
         """Put a notice in the place of each choice that is at fault, and mask what leaks outside of the choices.
@@ -241,7 +253,7 @@ class ChatGuard:
             found = await self._placed(talk, Direction.INBOUND, policy.scoring)
             secrets = await self._placed(tools, Direction.INBOUND, secrets_only(policy.scoring))
             result = combine((found, secrets), policy.scoring)
-        return with_unscannable(result, leaves.opaque_places, policy)
+        return with_unscannable(result, leaves.opaque_places, policy) if leaves.opaque_places else result
 
     def _must_mask(self, result: ScanResult) -> bool:
         """Tell whether something has to be masked. What somebody answers for goes as it is."""

@@ -1,7 +1,7 @@
 """What is measured of completions, under the names of OpenTelemetry's conventions for generative AI."""
 
 from gateway.domain.traffic import TrafficRow
-from gateway.metrics import Histogram, Metrics
+from gateway.metrics import Cell, Histogram, Metrics
 
 _OPERATION = "chat"
 _MOST_KEPT = 1000
@@ -14,10 +14,34 @@ class CompletionMeter:
         self._metrics = metrics
         self._kept: dict[tuple[str, str, str], Histogram] = {}
         self._overhead = metrics.histogram("gateway_overhead_seconds", operation="chat.completions")
+        self._upstream = metrics.histogram("gateway_upstream_seconds")
+        self._outcomes: dict[str, Cell] = {}
+        self._verdicts: dict[str, Cell] = {}
+        self._prompt_tokens = metrics.counter("gateway_tokens_total", kind="prompt")
+        self._reply_tokens = metrics.counter("gateway_tokens_total", kind="reply")
 
-    def overhead(self, row: TrafficRow) -> None:
-        """Count the gateway's own share of one request."""
+    def request(self, row: TrafficRow, *, is_scanned: bool) -> None:
+        """Count one request: its verdict, its tokens and the gateway's own share of its time."""
+        if is_scanned:
+            verdict = self._verdicts.get(row.verdict)
+            if verdict is None:
+                verdict = self._metrics.counter("gateway_scans_total", source="chat", verdict=row.verdict)
+                self._verdicts[row.verdict] = verdict
+            verdict.add()
         self._overhead.observe(row.overhead_us / 1_000_000)
+        if row.prompt_tokens:
+            self._prompt_tokens.add(row.prompt_tokens)
+        if row.reply_tokens:
+            self._reply_tokens.add(row.reply_tokens)
+
+    def upstream(self, took_seconds: float, outcome: str) -> None:
+        """Count what was sent to a provider, and how long it took."""
+        counter = self._outcomes.get(outcome)
+        if counter is None:
+            counter = self._metrics.counter("gateway_upstream_requests_total", outcome=outcome)
+            self._outcomes[outcome] = counter
+        counter.add()
+        self._upstream.observe(took_seconds)
 
     def completion(self, row: TrafficRow, *, took_seconds: float, failure: str | None) -> None:
         """Count tokens and time of one completion that was sent, by provider and model.

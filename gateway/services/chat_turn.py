@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from gateway.domain.agents import AgentSource
 from gateway.domain.budgets import Usage
 from gateway.domain.captures import CapturedText
-from gateway.domain.policies import stronger
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import GatewayError
@@ -36,6 +35,9 @@ _STATUS_BY_CODE: Mapping[str, int] = {
     "shield_unavailable": 503,
     CLIENT_GONE: 499,
 }
+
+
+_NOTHING = ScanResult(Verdict.ALLOW, 0)
 
 
 @record
@@ -105,13 +107,16 @@ class Turn:
         return masked or self.prompt
 
     def summary(self, now_seconds: float) -> ShieldSummary:
-        """Say what was found and done: the graver result, and what was done to the reply, else to the prompt."""
-        steps = [step for step in (self.outbound, self.inbound) if step is not None]
-        result = ScanResult(Verdict.ALLOW, 0)
+        """Say what was found and done: the graver result, and what was done to the reply, else to the prompt.
+
+        Prompt and reply are judged each by itself, so that what is told of both agrees with what was done.
+        """
+        result = _NOTHING
         action: Action = "none"
-        for step in steps:
-            result = stronger(result, step.result)
-            action = step.action if action == "none" else action
+        for step in (self.outbound, self.inbound):
+            if step is not None:
+                result = step.result if step.result.score > result.score else result
+                action = step.action if action == "none" else action
         overhead_seconds = max(0.0, now_seconds - self.started_seconds - self.upstream_seconds)
         return ShieldSummary(result.verdict, result.score, action, round(overhead_seconds * 1000, 3))
 
@@ -135,20 +140,23 @@ class Turn:
 
     def sighting(self, row: TrafficRow) -> Sighting:
         """Return who was seen in this completion, and with which tools, unless something was found in their names."""
-        has_found = self.inbound is None or any("tool" in (one.place or "") for one in self.inbound.result.detections)
+        body, inbound = self.prompt.body, self.inbound
+        has_tools = inbound is not None and ("tools" in body or "functions" in body)
+        if has_tools and inbound is not None:
+            has_tools = not any("tool" in (one.place or "") for one in inbound.result.detections)
         return Sighting(
             name=row.agent or "",
             source=AgentSource.TRAFFIC,
             occurred_at=row.occurred_at,
             model=row.model,
-            tools=() if has_found else tuple(listed_tools(self.prompt.body)),
+            tools=tuple(listed_tools(body)) if has_tools else (),
             blocked=self.blocked_agent is not None,
         )
 
     def traffic_row(self, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
         """Return the row that stands for this completion."""
         inbound, reply, summary = self.inbound, self.reply, self.summary(now_seconds)
-        results = [step.result for step in (self.inbound, self.outbound) if step is not None]
+        found = [step.result.detections for step in (inbound, self.outbound) if step and step.result.detections]
         return TrafficRow(
             id=id,
             occurred_at=occurred_at,
@@ -163,7 +171,7 @@ class Turn:
             score=summary.score,
             action=summary.action,
             status=self.status,
-            detections=tuple(one for result in results for one in described(result.detections)),
+            detections=tuple(one for detections in found for one in described(detections)) if found else (),
             text_sha256=inbound.text_sha256 if inbound else None,
             text_chars=inbound.text_chars if inbound else 0,
             prompt_tokens=reply.prompt_tokens if reply else None,
@@ -205,11 +213,12 @@ class Turn:
                     "verdict": step.result.verdict.value,
                     "score": step.result.score,
                     "action": step.action,
-                    "detections": described(step.result.detections),
+                    "detections": described(step.result.detections) if step.result.detections else [],
                 }
         return details
 
     def _unless_found(self, place: str, text: str) -> str | None:
-        if self.inbound is None or any(found.place == place for found in self.inbound.result.detections):
+        if self.inbound is None:
             return None
-        return text
+        found = self.inbound.result.detections
+        return None if found and any(one.place == place for one in found) else text

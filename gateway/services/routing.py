@@ -128,13 +128,21 @@ class Routing:
             UpstreamUnavailable: none did. UpstreamRefused: the prompt is at fault, or all had enough of us.
             InvalidRequest: the built-in model cannot answer it.
         """
-        if candidates and candidates[0].is_echo:
-            first = candidates[0]
-            return Routed(await first.lane.upstream().complete(prompt, traceparent=traceparent), first.name, 1)
+        first = candidates[0] if candidates else None
+        failed: GatewayError | None = None
+        begun_seconds = self._clock.monotonic_seconds()
+        if first is not None and (first.is_echo or self._circuits.may_pass(first.lane.provider)):
+            # Its own limit ends it: a scope around all attempts costs more than everything else that is done here.
+            try:
+                return Routed(await self._ask(first.lane, prompt, traceparent), first.name, 1)
+            except (UpstreamUnavailable, UpstreamRefused) as error:
+                failed = error
         longest = max((one.lane.provider.timeout_seconds for one in candidates), default=0.0)
+        left_seconds = max(self._attempts_seconds, longest + _GRACE_SECONDS)
+        left_seconds -= self._clock.monotonic_seconds() - begun_seconds
         failures: list[GatewayError] = []
-        with anyio.move_on_after(max(self._attempts_seconds, longest + _GRACE_SECONDS)):
-            routed = await self._try_all(prompt, candidates, traceparent, failures)
+        with anyio.move_on_after(left_seconds):
+            routed = await self._try_all(prompt, candidates, traceparent, failures, failed)
             if routed is not None:
                 return routed
             if not failures:
@@ -142,9 +150,16 @@ class Routing:
         raise min(failures, key=_rank, default=UpstreamUnavailable("No provider of this model answered in time."))
 
     async def _try_all(
-        self, prompt: Prompt, candidates: Sequence[Candidate], traceparent: str | None, failures: list[GatewayError]
+        self,
+        prompt: Prompt,
+        candidates: Sequence[Candidate],
+        traceparent: str | None,
+        failures: list[GatewayError],
+        failed: GatewayError | None,
     ) -> Routed | None:
         """Send the prompt to one after another; None when nobody completed it. What fails is added to `failures`.
+
+        failed: how the very first attempt ended, if it was made already.
 
         Raises:
             UpstreamRefused: the prompt is at fault.
@@ -154,10 +169,13 @@ class Routing:
             lane = candidate.lane
             wait_seconds = FIRST_WAIT_SECONDS
             for repetitions in range(lane.provider.max_retries, -1, -1):
-                if not self._circuits.may_pass(lane.provider):
+                if failed is None and not self._circuits.may_pass(lane.provider):
                     break
                 attempts += 1
                 try:
+                    if failed is not None:
+                        error, failed = failed, None
+                        raise error
                     reply = await self._ask(lane, prompt, traceparent)
                 except UpstreamUnavailable as error:
                     failures.append(error)

@@ -65,8 +65,10 @@ class Rules:
         self._trail = Trail(audit, "rule")
         self._generation = -1
 
-    def apply(self) -> None:
-        """See to it that the shield scans as was set, by whatever process. Cheap unless authority has changed.
+    def apply(self) -> int:
+        """See to it that the shield scans as was set, by whatever process, and return the generation that this is of.
+
+        Cheap unless authority has changed.
 
         Raises:
             StoreUnavailable: what was set cannot be read.
@@ -79,6 +81,7 @@ class Rules:
                 severities={one.rule: one.severity for one in overrides if one.severity},
             )
             self._generation = generation
+        return generation
 
     async def list(self) -> tuple[RuleInUse, ...]:
         """Return all rules, in the order of the file."""

@@ -210,9 +210,7 @@ class Scans:
             ShieldUnavailable: the shield failed, in whatever way.
         """
         try:
-            generation = self._store.generation.value()
-            if self._rules is not None:
-                self._rules.apply()
+            generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
             if not owner:
                 return await self._scan(text, direction, policy)
             mark = self.clean.mark(text, owner, direction, policy)

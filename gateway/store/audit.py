@@ -1,17 +1,18 @@
 """Every SQL statement about audit events. There is none that updates or deletes one."""
 
 import json
+from operator import attrgetter
 
-from gateway.domain.audit import GENESIS_HASH, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter, ChainHead, link
+from gateway.domain.audit import GENESIS_HASH, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter, ChainHead, chain
 from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit, like
 from gateway.store.headfile import HeadFile
 from gateway.wire import json_text
 
-_COLUMNS = (
+# The fields of an event that stand in the row as they are, and those that are made of it.
+_FIELDS = (
     "id",
-    "seq",
     "occurred_at",
     "source",
     "action",
@@ -25,14 +26,11 @@ _COLUMNS = (
     "user_agent",
     "resource_type",
     "resource_id",
-    "before",
-    "after",
     "request_id",
     "instance_id",
-    "details",
-    "prev_hash",
-    "hash",
 )
+_COLUMNS = (*_FIELDS, "before", "after", "details", "seq", "prev_hash", "hash")
+_VALUES = attrgetter(*_FIELDS)
 EVENTS = Insert("audit_events", _COLUMNS)
 _NAMES = ", ".join(_COLUMNS)
 LIST = f"SELECT position, {_NAMES} FROM audit_events"  # noqa: S608  # our own column names
@@ -76,8 +74,8 @@ class AuditRepository:
     def __init__(self, headfile: HeadFile) -> None:
         self._headfile = headfile
 
-    def append(self, tx: Transaction, event: AuditEvent) -> AuditEvent:
-        """Link `event` to the end of its instance's chain and return it with `seq`, `prev_hash` and `hash`.
+    def append(self, tx: Transaction, event: AuditEvent) -> tuple[ChainHead, ChainHead]:
+        """Link `event` to the end of its instance's chain and return the end before and after it.
 
         The end is read and written once for a group of works, inside the transaction that the writer's lock guards.
 
@@ -85,14 +83,15 @@ class AuditRepository:
             ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
         name = f"audit_head:{event.instance_id}"
-        head: ChainHead | None = tx.memo.get(name)
-        if head is None:
-            head = self.head(tx, event.instance_id)
+        before: ChainHead | None = tx.memo.get(name)
+        if before is None:
+            before = self.head(tx, event.instance_id)
             tx.before_commit(name, lambda group: self._save_head(group, event.instance_id))
-        linked = link(head, event)
-        tx.add(EVENTS, _row(linked))
-        tx.memo[name] = ChainHead(linked.seq, linked.hash)
-        return linked
+        seq = before.seq + 1
+        after = ChainHead(seq, chain(before.hash, event, seq=seq))
+        tx.add(EVENTS, (*_VALUES(event), *_json(event), seq, before.hash, after.hash))
+        tx.memo[name] = after
+        return before, after
 
     def head(self, tx: Transaction, instance_id: str) -> ChainHead:
         """Return the end of a chain."""
@@ -206,30 +205,13 @@ def _place(rows: list[Row]) -> ChainHead:
     return ChainHead(rows[0]["seq"], rows[0]["hash"]) if rows else ChainHead(0, GENESIS_HASH)
 
 
-def _row(event: AuditEvent) -> tuple[object, ...]:
+def _json(event: AuditEvent) -> tuple[str | None, str | None, str]:
+    """Return the objects of an event as JSON."""
+    before, after = event.before, event.after
     return (
-        event.id,
-        event.seq,
-        event.occurred_at,
-        event.source,
-        event.action,
-        event.outcome,
-        event.reason,
-        event.actor,
-        event.actor_type,
-        event.actor_id,
-        event.key_prefix,
-        event.ip,
-        event.user_agent,
-        event.resource_type,
-        event.resource_id,
-        None if event.before is None else json_text(event.before),
-        None if event.after is None else json_text(event.after),
-        event.request_id,
-        event.instance_id,
+        None if before is None else json_text(before),
+        None if after is None else json_text(after),
         json_text(event.details),
-        event.prev_hash,
-        event.hash,
     )
 
 

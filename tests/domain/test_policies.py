@@ -5,10 +5,9 @@ from gateway.domain.policies import (
     ShieldPolicy,
     Unscannable,
     secrets_only,
-    stronger,
     with_unscannable,
 )
-from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
+from gateway.shield.detections import Detection, Severity, Verdict
 from gateway.shield.scoring import Policy, judge
 
 HIGH = Detection("r", "R", "injection", Severity.HIGH, "d", "m", 1.0, 0, 1, 0, 1, "text")
@@ -45,12 +44,6 @@ def test_a_text_without_such_parts_keeps_its_result() -> None:
 def test_the_thresholds_of_the_policy_hold() -> None:
     policy = ShieldPolicy(scoring=Policy(block_at=40, review_at=10))
     assert with_unscannable(NOTHING, PLACES, policy).score == 10
-
-
-def test_the_stronger_of_two_results_has_the_graver_verdict() -> None:
-    review = judge((HIGH,))
-    assert stronger(NOTHING, review) is stronger(review, NOTHING) is review
-    assert stronger(ScanResult(Verdict.ALLOW, 3), review).verdict is Verdict.REVIEW
 
 
 def test_looking_for_secrets_alone_looks_for_nothing_a_policy_left_out() -> None:

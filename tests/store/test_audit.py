@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.domain.audit import GENESIS_HASH, AuditEvent, AuditFilter, ChainHead, check_links
+from gateway.domain.audit import GENESIS_HASH, AuditEvent, AuditFilter, ChainHead, check_links, placed
 from gateway.errors import InvalidRequest
 from gateway.store.store import Store
 
@@ -38,7 +38,8 @@ async def numbers(store: Store, **wanted: Any) -> list[object]:
 
 async def test_an_event_reads_back_as_it_was_appended(store: Store) -> None:
     one = event(store, 1, before={"a": None}, after={"ü": [1.5, "\u2028"]}, reason="r", ip="::1", user_agent="curl")
-    appended = await store.db.write(lambda tx: store.audit.append(tx, one))
+    before, after = await store.db.write(lambda tx: store.audit.append(tx, one))
+    appended = placed(one, before, after)
     page = await store.db.read(lambda tx: store.audit.page(tx, AuditFilter()))
     assert page.items == (appended,)
     assert (appended.seq, appended.prev_hash) == (1, GENESIS_HASH)
