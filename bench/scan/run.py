@@ -19,12 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
+import dearest  # noqa: E402
 import engines  # noqa: E402
 import streams  # noqa: E402
 import texts  # noqa: E402
 
 import build_zipapp  # noqa: E402
 import gateway.shield  # noqa: E402
+from bench.http import payload  # noqa: E402
 from gateway.shield import Direction, RuleSet, Shield, Verdict, load_rules, write_regexes  # noqa: E402
 
 
@@ -218,7 +220,8 @@ def start() -> None:
 def main() -> None:
     """Measure what is asked for, or everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", help="start, peers, scale, length, hostile, fallback, stream")
+    parser.add_argument("sets", nargs="*", help="start, peers, scale, length, hostile, fallback, stream, rules")
+    parser.add_argument("--data", type=Path, help="folder with benign.jsonl.gz, whose texts `rules` reads too")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     plans = build_zipapp.plan_rules()
@@ -233,11 +236,22 @@ def main() -> None:
         "hostile": lambda: hostile(shield, options.rounds),
         "length": lambda: length(shield, options.rounds),
         "stream": lambda: streams.measure(shield, options.rounds),
+        "rules": lambda: rules(ruleset, options.data),
     }
     for name, run in sets.items():
         if not options.sets or name in options.sets:
             print(f"\n{name}")
             run()
+
+
+def rules(ruleset: RuleSet, folder: Path | None) -> None:
+    """Print what each kind of ordinary text costs in tries, and the rules that cost most."""
+    kinds = {
+        "prose": [texts.prose(8192, seed) for seed in range(8)],
+        "code": [texts.code(8192, seed) for seed in range(8)],
+    }
+    kinds["chat"] = [payload.prompt(8192)]
+    dearest.measure(ruleset, kinds | (dearest.sources(folder) if folder else {}))
 
 
 def fallback(ruleset: RuleSet, rounds: int) -> None:

@@ -30,9 +30,13 @@ class Matches(NamedTuple):
 
 
 class Attempt:
-    """One scan under way. left: what may still be spent on the block at hand; below 0 the block is cut short."""
+    """One scan under way.
 
-    __slots__ = ("_matches", "_windows", "_with_text_rules", "is_cut_short", "left", "signals", "subject", "view")
+    left: what may still be spent on the block at hand; below 0 the block is cut short. windows: where the matches of a
+    rule may begin, to be searched at the end.
+    """
+
+    __slots__ = ("_matches", "_with_text_rules", "is_cut_short", "left", "signals", "subject", "view", "windows")
 
     def __init__(self, view: View, *, with_text_rules: bool) -> None:
         self.view = view
@@ -42,7 +46,7 @@ class Attempt:
         self.is_cut_short = False
         self._with_text_rules = with_text_rules
         self._matches: dict[Runner, list[Span]] = {}
-        self._windows: dict[Runner, list[tuple[int, int]]] = {}
+        self.windows: dict[Runner, list[tuple[int, int]]] = {}
 
     def follow(self, lead: Lead, place: int) -> None:
         """Try the rule that a literal at a place leads to."""
@@ -84,7 +88,7 @@ class Attempt:
         back = lead.back
         if back and not runner.part(back)(subject[max(0, place - high - 1) : place + 1][::-1], 1, high + 2):
             return
-        windows = self._windows.setdefault(runner, [])
+        windows = self.windows.setdefault(runner, [])
         first, last = max(0, place - high), place - low
         fresh = last - max(first, windows[-1][1]) if windows else last - first
         self.left -= max(0, fresh) // CHARS_PER_TRY
@@ -107,9 +111,9 @@ class Attempt:
 
     def finish(self) -> Matches:
         """Search the windows, drop overlapping matches of one rule, and lead all spans back to the source."""
-        for runner, windows in self._windows.items():
+        for runner, windows in self.windows.items():
             subject = self.view.source if runner.on_text else self.subject
-            for low, high in _merge(windows):
+            for low, high in merge_windows(windows):
                 self._matches.setdefault(runner, []).extend(runner.search(subject, low, high))
         found = []
         for runner in sorted(self._matches, key=lambda runner: runner.number):
@@ -123,7 +127,8 @@ class Attempt:
         return Matches(tuple(found), frozenset(self.signals), self.is_cut_short)
 
 
-def _merge(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_windows(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join windows that overlap or touch."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(windows):
         if merged and low <= merged[-1][1] + 1:

@@ -4,6 +4,7 @@ Nothing is made ready before it is met: what an anchor leads to, and a rule's re
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gateway.shield import automaton
@@ -63,6 +64,16 @@ class Index:
                 yield Step(len(anchor) - 1 + word.before, None, None, 0, word.literal)
             for row in word.leads:
                 yield _step(word, anchor, row, self._runner(row[0]))
+
+    def leads(self, part: str) -> Iterator[tuple[Lead, int]]:
+        """Yield every lead of the literals in some letters of the automaton, and where its literal stands."""
+        words = lru_cache(maxsize=None)(self._layout.words)
+        for last, number in self._find(part):
+            for word in words(self._name, number):
+                place = last - len(self._anchors[number]) + 1 - word.before
+                if place >= 0 and part.startswith(word.literal, place):
+                    for row in word.leads:
+                        yield Lead(self._runner(row[0]), "", *row[1:]), place
 
     def follow(self, attempt: "Attempt", subject: str, part: str, *, base: int, begin: int, end: int) -> None:
         """Try the rules of the literals whose anchors begin at begin..end of `part`, as long as there is budget.

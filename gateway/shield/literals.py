@@ -165,12 +165,16 @@ class Literals:
     def guard(self) -> str:
         """Write the first few items as a regex that looks at nothing around them: it fails sooner than the whole."""
         items: list[Any] = []
-        state = self._tree.state
+        state, count, was_letter = self._tree.state, 0, False
         for item in (item for own in self._flat(self._tree) for item in bare([own], state)):
-            most = self._part([item]).getwidth()[1]
-            if most > _GUARD_ITEM_CHARS or len(items) == _GUARD_ITEMS:
+            least, most = self._part([item]).getwidth()
+            # A word is one item.
+            is_letter = least == most == 1
+            count += not (is_letter and was_letter)
+            if most > _GUARD_ITEM_CHARS or count > _GUARD_ITEMS:
                 break
             items.append(item)
+            was_letter = is_letter
         return unparse(items, self._tree.state.flags) if len(items) > 1 else ""
 
     def is_at_word(self) -> bool:

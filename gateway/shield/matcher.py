@@ -16,9 +16,10 @@ from gateway.shield.attempt import Attempt, Match, Matches
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.index import BEFORE_CHARS, Index
 from gateway.shield.layout import Layout
+from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import View
 from gateway.shield.patterns import DIGIT_SEPARATORS
-from gateway.shield.runner import Runner
+from gateway.shield.runner import Lead, Runner
 from gateway.shield.shapes import Ranges, Shapes, add_span
 
 __all__ = ["BLOCK_CHARS", "BUDGET", "Match", "Matcher", "Matches"]
@@ -81,6 +82,12 @@ class Matcher:
             if view.others:
                 self._try_unseen(attempt)
         return attempt.finish()
+
+    def leads(self, view: View) -> list[tuple[Lead, int]]:
+        """List the leads of a normalized text and where their literals stand: for those who ask what a rule costs."""
+        part = squash_digits(view.text)
+        indexes = [Index(self._layout, name, self._runner, native=self._native) for name in ("words", "others")]
+        return [found for index in indexes for found in index.leads(part)]
 
     def _scan_block(self, attempt: Attempt, begin: int, runs: Ranges) -> None:
         """Follow the words of one block, and note its runs of digits."""
