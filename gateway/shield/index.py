@@ -3,8 +3,10 @@
 Nothing is made ready before it is met: what an anchor leads to, and a rule's regex.
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from gateway.shield import automaton
@@ -83,6 +85,26 @@ class Index:
         """
         for start in range(begin, end, _SPAN_CHARS):
             self._follow(attempt, subject, part, base, start, min(start + _SPAN_CHARS, end))
+            if attempt.left < 0:
+                attempt.is_cut_short = True
+                break
+
+    def follow_pieces(self, attempt: "Attempt", text: str, pieces: Sequence[tuple[int, int]]) -> None:
+        """Try the rules of the literals in some pieces of a text, as long as there is budget."""
+        part = "\n".join([text[begin:end] for begin, end in pieces])
+        hits = self._find(part)
+        attempt.left -= len(hits) // _HITS_PER_TRY
+        if len(hits) * self._dearest > attempt.left:
+            hits.sort()
+        # How far a piece stands from its place in the text.
+        ends = list(accumulate(end - begin + 1 for begin, end in pieces))
+        known = self._steps
+        for last, number in hits:
+            for ahead, _, _, _, lead in known[number] or self._make(number):
+                place = last - ahead
+                if place >= 0 and isinstance(lead, Lead) and part.startswith(lead.literal, place):
+                    piece = bisect_right(ends, place)
+                    attempt.follow(lead, pieces[piece][1] + 1 + place - ends[piece])
             if attempt.left < 0:
                 attempt.is_cut_short = True
                 break

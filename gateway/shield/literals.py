@@ -149,8 +149,11 @@ class Literals:
 
     def _written(self, way: Way) -> Way:
         """Write out the regexes of a way's leads."""
-        flags = self._tree.state.flags
-        rests = {number: unparse(self._parts[int(number)], flags) for number in {one.rest for one in way.leads} - {""}}
+        state, flags = self._tree.state, self._tree.state.flags
+        rests = {
+            number: unparse(bare(self._parts[int(number)], state, with_edges=True), flags)
+            for number in {one.rest for one in way.leads} - {""}
+        }
         backs = {
             number: backwards(self._parts[int(number)], flags) for number in {one.back for one in way.leads} - {""}
         }

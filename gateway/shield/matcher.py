@@ -10,8 +10,6 @@ a text that would need more than BUDGET tries in a block is cut short there, and
 Nothing here works on more of a text at a time than a block: another thread never waits for long.
 """
 
-import re
-
 from gateway.shield.attempt import Attempt, Match, Matches
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.index import BEFORE_CHARS, Index
@@ -33,7 +31,7 @@ _AHEAD_CHARS = 32
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _RUNS = bytes(48 if chr(byte) in "0123456789" + DIGIT_SEPARATORS else 46 for byte in range(256))
 # Shorter runs hold no match: see `plan`.
-_RUN = re.compile(b"0{9,}")
+_LEAST_RUN = b"0" * 9
 
 
 class Matcher:
@@ -104,22 +102,27 @@ class Matcher:
             self._others.follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if self._runs and "00" in part:
             # What crosses the edge of a block is long enough on both sides to be seen by both.
-            for run in _RUN.finditer(part.encode("ascii", "replace").translate(_RUNS)):
-                add_span(runs, base + run.start(), base + run.end())
+            kinds = part.encode("ascii", "replace").translate(_RUNS)
+            start = kinds.find(_LEAST_RUN)
+            while start >= 0:
+                last = kinds.find(b".", start)
+                last = len(kinds) if last < 0 else last
+                add_span(runs, base + start, base + last)
+                start = kinds.find(_LEAST_RUN, last)
 
     def _try_tokens(self, attempt: Attempt, tokens: Ranges) -> None:
         """Follow the leads of tokens in every long run of token characters of the text as sent."""
         if self._tokens is None:
             self._tokens = Index(self._layout, "tokens", self._runner, native=self._native)
-        text, block, attempt.left = attempt.view.source, 0, BUDGET
+        blocks: dict[int, list[tuple[int, int]]] = {}
         for start, end in tokens:
             for begin in range(start, end, BLOCK_CHARS):
-                if begin // BLOCK_CHARS != block:
-                    block, attempt.left = begin // BLOCK_CHARS, BUDGET
-                if attempt.left >= 0:
-                    base, last = max(0, begin - BEFORE_CHARS), min(begin + BLOCK_CHARS, end)
-                    part = text[base : last + LONGEST_CHARS]
-                    self._tokens.follow(attempt, text, part, base=base, begin=begin - base, end=last - base)
+                # A literal that begins before the end of a piece is read to its own end.
+                piece = begin, min(begin + BLOCK_CHARS + LONGEST_CHARS, end)
+                blocks.setdefault(begin // BLOCK_CHARS, []).append(piece)
+        for pieces in blocks.values():
+            attempt.left = BUDGET
+            self._tokens.follow_pieces(attempt, attempt.view.source, pieces)
 
     def _try_runs(self, attempt: Attempt, runs: Ranges) -> None:
         """Search the rules of digits alone in every run of digits that could hold a match."""

@@ -104,7 +104,7 @@ class View:
         whole = re.compile(f"[ {edge}]{{1,}}")
         turning = re.compile(f"[{edge}]")
         spots = [run.start() for begin, end in _pieces(flat) for run in turning.finditer(flat, begin, end)]
-        spots += [run.start() for run in _runs_of_blanks(flat)]
+        spots += [start for start, _ in _runs_of_blanks(flat)]
         at, origin, out, done = [0], [0], 0, 0
         for spot in sorted(spots):
             if spot < done:
@@ -260,8 +260,7 @@ def _replaced(text: str, by: Mapping[str, str]) -> str:
 def _blanks_map(flat: str) -> tuple[list[int], list[int]]:
     """List where straight runs begin, as `View._map` does, when only blanks were squeezed."""
     at, origin, gone = [0], [0], 0
-    for run in _runs_of_blanks(flat):
-        start, end = run.span()
+    for start, end in _runs_of_blanks(flat):
         gone += end - start - 1
         at.append(end - gone)
         origin.append(end)
@@ -287,9 +286,14 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def _runs_of_blanks(text: str) -> Iterator[re.Match[str]]:
+def _runs_of_blanks(text: str) -> Iterator[tuple[int, int]]:
     for begin, end in _pieces(text):
-        yield from _RUN_OF_BLANKS.finditer(text, begin, end)
+        start = text.find("  ", begin, end)
+        while start >= 0:
+            run = _RUN_OF_BLANKS.match(text, start, end)
+            assert run is not None
+            yield run.span()
+            start = text.find("  ", run.end(), end)
 
 
 def _squeeze(text: str) -> str:

@@ -70,30 +70,31 @@ def _backwards(item: Any) -> str:
     return _item(op, arg)
 
 
-def bare(items: Iterable[Any], state: Any) -> list[Any]:
+def bare(items: Iterable[Any], state: Any, *, with_edges: bool = False) -> list[Any]:
     """Return items without what only looks around or holds on: they match wherever the given ones do.
 
-    state: of the parse tree they are from.
+    state: of the parse tree they are from. with_edges: keep what looks at one character or at the edge of a word.
     """
+
+    def part(items: Iterable[Any]) -> Any:
+        return parser.SubPattern(state, bare(items, state, with_edges=with_edges))
+
     kept: list[Any] = []
     for op, arg in items:
-        if op in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
+        is_edge = op is ops.AT or (op in (ops.ASSERT, ops.ASSERT_NOT) and arg[1].getwidth() == (1, 1))
+        if op in (ops.AT, ops.ASSERT, ops.ASSERT_NOT) and not (with_edges and is_edge):
             continue
         if op is ops.BRANCH:
-            arg = None, [_part(branch, state) for branch in arg[1]]
+            arg = None, [part(branch) for branch in arg[1]]
         elif op is ops.SUBPATTERN:
-            arg = None, arg[1], arg[2], _part(arg[3], state)
+            arg = None, arg[1], arg[2], part(arg[3])
         elif op is ops.ATOMIC_GROUP:
-            op, arg = ops.SUBPATTERN, (None, 0, 0, _part(arg, state))
+            op, arg = ops.SUBPATTERN, (None, 0, 0, part(arg))
         elif op in _REPEATS:
             op = ops.MAX_REPEAT if op is ops.POSSESSIVE_REPEAT else op
-            arg = arg[0], arg[1], _part(arg[2], state)
+            arg = arg[0], arg[1], part(arg[2])
         kept.append((op, arg))
     return kept
-
-
-def _part(items: Iterable[Any], state: Any) -> Any:
-    return parser.SubPattern(state, bare(items, state))
 
 
 def _letters(flags: int) -> str:
