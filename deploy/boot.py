@@ -6,18 +6,52 @@ want, are read through a descriptor that stays open: the file may be renamed ove
 checked against its CRC, so what was overwritten in place is an error and never another version's bytes.
 """
 
+import _sre
 import dataclasses
 import json
 import marshal
 import os
+import re
 import sys
 import zipimport
 from _frozen_importlib import BuiltinImporter, FrozenImporter, ModuleSpec
 from _frozen_importlib_external import PathFinder
+from _thread import RLock
+from types import ModuleType
 from zlib import crc32, decompress, decompressobj, error
 
 SOURCE_ONLY = (".py", ".pack", ".so", ".pyd")
 META = "META" + os.sep
+LATE = "gateway."
+# What the import machinery looks at.
+IMPORTERS = frozenset(
+    ("__spec__", "__loader__", "__path__", "__name__", "__package__", "__file__", "__cached__", "__class__")
+)
+RUNNING = RLock()
+
+
+class Waiting(ModuleType):
+    """A module of the gateway that is run when somebody first asks for something in it.
+
+    `from gateway.domain.keys import NewKey` asks at once. `from gateway.services import reports` does not: the module
+    costs nothing until it is used. Until it has been run, only the thread that runs it sees what is in it.
+    """
+
+    def __getattribute__(self, name):
+        own = object.__getattribute__
+        if name in IMPORTERS:
+            return own(self, name)
+        with RUNNING:
+            if type(self) is Waiting and not own(self, "__dict__").get("__waiting__"):
+                self.__waiting__ = True
+                try:
+                    own(self, "__loader__").run(self)
+                except BaseException:
+                    del self.__waiting__
+                    raise
+                del self.__waiting__
+                self.__class__ = ModuleType
+            return own(self, name)
 
 
 class Finder:
@@ -37,6 +71,7 @@ class Finder:
             self._codes = memoryview(pack)[end:]
             self._words = decompress(self._codes[slice(*index["words"])])
             dataclasses.exec = self.write_methods  # the module looks `exec` up among its own names first
+            self._regexes = re._cache if index["engine"] == [_sre.MAGIC, _sre.CODESIZE] else None
         else:
             names = [name.replace(os.sep, "/") for name in self._members if name.endswith(".py")]
             self._index = {module_of(name): (name, name.endswith("/__init__.py"), 0, 0) for name in names}
@@ -57,19 +92,26 @@ class Finder:
         return spec
 
     def create_module(self, spec):
-        return None
+        is_late = spec.name.startswith(LATE) and spec.submodule_search_locations is None
+        return Waiting(spec.name) if is_late else None
 
     def get_code(self, name):
         path, _, begin, end = self._index[name]
         if end:
             raw = decompressobj(zdict=self._words).decompress(self._codes[begin:end])
-            code, *methods = marshal.loads(raw)  # noqa: S302 - checked at the start
+            code, methods, regexes = marshal.loads(raw)  # noqa: S302 - checked at the start
             if methods:
                 self._methods[name] = dict(zip(methods[::2], methods[1::2], strict=True))
+            if regexes and self._regexes is not None:
+                self.keep_regexes(regexes)
             return code
         return compile(self.get_data(self.archive + os.sep + path), path, "exec", dont_inherit=True)
 
     def exec_module(self, module):
+        if type(module) is not Waiting:
+            self.run(module)
+
+    def run(self, module):
         try:
             exec(self.get_code(module.__name__), module.__dict__)  # noqa: S102 - what a loader does
         finally:
@@ -82,6 +124,15 @@ class Finder:
         """
         known = self._methods.get(names["__name__"]) if names else None
         exec((known or {}).get(crc32(text.encode()), text), names, places)  # noqa: S102 - as the original
+
+    def keep_regexes(self, regexes):
+        """Put regexes where `re.compile` looks for those that it has compiled before."""
+        for text, flags, all_flags, code, groups, names in regexes:
+            places = [None] * (groups + 1)
+            for name, place in names:
+                places[place] = name
+            made = _sre.compile(text, all_flags, list(code), groups, dict(names), tuple(places))
+            self._regexes[type(text), text, flags] = made
 
     def get_source(self, name):
         return self.get_data(self.archive + os.sep + self._index[name][0]).decode("utf-8")

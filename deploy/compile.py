@@ -1,8 +1,10 @@
 """Run by each Python of a build, alone: sources on stdin, its byte-code pack on stdout. See gateway/cli/bytecode.py."""
 
+import dataclasses
 import importlib
 import importlib.util
 import marshal
+import re
 import sys
 
 sources = dict(marshal.loads(sys.stdin.buffer.read()))  # noqa: S302 - written by the build
@@ -32,19 +34,23 @@ class Sources:
 
 sys.path[:] = [path for path in sys.path if path and "-packages" not in path]
 sys.meta_path.insert(0, Sources())
-texts = {}
+methods, regexes = {}, {}
 
 
-def remember(text, names=None, places=None):
+def write_method(text, names=None, places=None):
     """Run what `dataclasses` wrote, as its own `exec` would, and keep the text under the module it is run in."""
-    texts.setdefault(names["__name__"], set()).add(text)
+    methods.setdefault(names["__name__"], set()).add(text)
     exec(text, names, places)  # noqa: S102
 
 
-import dataclasses  # noqa: E402 - what it imports is not ours
+def compile_regex(pattern, flags=0, *, usual=re.compile):
+    """Do what `re.compile` does, and keep the regex under the module that asks."""
+    regexes.setdefault(sys._getframe(1).f_globals["__name__"], set()).add((pattern, int(flags)))
+    return usual(pattern, flags)
 
-dataclasses.exec = remember
-from gateway.cli.bytecode import make_pack, module_of  # noqa: E402 - itself made with records
+
+dataclasses.exec, re.compile = write_method, compile_regex
+from gateway.cli.bytecode import Made, make_pack, module_of  # noqa: E402 - itself made with records
 
 for file in sorted(sources):
     if file not in ("__main__.py", "_boot.py"):
@@ -52,5 +58,6 @@ for file in sorted(sources):
             importlib.import_module(module_of(file))
         except ImportError:
             continue  # for another system than this one; its records are compiled when they are made
-own = {module_of(file) for file in sources}
-sys.stdout.buffer.write(make_pack(sources, {name: found for name, found in texts.items() if name in own}))
+own = {module_of(file) for file in sources} & (methods.keys() | regexes.keys())
+made = {name: Made(frozenset(methods.get(name, ())), frozenset(regexes.get(name, ()))) for name in own}
+sys.stdout.buffer.write(make_pack(sources, made))

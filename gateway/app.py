@@ -1,106 +1,113 @@
-"""The Gateway: the services and the store, held together. No behaviour."""
+"""The Gateway: the services and the store, held together. No behaviour; how each part is made stands in `parts`."""
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gateway.clock import Clock, Ids
-from gateway.log import Log
-from gateway.metrics import Metrics
-from gateway.services.access_guard import AccessGuard
-from gateway.services.access_list import AccessList
-from gateway.services.agent_sightings import AgentSightings
-from gateway.services.agents import Agents
-from gateway.services.alerts import Alerts
-from gateway.services.archive_watch import ArchiveWatch
-from gateway.services.audit import Audit
-from gateway.services.audit_chain import AuditChain
-from gateway.services.audit_export import AuditExport
-from gateway.services.authentication import Authentication
-from gateway.services.budgets import Budgets
-from gateway.services.chat import Chat
-from gateway.services.circuits import Circuits
-from gateway.services.event_outputs import EventOutputs
-from gateway.services.event_sender import EventSender
-from gateway.services.feed import Feed
-from gateway.services.first_start import FirstStart
-from gateway.services.fleet import Fleet
-from gateway.services.fleet_peers import FleetPeers
-from gateway.services.health import Health
-from gateway.services.host_load import HostLoad
-from gateway.services.keys import Keys
-from gateway.services.leases import Leases
-from gateway.services.policies import Policies
-from gateway.services.posture import Posture
-from gateway.services.provider_test import ProviderTest
-from gateway.services.providers import Providers
-from gateway.services.reports import Reports
-from gateway.services.retention import Retention
-from gateway.services.risk_acceptances import RiskAcceptances
-from gateway.services.routing import Routing
-from gateway.services.rules import Rules
-from gateway.services.runtime_settings import RuntimeSettings
-from gateway.services.scans import Scans
-from gateway.services.security_scans import SecurityScans
-from gateway.services.shield_tests import ShieldTests
-from gateway.services.signin import SignIn
-from gateway.services.spending import Spending
-from gateway.services.traffic import Traffic
-from gateway.services.trust_audits import TrustAudits
-from gateway.services.users import Users
-from gateway.settings import Settings
-from gateway.shield import Shield
-from gateway.store.store import Store
+from gateway.assembly import Assembly
+
+if TYPE_CHECKING:
+    from gateway.clock import Clock, Ids
+    from gateway.log import Log
+    from gateway.metrics import Metrics
+    from gateway.services.access_guard import AccessGuard
+    from gateway.services.access_list import AccessList
+    from gateway.services.agent_sightings import AgentSightings
+    from gateway.services.agents import Agents
+    from gateway.services.alerts import Alerts
+    from gateway.services.archive_watch import ArchiveWatch
+    from gateway.services.audit import Audit
+    from gateway.services.audit_chain import AuditChain
+    from gateway.services.audit_export import AuditExport
+    from gateway.services.authentication import Authentication
+    from gateway.services.budgets import Budgets
+    from gateway.services.chat import Chat
+    from gateway.services.circuits import Circuits
+    from gateway.services.event_outputs import EventOutputs
+    from gateway.services.event_sender import EventSender
+    from gateway.services.feed import Feed
+    from gateway.services.first_start import FirstStart
+    from gateway.services.fleet import Fleet
+    from gateway.services.fleet_peers import FleetPeers
+    from gateway.services.health import Health
+    from gateway.services.host_load import HostLoad
+    from gateway.services.keys import Keys
+    from gateway.services.leases import Leases
+    from gateway.services.policies import Policies
+    from gateway.services.posture import Posture
+    from gateway.services.provider_test import ProviderTest
+    from gateway.services.providers import Providers
+    from gateway.services.reports import Reports
+    from gateway.services.retention import Retention
+    from gateway.services.risk_acceptances import RiskAcceptances
+    from gateway.services.routing import Routing
+    from gateway.services.rules import Rules
+    from gateway.services.runtime_settings import RuntimeSettings
+    from gateway.services.scans import Scans
+    from gateway.services.security_scans import SecurityScans
+    from gateway.services.shield_tests import ShieldTests
+    from gateway.services.signin import SignIn
+    from gateway.services.spending import Spending
+    from gateway.services.traffic import Traffic
+    from gateway.services.trust_audits import TrustAudits
+    from gateway.services.users import Users
+    from gateway.settings import Settings
+    from gateway.shield import Shield
+    from gateway.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Gateway:
-    """Every part that an edge may call, made once by `compose.open_gateway`."""
+class Lasting(Assembly):
+    """The parts that live as long as the process, whatever settings and rules are read again."""
 
-    settings: Settings
-    clock: Clock
-    ids: Ids
-    log: Log
-    metrics: Metrics
-    store: Store
-    shield: Shield
-    audit: Audit
-    audit_chain: AuditChain
-    audit_export: AuditExport
-    keys: Keys
-    authentication: Authentication
-    scans: Scans
-    shield_tests: ShieldTests
-    rules: Rules
-    feed: Feed
-    alerts: Alerts
-    traffic: Traffic
-    agents: Agents
-    agent_sightings: AgentSightings
-    leases: Leases
+    clock: "Clock"
+    ids: "Ids"
+    log: "Log"
+    metrics: "Metrics"
+    store: "Store"
+    audit: "Audit"
+    keys: "Keys"
+    authentication: "Authentication"
+    alerts: "Alerts"
+    traffic: "Traffic"
+    agents: "Agents"
+    agent_sightings: "AgentSightings"
+    leases: "Leases"
     started_at: int
-    host_load: HostLoad
-    fleet: Fleet
-    retention: Retention
-    archive_watch: ArchiveWatch
-    fleet_peers: FleetPeers
-    chat: Chat
-    posture: Posture
-    trust_audits: TrustAudits
-    reports: Reports
-    security_scans: SecurityScans
-    runtime_settings: RuntimeSettings
-    event_outputs: EventOutputs
-    event_sender: EventSender
-    health: Health
-    first_start: FirstStart
-    users: Users
-    signin: SignIn
-    access: AccessGuard
-    access_list: AccessList
-    policies: Policies
-    providers: Providers
-    provider_test: ProviderTest
-    circuits: Circuits
-    routing: Routing
-    budgets: Budgets
-    spending: Spending
-    risk_acceptances: RiskAcceptances
+    host_load: "HostLoad"
+    feed: "Feed"
+    first_start: "FirstStart"
+    users: "Users"
+    signin: "SignIn"
+    access: "AccessGuard"
+    access_list: "AccessList"
+    policies: "Policies"
+    budgets: "Budgets"
+    spending: "Spending"
+    risk_acceptances: "RiskAcceptances"
+    circuits: "Circuits"
+    providers: "Providers"
+
+
+class Gateway(Lasting):
+    """Every part that an edge may call. Those of `Lasting` it has in common with the gateway before a reload."""
+
+    settings: "Settings"
+    shield: "Shield"
+    audit_chain: "AuditChain"
+    audit_export: "AuditExport"
+    scans: "Scans"
+    shield_tests: "ShieldTests"
+    rules: "Rules"
+    fleet: "Fleet"
+    retention: "Retention"
+    archive_watch: "ArchiveWatch"
+    fleet_peers: "FleetPeers"
+    chat: "Chat"
+    posture: "Posture"
+    trust_audits: "TrustAudits"
+    reports: "Reports"
+    security_scans: "SecurityScans"
+    runtime_settings: "RuntimeSettings"
+    event_outputs: "EventOutputs"
+    event_sender: "EventSender"
+    health: "Health"
+    provider_test: "ProviderTest"
+    routing: "Routing"

@@ -9,12 +9,12 @@ from dataclasses import replace
 import anyio
 
 from gateway import shield
-from gateway.app import Gateway
+from gateway.app import Gateway, Lasting
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import SetupError
 from gateway.http.client import Client
 from gateway.log import Log
-from gateway.parts import Lasting, Shared, assemble, make_lasting
+from gateway.parts import Shared, assemble, make_lasting
 from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.shield.rules import RuleError
@@ -116,8 +116,10 @@ async def open_lasting(settings: Settings, *, log: Log, shared: Shared | None = 
             yield lasting
         finally:
             with anyio.CancelScope(shield=True):
-                await lasting.authentication.aclose()
-                lasting.access.flush_hits()
+                if lasting.has("refusals"):
+                    await lasting.authentication.aclose()
+                if lasting.has("access"):
+                    lasting.access.flush_hits()
     finally:
         with anyio.CancelScope(shield=True):
             await store.aclose()

@@ -1,71 +1,73 @@
-"""Every part of the gateway, made and handed to the next: those that outlive a reload, and those made anew by it."""
+"""How every part of the gateway is made of others: a row each. Those of `LASTING` outlive a reload.
 
-from dataclasses import dataclass, fields
+A row is run, and the module of its part with it, when somebody first asks for the part.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from gateway import __version__
-from gateway.app import Gateway
+from gateway.app import Gateway, Lasting
 from gateway.auth.ratelimit import RateLimiter
 from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.http.client import Client
-from gateway.llm.connections import Connections, settings_provider
-from gateway.llm.openai import OpenAiDialect
-from gateway.llm.prices import load_prices
-from gateway.llm.upstream import HttpUpstream, addresses_of
-from gateway.llm.upstream_json import JsonReader
+from gateway.llm import connections, openai, prices, upstream, upstream_json
 from gateway.log import Log
 from gateway.metrics import Board, Metrics
-from gateway.services.access_guard import AccessGuard
-from gateway.services.access_list import AccessList
-from gateway.services.agent_sightings import AgentSightings
-from gateway.services.agents import Agents
-from gateway.services.alerts import Alerts, accepted_until
-from gateway.services.archive_watch import ArchiveWatch
-from gateway.services.audit import Audit
-from gateway.services.audit_chain import AuditChain
-from gateway.services.audit_export import AuditExport
-from gateway.services.authentication import Authentication
-from gateway.services.budgets import Budgets
-from gateway.services.chat import Chat
-from gateway.services.chat_bill import ChatBill
-from gateway.services.chat_costs import ChatCosts
-from gateway.services.circuits import Circuits
-from gateway.services.event_outputs import EventOutputs
-from gateway.services.event_sender import EventSender
-from gateway.services.event_ways import EventWays
-from gateway.services.feed import Feed
-from gateway.services.first_start import FirstStart
-from gateway.services.fleet import Fleet
-from gateway.services.fleet_peers import FleetPeers
-from gateway.services.health import Health
-from gateway.services.host_load import HostLoad
-from gateway.services.keys import Keys
-from gateway.services.leases import Leases
-from gateway.services.passwords import Passwords
-from gateway.services.policies import Policies
-from gateway.services.posture import Posture
-from gateway.services.provider_keys import ProviderKeys
-from gateway.services.provider_test import ProviderTest
-from gateway.services.providers import Providers
-from gateway.services.refusals import Refusals
-from gateway.services.reports import Reports
-from gateway.services.retention import Retention, kept_days
-from gateway.services.risk_acceptances import RiskAcceptances
-from gateway.services.routing import Routing
-from gateway.services.rules import Rules
-from gateway.services.runtime_settings import RuntimeSettings
-from gateway.services.scans import Scans
-from gateway.services.security_scans import SecurityScans
-from gateway.services.shield_tests import ShieldTests
-from gateway.services.sign_in_throttle import SignInThrottle
-from gateway.services.signin import SignIn
-from gateway.services.spending import Spending
-from gateway.services.traffic import Traffic
-from gateway.services.trust_audits import TrustAudits
-from gateway.services.users import Users
+from gateway.services import (
+    access_guard,
+    access_list,
+    agent_sightings,
+    agents,
+    alerts,
+    archive_watch,
+    audit,
+    audit_chain,
+    audit_export,
+    authentication,
+    budgets,
+    chat,
+    chat_bill,
+    chat_costs,
+    circuits,
+    event_outputs,
+    event_sender,
+    event_ways,
+    feed,
+    first_start,
+    fleet,
+    fleet_peers,
+    health,
+    host_load,
+    keys,
+    leases,
+    passwords,
+    policies,
+    posture,
+    provider_keys,
+    provider_test,
+    providers,
+    refusals,
+    reports,
+    retention,
+    risk_acceptances,
+    routing,
+    rules,
+    runtime_settings,
+    scans,
+    security_scans,
+    shield_tests,
+    sign_in_throttle,
+    signin,
+    spending,
+    traffic,
+    trust_audits,
+    users,
+)
 from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.store.store import Store
@@ -85,246 +87,275 @@ class Shared:
     started_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lasting:
-    """The parts that live as long as the process, whatever settings and rules are read again."""
+class _Lasting(Lasting):
+    """With what only parts ask for. shared: None when this process is the only worker."""
 
-    clock: Clock
-    ids: Ids
-    log: Log
-    metrics: Metrics
-    store: Store
-    audit: Audit
-    keys: Keys
-    authentication: Authentication
-    alerts: Alerts
-    traffic: Traffic
-    agents: Agents
-    agent_sightings: AgentSightings
-    leases: Leases
-    started_at: int
-    host_load: HostLoad
-    feed: Feed
-    first_start: FirstStart
-    users: Users
-    signin: SignIn
-    access: AccessGuard
-    access_list: AccessList
-    policies: Policies
-    budgets: Budgets
-    spending: Spending
-    risk_acceptances: RiskAcceptances
-    circuits: Circuits
-    providers: Providers
+    shared: Shared | None
+    refusals: "refusals.Refusals"
+    passwords: "passwords.Passwords"
+
+
+class _Gateway(Gateway, _Lasting):
+    """With what only parts ask for."""
+
+    client: Client
+    policy: ShieldPolicy
+    dialect: "openai.OpenAiDialect"
+    ways: "event_ways.EventWays"
 
 
 def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared | None) -> Lasting:
     """Make the parts that a reload leaves alone. shared: given when this process is one of several workers."""
-    metrics = Metrics(board=shared.board if shared else None)
-    metrics.gauge("gateway_start_time_seconds", (shared.started_at if shared else clock.now_at()) / 1000)
-    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
-    keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
-    alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit, accepted_until=accepted_until(store))
-    refusals = Refusals(audit=audit, clock=clock, alerts=alerts)
-    traffic = Traffic(store=store, clock=clock)
-    passwords = Passwords(ids=ids)
-    access = AccessGuard(store=store, clock=clock)
-    policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
-    spending = Spending(store=store, clock=clock, alerts=alerts)
-    circuits = Circuits(store=store, clock=clock, alerts=alerts, log=log)
-    return Lasting(
-        clock=clock,
-        ids=ids,
-        log=log,
-        metrics=metrics,
-        store=store,
-        audit=audit,
-        keys=keys,
-        authentication=Authentication(
-            store=store,
-            clock=clock,
-            audit=audit,
-            limiter=shared.limiter if shared else None,
-            refusals=refusals,
-            access=access,
-            policies=policies,
-        ),
-        policies=policies,
-        budgets=Budgets(store=store, clock=clock, ids=ids, audit=audit, spending=spending),
-        spending=spending,
-        risk_acceptances=RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit),
-        circuits=circuits,
-        providers=Providers(
-            store=store, clock=clock, ids=ids, audit=audit, circuits=circuits, resolve=addresses_of, log=log
-        ),
-        access=access,
-        access_list=AccessList(store=store, clock=clock, ids=ids, audit=audit),
-        alerts=alerts,
-        traffic=traffic,
-        agents=Agents(store=store, clock=clock, ids=ids, audit=audit, traffic=traffic),
-        started_at=shared.started_at if shared else clock.now_at(),
-        host_load=HostLoad(clock=clock, is_worker=shared is not None),
-        leases=Leases(store=store, clock=clock, ids=ids),
-        agent_sightings=AgentSightings(store=store, clock=clock, ids=ids, alerts=alerts),
-        feed=Feed(store=store, clock=clock),
-        first_start=FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=keys),
-        users=Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords),
-        signin=SignIn(
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
-            passwords=passwords,
-            throttle=SignInThrottle(store=store, clock=clock, refusals=refusals),
-        ),
-    )
+    started_at = shared.started_at if shared else clock.now_at()
+    known = {"store": store, "clock": clock, "ids": ids, "log": log, "shared": shared, "started_at": started_at}
+    return Lasting(LASTING, known)
 
 
 def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Client) -> Gateway:
     """Make the parts that depend on settings and rules, and put them together with the lasting ones."""
-    store, clock, ids, audit, alerts = lasting.store, lasting.clock, lasting.ids, lasting.audit, lasting.alerts
-    policy = _policy(settings)
-    rules = Rules(shield=scanner, store=store, clock=clock, audit=audit)
-    scans = Scans(
-        shield=scanner,
-        store=store,
-        clock=clock,
-        ids=ids,
-        audit=audit,
-        alerts=alerts,
-        policy=policy,
-        policies=lasting.policies,
-        acceptances=lasting.risk_acceptances,
-        rules=rules,
-        max_text_chars=settings.max_text_chars,
-    )
-    dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_text_chars)
-    routing = _routing(settings, lasting, dialect, client)
-    costs = ChatCosts(load_prices(settings.prices), reply_tokens=settings.budget_reply_tokens)
-    health = Health(shield=scanner, store=store, upstream=routing.health)
-    posture = Posture(
-        settings=settings, shield=scanner, store=store, audit=audit, health=health, clock=clock, policy=policy
-    )
-    return Gateway(
-        settings=settings,
-        shield=scanner,
-        scans=scans,
-        rules=rules,
-        shield_tests=ShieldTests(shield=scanner, store=store, clock=clock, audit=audit, rules=rules),
-        chat=Chat(
-            store=store,
-            clock=clock,
-            ids=ids,
-            metrics=lasting.metrics,
-            audit=audit,
-            alerts=alerts,
-            judge=scans,
-            dialect=dialect,
-            policy=policy,
-            routing=routing,
-            bill=ChatBill(store=store, ids=ids, alerts=alerts, costs=costs, spending=lasting.spending),
-            acceptances=lasting.risk_acceptances,
-            access=lasting.access,
-            policies=lasting.policies,
-            agents=lasting.agent_sightings,
-        ),
-        posture=posture,
-        **_views(settings, lasting, posture=posture, client=client, scanner=scanner),
-        **_fleet(settings, lasting, posture=posture, health=health, client=client),
-        health=health,
-        routing=routing,
-        provider_test=ProviderTest(
-            routing=routing, circuits=lasting.circuits, providers=lasting.providers, clock=clock
-        ),
-        **{field.name: getattr(lasting, field.name) for field in fields(Lasting)},
+    rows: dict[str, Callable[[Any], object]] = {
+        **{name: partial(_of, lasting, name) for name in (*_GIVEN, *LASTING)},
+        **PARTS,
+    }
+    return Gateway(rows, {"settings": settings, "shield": scanner, "client": client})
+
+
+def _of(lasting: Lasting, name: str, _: object) -> object:
+    return getattr(lasting, name)
+
+
+def _metrics(of: _Lasting) -> Metrics:
+    metrics = Metrics(board=of.shared.board if of.shared else None)
+    metrics.gauge("gateway_start_time_seconds", of.started_at / 1000)
+    return metrics
+
+
+def _signin(of: _Lasting) -> object:
+    throttle = sign_in_throttle.SignInThrottle(store=of.store, clock=of.clock, refusals=of.refusals)
+    return signin.SignIn(
+        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, passwords=of.passwords, throttle=throttle
     )
 
 
-def _policy(settings: Settings) -> ShieldPolicy:
+_GIVEN = ("store", "clock", "ids", "log", "shared", "started_at")
+
+LASTING: Mapping[str, Callable[[_Lasting], object]] = {
+    "metrics": _metrics,
+    "audit": lambda of: audit.Audit(store=of.store, clock=of.clock, ids=of.ids, instance_id=of.store.instance_id),
+    "keys": lambda of: keys.Keys(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit),
+    "authentication": lambda of: authentication.Authentication(
+        store=of.store,
+        clock=of.clock,
+        audit=of.audit,
+        limiter=of.shared.limiter if of.shared else None,
+        refusals=of.refusals,
+        access=of.access,
+        policies=of.policies,
+    ),
+    "refusals": lambda of: refusals.Refusals(audit=of.audit, clock=of.clock, alerts=of.alerts),
+    "access": lambda of: access_guard.AccessGuard(store=of.store, clock=of.clock),
+    "access_list": lambda of: access_list.AccessList(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit),
+    "policies": lambda of: policies.Policies(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit),
+    "alerts": lambda of: alerts.Alerts(
+        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, accepted_until=alerts.accepted_until(of.store)
+    ),
+    "traffic": lambda of: traffic.Traffic(store=of.store, clock=of.clock),
+    "agents": lambda of: agents.Agents(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, traffic=of.traffic),
+    "agent_sightings": lambda of: agent_sightings.AgentSightings(
+        store=of.store, clock=of.clock, ids=of.ids, alerts=of.alerts
+    ),
+    "leases": lambda of: leases.Leases(store=of.store, clock=of.clock, ids=of.ids),
+    "host_load": lambda of: host_load.HostLoad(clock=of.clock, is_worker=of.shared is not None),
+    "feed": lambda of: feed.Feed(store=of.store, clock=of.clock),
+    "first_start": lambda of: first_start.FirstStart(
+        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, keys=of.keys
+    ),
+    "passwords": lambda of: passwords.Passwords(ids=of.ids),
+    "users": lambda of: users.Users(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, passwords=of.passwords),
+    "signin": _signin,
+    "spending": lambda of: spending.Spending(store=of.store, clock=of.clock, alerts=of.alerts),
+    "budgets": lambda of: budgets.Budgets(
+        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, spending=of.spending
+    ),
+    "risk_acceptances": lambda of: risk_acceptances.RiskAcceptances(
+        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit
+    ),
+    "circuits": lambda of: circuits.Circuits(store=of.store, clock=of.clock, alerts=of.alerts, log=of.log),
+    "providers": lambda of: providers.Providers(
+        store=of.store,
+        clock=of.clock,
+        ids=of.ids,
+        audit=of.audit,
+        circuits=of.circuits,
+        resolve=upstream.addresses_of,
+        log=of.log,
+    ),
+}
+
+
+def _policy(of: _Gateway) -> ShieldPolicy:
     """Return what holds for keys that have no policy of their own."""
     return ShieldPolicy(
-        mode=ShieldMode(settings.shield_mode),
-        unscannable=Unscannable(settings.unscannable),
-        outbound=OutboundAction(settings.outbound_action),
-        tool_injection=settings.tool_injection,
+        mode=ShieldMode(of.settings.shield_mode),
+        unscannable=Unscannable(of.settings.unscannable),
+        outbound=OutboundAction(of.settings.outbound_action),
+        tool_injection=of.settings.tool_injection,
     )
 
 
-def _views(
-    settings: Settings, lasting: Lasting, *, posture: Posture, client: Client, scanner: Shield
-) -> dict[str, Any]:
-    """Make what a security team looks at, and what leaves the gateway for it."""
-    store, clock, ids, audit = lasting.store, lasting.clock, lasting.ids, lasting.audit
-    ways = EventWays(
-        post=client.request,
-        clock=clock,
-        secrets=ProviderKeys(store.keyfile),
-        folder=None if settings.data_dir == ":memory:" else settings.data_dir,
-        sender=store.instance_id,
+def _scans(of: _Gateway) -> object:
+    return scans.Scans(
+        shield=of.shield,
+        store=of.store,
+        clock=of.clock,
+        ids=of.ids,
+        audit=of.audit,
+        alerts=of.alerts,
+        policy=of.policy,
+        policies=of.policies,
+        acceptances=of.risk_acceptances,
+        rules=of.rules,
+        max_text_chars=of.settings.max_text_chars,
     )
-    return {
-        "audit_chain": AuditChain(store=store, clock=clock, audit=audit, alerts=lasting.alerts),
-        "audit_export": AuditExport(store=store, audit=audit),
-        "event_outputs": EventOutputs(store=store, clock=clock, ids=ids, audit=audit, ways=ways),
-        "event_sender": EventSender(
-            store=store, clock=clock, leases=lasting.leases, log=lasting.log, ways=ways, metrics=lasting.metrics
-        ),
-        "reports": Reports(store=store, clock=clock, ids=ids, audit=audit),
-        "security_scans": SecurityScans(
-            shield=scanner,
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
-            scan_paths=settings.scan_paths,
-            max_text_chars=settings.max_text_chars,
-        ),
-        "runtime_settings": RuntimeSettings(store=store, audit=audit, settings=settings),
-        "trust_audits": TrustAudits(posture=posture, store=store, clock=clock, ids=ids, audit=audit),
-    }
 
 
-def _fleet(settings: Settings, lasting: Lasting, *, posture: Posture, health: Health, client: Client) -> dict[str, Any]:
-    """Make what looks after this gateway's heartbeat, its peers and what it keeps."""
-    store, clock = lasting.store, lasting.clock
-    fleet = Fleet(
-        store=store,
-        clock=clock,
-        alerts=lasting.alerts,
-        health=health,
-        traffic=lasting.traffic,
-        load=lasting.host_load,
-        threat=posture.threat,
-        started_at=lasting.started_at,
+def _chat(of: _Gateway) -> object:
+    costs = chat_costs.ChatCosts(prices.load_prices(of.settings.prices), reply_tokens=of.settings.budget_reply_tokens)
+    return chat.Chat(
+        store=of.store,
+        clock=of.clock,
+        ids=of.ids,
+        metrics=of.metrics,
+        audit=of.audit,
+        alerts=of.alerts,
+        judge=of.scans,
+        dialect=of.dialect,
+        policy=of.policy,
+        routing=of.routing,
+        bill=chat_bill.ChatBill(store=of.store, ids=of.ids, alerts=of.alerts, costs=costs, spending=of.spending),
+        acceptances=of.risk_acceptances,
+        access=of.access,
+        policies=of.policies,
+        agents=of.agent_sightings,
+    )
+
+
+def _routing(of: _Gateway) -> object:
+    """Return the ways to all providers, which keep their circuits over a reload."""
+    agent = f"gateway/{__version__}"
+    open_http = partial(upstream.HttpUpstream, of.client, of.dialect, clock=of.clock, ids=of.ids, user_agent=agent)
+    return routing.Routing(
+        store=of.store,
+        clock=of.clock,
+        circuits=of.circuits,
+        keys=provider_keys.ProviderKeys(of.store.keyfile),
+        connect=connections.Connections(of.settings, open_http, clock=of.clock, ids=of.ids).connect,
+        upstream=connections.settings_provider(of.settings),
+        metrics=of.metrics,
+        attempts_seconds=of.settings.upstream_attempts_seconds,
+    )
+
+
+def _ways(of: _Gateway) -> object:
+    """Return how events leave the gateway."""
+    return event_ways.EventWays(
+        post=of.client.request,
+        clock=of.clock,
+        secrets=provider_keys.ProviderKeys(of.store.keyfile),
+        folder=None if of.settings.data_dir == ":memory:" else of.settings.data_dir,
+        sender=of.store.instance_id,
+    )
+
+
+def _security_scans(of: _Gateway) -> object:
+    return security_scans.SecurityScans(
+        shield=of.shield,
+        store=of.store,
+        clock=of.clock,
+        ids=of.ids,
+        audit=of.audit,
+        scan_paths=of.settings.scan_paths,
+        max_text_chars=of.settings.max_text_chars,
+    )
+
+
+def _fleet(of: _Gateway) -> object:
+    """Return what tells of this gateway's heartbeat."""
+    return fleet.Fleet(
+        store=of.store,
+        clock=of.clock,
+        alerts=of.alerts,
+        health=of.health,
+        traffic=of.traffic,
+        load=of.host_load,
+        threat=of.posture.threat,
+        started_at=of.started_at,
         version=__version__,
         archive_sha256=archive_sha256,
     )
-    peers = FleetPeers(
-        store=store,
-        clock=clock,
-        ids=lasting.ids,
-        audit=lasting.audit,
-        fleet=fleet,
-        reader=JsonReader(client, user_agent=f"gateway/{__version__}"),
-        resolve=addresses_of,
-    )
-    runtime = RuntimeSettings(store=store, audit=lasting.audit, settings=settings)
-    retention = Retention(store=store, clock=clock, audit=lasting.audit, days=partial(kept_days, runtime.value))
-    watch = ArchiveWatch(store=store, clock=clock, alerts=lasting.alerts)
-    return {"fleet": fleet, "fleet_peers": peers, "retention": retention, "archive_watch": watch}
 
 
-def _routing(settings: Settings, lasting: Lasting, dialect: OpenAiDialect, client: Client) -> Routing:
-    """Return the ways to all providers, which keep their circuits over a reload."""
-    clock, ids, store = lasting.clock, lasting.ids, lasting.store
-    open_http = partial(HttpUpstream, client, dialect, clock=clock, ids=ids, user_agent=f"gateway/{__version__}")
-    return Routing(
-        store=store,
-        clock=clock,
-        circuits=lasting.circuits,
-        keys=ProviderKeys(store.keyfile),
-        connect=Connections(settings, open_http, clock=clock, ids=ids).connect,
-        upstream=settings_provider(settings),
-        metrics=lasting.metrics,
-        attempts_seconds=settings.upstream_attempts_seconds,
+def _fleet_peers(of: _Gateway) -> object:
+    return fleet_peers.FleetPeers(
+        store=of.store,
+        clock=of.clock,
+        ids=of.ids,
+        audit=of.audit,
+        fleet=of.fleet,
+        reader=upstream_json.JsonReader(of.client, user_agent=f"gateway/{__version__}"),
+        resolve=upstream.addresses_of,
     )
+
+
+PARTS: Mapping[str, Callable[[_Gateway], object]] = {
+    "policy": _policy,
+    "rules": lambda of: rules.Rules(shield=of.shield, store=of.store, clock=of.clock, audit=of.audit),
+    "scans": _scans,
+    "dialect": lambda of: openai.OpenAiDialect(
+        max_messages=of.settings.max_messages, max_chars=of.settings.max_text_chars
+    ),
+    "chat": _chat,
+    "routing": _routing,
+    "provider_test": lambda of: provider_test.ProviderTest(
+        routing=of.routing, circuits=of.circuits, providers=of.providers, clock=of.clock
+    ),
+    "health": lambda of: health.Health(shield=of.shield, store=of.store, upstream=lambda: of.routing.health()),
+    "posture": lambda of: posture.Posture(
+        settings=of.settings,
+        shield=of.shield,
+        store=of.store,
+        audit=of.audit,
+        health=of.health,
+        clock=of.clock,
+        policy=of.policy,
+    ),
+    "shield_tests": lambda of: shield_tests.ShieldTests(
+        shield=of.shield, store=of.store, clock=of.clock, audit=of.audit, rules=of.rules
+    ),
+    "audit_chain": lambda of: audit_chain.AuditChain(store=of.store, clock=of.clock, audit=of.audit, alerts=of.alerts),
+    "audit_export": lambda of: audit_export.AuditExport(store=of.store, audit=of.audit),
+    "ways": _ways,
+    "event_outputs": lambda of: event_outputs.EventOutputs(
+        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, ways=of.ways
+    ),
+    "event_sender": lambda of: event_sender.EventSender(
+        store=of.store, clock=of.clock, leases=of.leases, log=of.log, ways=of.ways, metrics=of.metrics
+    ),
+    "reports": lambda of: reports.Reports(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit),
+    "security_scans": _security_scans,
+    "runtime_settings": lambda of: runtime_settings.RuntimeSettings(
+        store=of.store, audit=of.audit, settings=of.settings
+    ),
+    "trust_audits": lambda of: trust_audits.TrustAudits(
+        posture=of.posture, store=of.store, clock=of.clock, ids=of.ids, audit=of.audit
+    ),
+    "fleet": _fleet,
+    "fleet_peers": _fleet_peers,
+    "retention": lambda of: retention.Retention(
+        store=of.store,
+        clock=of.clock,
+        audit=of.audit,
+        days=partial(retention.kept_days, of.runtime_settings.value),
+    ),
+    "archive_watch": lambda of: archive_watch.ArchiveWatch(store=of.store, clock=of.clock, alerts=of.alerts),
+}

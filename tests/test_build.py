@@ -1,5 +1,6 @@
 """The build: reproducible, refusing a release that is not whole, and with recipes that hold what they say."""
 
+import json
 import marshal
 import re
 import shutil
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 from running import ROOT
 
-from gateway.cli.bytecode import compiled, differences, make_pack, marshalled
+from gateway.cli.bytecode import Made, compiled, differences, engine, make_pack, marshalled
 
 SOURCES = {"_boot.py": b"install = None\n", "a/__init__.py": b"", "a/b.py": b"def f() -> int:\n    return 1\n"}
+MADE = {"a.b": Made(frozenset(["x = 1"]), frozenset([("(?P<n>a)|b", 2), (b"\xff+", 0)]))}
 UNIT = ROOT / "deploy" / "gateway.service"
 
 
@@ -35,8 +37,8 @@ def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
 
 
 def test_a_pack_is_the_byte_code_of_its_sources() -> None:
-    pack = make_pack(SOURCES, {"a.b": ["x = 1"]})
-    assert pack == make_pack(dict(reversed(SOURCES.items())), {"a.b": ["x = 1"]})
+    pack = make_pack(SOURCES, MADE)
+    assert pack == make_pack(dict(reversed(SOURCES.items())), MADE)
     assert differences(pack, SOURCES) == []
 
 
@@ -57,6 +59,19 @@ def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
     assert caught.traceback[-1].lineno == 7
 
 
+def test_a_pack_tells_what_its_modules_make_and_of_which_engine() -> None:
+    pack, other = make_pack(SOURCES, MADE), make_pack(SOURCES, {"a.b": Made(frozenset(["x = 2"]))})
+    head = 12 + int.from_bytes(pack[8:12], "little")
+    index = json.loads(pack[head + 4 : head + 4 + int.from_bytes(pack[head : head + 4], "little")])
+    assert index["engine"] == engine()
+    assert pack != other
+    assert differences(other, SOURCES) == []
+    begin, end = index["made"]
+    blob = pack[len(pack) - max(index["made"][1], index["words"][1]) :]
+    assert json.loads(zlib.decompress(blob[begin:end])) == {"a.b": MADE["a.b"].told()}
+    assert Made.read(MADE["a.b"].told()) == MADE["a.b"]
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -73,7 +88,7 @@ def test_byte_code_that_is_not_of_the_sources_is_named(change: dict[str, bytes |
 
 
 def test_a_pack_that_was_cut_or_changed_is_never_unmarshalled() -> None:
-    pack = make_pack(SOURCES, {"a.b": ["x = 1"]})
+    pack = make_pack(SOURCES, MADE)
     for place in range(4, len(pack)):
         changed = bytearray(pack)
         changed[place] ^= 0x55

@@ -1,6 +1,6 @@
 """The edge of the chat: reads the body, calls the chat service, adds the shield's headers. Decides nothing."""
 
-from gateway.api.reading import read_body
+from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.api.responses import Headers, error_response, json_response, shaped_error
 from gateway.app import Gateway
 from gateway.aside import Aside
@@ -9,9 +9,6 @@ from gateway.http.messages import Request, Response
 from gateway.llm.base import UpstreamRefused
 from gateway.services.chat import PromptBlocked, ReadPrompt
 from gateway.services.chat_turn import ShieldSummary
-
-LARGE_BYTES = 65_536
-"""Longer bodies are read in a thread, one at a time: others are answered meanwhile."""
 
 
 class ChatEdge:

@@ -3,10 +3,12 @@
 One of the three places that turn errors into answers. `handle` never raises.
 """
 
+from functools import partial
+
 from gateway.api.credentials import Callers, api_key
 from gateway.api.internal import InternalDoor
 from gateway.api.responses import Finisher, Headers, error_response, rate_headers, shaped_error, status_of
-from gateway.api.routes import Endpoint, routes
+from gateway.api.routes import Endpoint, first_routes, later_routes
 from gateway.app import Gateway
 from gateway.auth.ratelimit import Admission
 from gateway.domain.principals import Principal, RequestContext
@@ -33,7 +35,7 @@ class Dispatch:
         self._ids = gateway.ids
         self._clock = gateway.clock
         self._authentication = gateway.authentication
-        self._router: Router[Endpoint] = Router(routes(gateway))
+        self._router: Router[Endpoint] = Router(first_routes(gateway), partial(later_routes, gateway))
         self._callers = Callers(gateway.settings.trusted_proxies)
         self._internal = InternalDoor(gateway, self._callers)
         self._finisher = Finisher(is_tls=bool(gateway.settings.tls_cert))

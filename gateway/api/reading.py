@@ -8,6 +8,9 @@ from gateway.http.messages import Request
 from gateway.operations.operation import Parameter
 from gateway.wire import read_json
 
+LARGE_BYTES = 65_536
+"""Longer bodies are read in a thread, one at a time: others are answered meanwhile."""
+
 _NAME_CHARS = 64
 _HEX = frozenset("0123456789abcdefABCDEF")
 

@@ -1,34 +1,26 @@
 """Every path the server answers: the rows of `operations`, each with what answers it. Runs nothing."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import cast
 
-from gateway.api.chat import LARGE_BYTES, ChatEdge
-from gateway.api.documents import DocumentEdge
-from gateway.api.feed import FeedEdge
+from gateway.api import chat, documents, feed, openapi, signin, static
 from gateway.api.folding import folder, places_of
-from gateway.api.openapi import document
 from gateway.api.plain import PlainEdge
-from gateway.api.reading import read_query
+from gateway.api.reading import LARGE_BYTES, read_query
 from gateway.api.responses import envelope_response, json_response
-from gateway.api.signin import SignInEdge
-from gateway.api.static import StaticEdge
 from gateway.app import Gateway
 from gateway.aside import Aside
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.http.router import Route
-from gateway.operations.dashboard import PAGE_OPERATIONS
-from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations import every
+from gateway.operations.first import FIRST_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
-from gateway.operations.public import OPERATIONS
 from gateway.schema import decoder, encoder
 from gateway.settings import Settings
 from gateway.wire import write_json, write_time
-
-ALL_OPERATIONS = OPERATIONS + INTERNAL_OPERATIONS + PAGE_OPERATIONS
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
 """What answers a request whose caller may come in. Adds only headers of its own; GatewayErrors pass through it."""
@@ -65,47 +57,86 @@ class Endpoint:
         return await self.handle(request, who, context)
 
 
-def routes(gateway: Gateway, operations: Sequence[Operation] = ALL_OPERATIONS) -> list[Route[Endpoint]]:
+def first_routes(gateway: Gateway) -> list[Route[Endpoint]]:
+    """Return a route for each row that is there from the first request on."""
+    return routes(gateway, FIRST_OPERATIONS)
+
+
+def later_routes(gateway: Gateway) -> list[Route[Endpoint]]:
+    """Load all other rows, which takes a moment, and return a route for each."""
+    return routes(gateway, every.LATER_OPERATIONS)
+
+
+def routes(gateway: Gateway, operations: Sequence[Operation]) -> list[Route[Endpoint]]:
     """Return one route a row. Raises ValueError for a row that nothing answers."""
-    edges = _edges(gateway, operations)
+    edges = _Edges(gateway)
     table = []
     for operation in operations:
         if operation.call is not None:
             make = partial(_calling, gateway, operation)
-        elif operation.name in edges:
-            make = partial(_guarding, gateway, operation, edges[operation.name])
+        elif operation.name in _ANSWERS:
+            make = partial(_guarding, gateway, operation, edges)
         else:
             raise ValueError(f"nothing answers {operation.name}")
         table.append(Route(*operation.route, Endpoint(operation, make, gateway.settings)))
     return table
 
 
-def _edges(gateway: Gateway, operations: Sequence[Operation]) -> Mapping[str, Handler]:
-    """Return what answers the rows that have no call."""
-    chat = ChatEdge(gateway)
-    described = [operation for operation in operations if operation.door is not Door.PAGE]
-    plain = PlainEdge(gateway, partial(document, described, gateway.settings))
-    signin = SignInEdge(gateway)
-    documents = DocumentEdge(gateway)
-    static = StaticEdge()
-    return {
-        "chat.completions": chat.complete,
-        "models.list": chat.models,
-        "health": plain.health,
-        "openapi": plain.openapi,
-        "metrics": plain.metrics,
-        "auth.login": signin.login,
-        "auth.session": signin.session,
-        "auth.logout": signin.logout,
-        "auth.password": signin.password,
-        "sessions.end_all": signin.end_all,
-        "audit.export": documents.audit_export,
-        "reports.document": documents.report,
-        "feed": FeedEdge(gateway).watch,
-        "dashboard.page": static.page,
-        "dashboard.file": static.file,
-        "dashboard.module": static.file,
-    }
+class _Edges:
+    """What answers the rows that have no call: probes from the start, the others from their first request on."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.probes = PlainEdge(gateway, self._document)
+
+    @cached_property
+    def chats(self) -> "chat.ChatEdge":
+        """Chat completions."""
+        return chat.ChatEdge(self._gateway)
+
+    @cached_property
+    def people(self) -> "signin.SignInEdge":
+        """Who signs in."""
+        return signin.SignInEdge(self._gateway)
+
+    @cached_property
+    def downloads(self) -> "documents.DocumentEdge":
+        """What is saved as a file."""
+        return documents.DocumentEdge(self._gateway)
+
+    @cached_property
+    def news(self) -> "feed.FeedEdge":
+        """What happens now."""
+        return feed.FeedEdge(self._gateway)
+
+    @cached_property
+    def pages(self) -> "static.StaticEdge":
+        """The dashboard's files."""
+        return static.StaticEdge()
+
+    def _document(self) -> Mapping[str, object]:
+        described = [operation for operation in every.ALL_OPERATIONS if operation.door is not Door.PAGE]
+        return openapi.document(described, self._gateway.settings)
+
+
+_ANSWERS: Mapping[str, Callable[[_Edges], Handler]] = {
+    "chat.completions": lambda edges: edges.chats.complete,
+    "models.list": lambda edges: edges.chats.models,
+    "health": lambda edges: edges.probes.health,
+    "openapi": lambda edges: edges.probes.openapi,
+    "metrics": lambda edges: edges.probes.metrics,
+    "auth.login": lambda edges: edges.people.login,
+    "auth.session": lambda edges: edges.people.session,
+    "auth.logout": lambda edges: edges.people.logout,
+    "auth.password": lambda edges: edges.people.password,
+    "sessions.end_all": lambda edges: edges.people.end_all,
+    "audit.export": lambda edges: edges.downloads.audit_export,
+    "reports.document": lambda edges: edges.downloads.report,
+    "feed": lambda edges: edges.news.watch,
+    "dashboard.page": lambda edges: edges.pages.page,
+    "dashboard.file": lambda edges: edges.pages.file,
+    "dashboard.module": lambda edges: edges.pages.file,
+}
 
 
 def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], object]:
@@ -137,8 +168,9 @@ def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], objec
     return take_body
 
 
-def _guarding(gateway: Gateway, operation: Operation, handle: Handler) -> Handler:
+def _guarding(gateway: Gateway, operation: Operation, edges: _Edges) -> Handler:
     """Put before an edge what it may not forget: refusing a query, unless its clients add parameters of their own."""
+    handle = _ANSWERS[operation.name](edges)
     if operation.is_openai:
         return handle
     take = _taking(gateway, operation)

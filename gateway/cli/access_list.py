@@ -4,6 +4,7 @@ import argparse
 from enum import StrEnum
 from typing import TypeVar
 
+from gateway.app import Lasting
 from gateway.cli.command import OK, Command, Console, nothing, shown, table
 from gateway.cli.manage import context, moment, read_expiry, with_records
 from gateway.clock import SystemClock
@@ -11,7 +12,6 @@ from gateway.domain.access_list import GLOBAL, MAX_ENTRY_LIMIT, AccessEntry, Ent
 from gateway.domain.principals import local
 from gateway.errors import InvalidRequest
 from gateway.operations.access_list import view_entry
-from gateway.parts import Lasting
 from gateway.schema import encode
 from gateway.services.access_list import WantedEntry
 

@@ -4,6 +4,7 @@ import argparse
 import math
 
 from gateway import wire
+from gateway.app import Lasting
 from gateway.cli.access_list import read_word
 from gateway.cli.command import OK, Command, Console, nothing, shown, table
 from gateway.cli.manage import context, moment, read_expiry, with_records
@@ -12,7 +13,6 @@ from gateway.domain.budgets import DEFAULT_SOFT_PCT, BudgetAction, BudgetScope, 
 from gateway.domain.principals import local
 from gateway.errors import InvalidRequest
 from gateway.operations.budgets import view_budget
-from gateway.parts import Lasting
 from gateway.schema import encode
 from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride
 

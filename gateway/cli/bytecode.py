@@ -8,20 +8,26 @@ one) and the columns of a line, which only the marks under the lines of a traceb
 
 Layout: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the boot code,
 the length of the index (4), the index as JSON, then what the index points into: {"modules": {name: [file, is_package,
-start, end]}, "words": [start, end], "texts": [start, end]}. Each piece is zlib'd, a module with `words` as its preset
-dictionary. A module is a marshalled tuple: its code, then the CRC-32 and the code of each text that `dataclasses`
-compiles when the module is run. `texts` are those texts by module, as JSON. A module whose end is 0 is compiled from
-its source when somebody asks for it. Integers are little endian.
+start, end]}, "engine": of the regexes, "words": [start, end], "made": [start, end]}. Each piece is zlib'd, a module
+with `words` as its preset dictionary. A module is a marshalled tuple: its code; the CRC-32 and the code of each text
+that `dataclasses` compiles when the module is run; what `re` makes of each regex that it compiles then. `made` is JSON:
+those texts and regexes by module. A module whose end is 0 is compiled from its source when somebody asks for it.
+Integers are little endian.
 """
 
+import _sre  # type: ignore[import-not-found]
 import ast
 import importlib.util
 import json
 import marshal
+import re._compiler as compiler  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
 import sys
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
 BOOT = "_boot.py"
 LAUNCHER = "__main__.py"
@@ -92,7 +98,7 @@ def _lines(table: bytes) -> bytes:
     return bytes(kept)
 
 
-def _marked(value: object) -> object:
+def _marked(value: Any) -> Any:
     """Return byte code, or a constant, without what version 2 of the format cannot hold."""
     match value:
         case CodeType():
@@ -116,13 +122,51 @@ def marshalled(value: CodeType | tuple[object, ...]) -> bytes:
     return b"".join((*pieces, raw[done:]))
 
 
-def _module(code: CodeType, texts: Iterable[str]) -> bytes:
-    """Return a module's code with that of the methods `dataclasses` writes in it, marshalled."""
-    known: list[object] = []
-    for text in sorted(texts):
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a module makes while it is run, which its pack holds ready.
+
+    methods: the texts that `dataclasses` compiles. regexes: pattern and flags of each regex.
+    """
+
+    methods: frozenset[str] = frozenset()
+    regexes: frozenset[tuple[str | bytes, int]] = frozenset()
+
+    def told(self) -> dict[str, object]:
+        """Return it as JSON can hold it."""
+        texts = [[text if isinstance(text, str) else [text.decode("latin-1")], flags] for text, flags in self.regexes]
+        return {"methods": sorted(self.methods), "regexes": sorted(texts, key=repr)}
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> "Made":
+        """Return what was told."""
+        texts = [
+            (text if isinstance(text, str) else text[0].encode("latin-1"), flags) for text, flags in told["regexes"]
+        ]
+        return cls(frozenset(told["methods"]), frozenset(texts))
+
+
+def _module(code: CodeType, made: Made) -> bytes:
+    """Return a module's code with what it makes, marshalled."""
+    methods: list[object] = []
+    for text in sorted(made.methods):
         method = compile(text, "<string>", "exec", dont_inherit=True, optimize=0)
-        known += [zlib.crc32(text.encode()), _without_columns(method)]
-    return marshalled((code, *known))
+        methods += [zlib.crc32(text.encode()), _without_columns(method)]
+    regexes = tuple(_regex(text, flags) for text, flags in sorted(made.regexes, key=repr))
+    return marshalled((code, tuple(methods), regexes))
+
+
+def _regex(text: str | bytes, flags: int) -> tuple[object, ...]:
+    """Return what `re.compile` gives to its engine, as it would."""
+    tree = parser.parse(text, flags)
+    state = tree.state
+    names = tuple(state.groupdict.items())
+    return text, flags, flags | state.flags, tuple(map(int, compiler._code(tree, flags))), state.groups - 1, names
+
+
+def engine() -> list[int]:
+    """Return what compiled regexes must be of to be run."""
+    return [_sre.MAGIC, _sre.CODESIZE]
 
 
 def is_left_out(file: str) -> bool:
@@ -130,13 +174,13 @@ def is_left_out(file: str) -> bool:
     return file == "typing_extensions.py" and sys.version_info >= (3, 13)
 
 
-def make_pack(sources: Mapping[str, bytes], texts: Mapping[str, Iterable[str]]) -> bytes:
+def make_pack(sources: Mapping[str, bytes], made: Mapping[str, Made]) -> bytes:
     """Compile every source for the running Python.
 
-    sources: by file name; the launcher is left out. texts: what `dataclasses` compiles, by module.
+    sources: by file name; the launcher is left out. made: what modules make, by their names.
     """
     files = [file for file in sorted(sources) if file not in (BOOT, LAUNCHER)]
-    codes = {file: _module(compiled(sources[file], file), texts.get(module_of(file), ())) for file in files}
+    codes = {file: _module(compiled(sources[file], file), made.get(module_of(file), Made())) for file in files}
     # How modules begin: names and constants that many of them share.
     words = b"".join(code[:_WORDS_OF_EACH_BYTES] for code in codes.values())[-_WORDS_BYTES:]
     blob = bytearray()
@@ -151,8 +195,8 @@ def make_pack(sources: Mapping[str, bytes], texts: Mapping[str, Iterable[str]]) 
         module_of(file): [file, file.endswith("/__init__.py"), *([0, 0] if is_left_out(file) else add(code, words))]
         for file, code in codes.items()
     }
-    told = json.dumps({name: sorted(texts[name]) for name in sorted(texts)}, separators=(",", ":"))
-    index = {"modules": modules, "words": add(words), "texts": add(told.encode())}
+    told = json.dumps({name: made[name].told() for name in sorted(made)}, separators=(",", ":"))
+    index = {"modules": modules, "engine": engine(), "words": add(words), "made": add(told.encode())}
     head = json.dumps(index, separators=(",", ":")).encode()
     boot = marshalled(compiled(sources[BOOT], BOOT))
     rest = b"".join((_number(len(boot)), boot, _number(len(head)), head, bytes(blob)))
@@ -174,7 +218,9 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
     if boot != marshalled(compiled(sources[BOOT], BOOT)):
         problems.append(f"{BOOT} has other byte code")
     words = zlib.decompress(blob[slice(*index["words"])])
-    texts: dict[str, list[str]] = json.loads(zlib.decompress(blob[slice(*index["texts"])]))
+    told: dict[str, Any] = json.loads(zlib.decompress(blob[slice(*index["made"])]))
+    if index["engine"] != engine():
+        problems.append("its regexes are of another engine")
     wanted = {module_of(file): file for file in sources if file not in (BOOT, LAUNCHER)}
     for name in sorted({*wanted, *index["modules"]}):
         file = wanted.get(name)
@@ -188,7 +234,8 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
         if (start, stop) == (0, 0) and is_left_out(file):
             continue
         module = zlib.decompressobj(zdict=words).decompress(blob[start:stop])
-        if module != _module(compiled(sources[file], file), texts.get(name, ())):
+        made = Made.read(told[name]) if name in told else Made()
+        if module != _module(compiled(sources[file], file), made):
             problems.append(f"{file} has other byte code")
     return problems
 

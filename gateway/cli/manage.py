@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from gateway import compose, wire
-from gateway.app import Gateway
+from gateway.app import Gateway, Lasting
 from gateway.cli.command import OK, Command, Console, load_settings, make_log, nothing, table
 from gateway.clock import SystemClock
 from gateway.domain.keys import DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, KeyRecord, NewKey
 from gateway.domain.principals import RequestContext, local
 from gateway.errors import InvalidRequest
 from gateway.operations.keys import view_key
-from gateway.parts import Lasting
 from gateway.schema import encode
 
 Work = Callable[[Gateway], Awaitable[int]]

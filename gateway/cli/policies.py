@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from gateway import wire
+from gateway.app import Lasting
 from gateway.cli.access_list import read_word
 from gateway.cli.command import OK, Command, Console, nothing, table
 from gateway.cli.manage import context, with_records
@@ -12,7 +13,6 @@ from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
 from gateway.domain.policies import OutboundAction, ShieldMode, Unscannable
 from gateway.domain.principals import local
 from gateway.errors import InvalidRequest
-from gateway.parts import Lasting
 from gateway.schema import encode
 from gateway.services.policies import WantedPolicy
 from gateway.shield.scoring import HIGHEST_SCORE, Action

@@ -2,6 +2,7 @@
 
 import argparse
 
+from gateway.app import Lasting
 from gateway.cli.access_list import read_word
 from gateway.cli.command import OK, Command, Console, nothing, shown, table
 from gateway.cli.manage import context, moment, read_expiry, with_records
@@ -9,7 +10,6 @@ from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
 from gateway.operations.risk_acceptances import view_acceptance
-from gateway.parts import Lasting
 from gateway.schema import encode
 from gateway.services.risk_acceptances import WantedAcceptance
 from gateway.store.risk_acceptances import MAX_ACCEPTANCE_LIMIT

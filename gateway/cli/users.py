@@ -2,6 +2,7 @@
 
 import argparse
 
+from gateway.app import Lasting
 from gateway.auth.passwords import make_password
 from gateway.cli.command import OK, Command, Console, nothing, table
 from gateway.cli.manage import context, with_records
@@ -9,7 +10,6 @@ from gateway.domain.principals import Role, local
 from gateway.domain.users import MAX_PASSWORD_CHARS, ChangedUser, NewUser
 from gateway.errors import InvalidRequest
 from gateway.operations.users import view_user
-from gateway.parts import Lasting
 from gateway.schema import encode
 
 PASSWORD_RANDOM_BYTES = 20

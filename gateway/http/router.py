@@ -1,6 +1,6 @@
 """From method and canonical path to a route. Knows no request, no handler's type and no credentials."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -30,15 +30,22 @@ class Router(Generic[Handler]):
     """A fixed table of routes. A path without places hides every template that it would fit, as in OpenAPI ("Path
     Templating Matching"); among templates a literal segment wins over a place, from left to right.
 
-    HEAD is answered by the route of GET unless it has its own.
+    HEAD is answered by the route of GET unless it has its own. later: returns the routes of more paths; asked once, for
+    the first path that is none of `routes`.
 
     Raises:
         ValueError: two routes have the same method and the same shape, or a template is malformed.
     """
 
-    def __init__(self, routes: Sequence[Route[Handler]]) -> None:
+    def __init__(
+        self, routes: Sequence[Route[Handler]], later: Callable[[], Sequence[Route[Handler]]] | None = None
+    ) -> None:
         self._fixed: dict[str, dict[str, Match[Handler]]] = {}
         self._shaped: dict[int, dict[tuple[str, ...], dict[str, Route[Handler]]]] = {}
+        self._later = later
+        self._add_all(routes)
+
+    def _add_all(self, routes: Sequence[Route[Handler]]) -> None:
         for route in routes:
             self._add(route)
         for methods in self._fixed.values():
@@ -89,6 +96,10 @@ class Router(Generic[Handler]):
                     {name[1:-1]: value for name, word, value in zip(names, shape, segments, strict=True) if not word},
                 )
             allowed.update(methods)
+        if self._later is not None:
+            routes, self._later = self._later(), None
+            self._add_all(routes)
+            return self.match(method, path)
         if allowed:
             raise _not_allowed(allowed)
         raise HttpError(404, "not_found", "There is no such path.")

@@ -1,4 +1,4 @@
-"""The rows of the public API, `/api/v1`, and of `/metrics`. Rules are kept below; a row only says where."""
+"""All rows of the public API, `/api/v1`, and of `/metrics`. Rules are kept below; a row only says where."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.operations.agents import PUBLIC_AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_FILTERS, list_alerts
 from gateway.operations.audit import AUDIT_FILTERS, list_audit
+from gateway.operations.first import FIRST_OPERATIONS
 from gateway.operations.fleet import PUBLIC_FLEET_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
 from gateway.operations.risk_acceptances import PUBLIC_ACCEPTANCE_OPERATIONS
 from gateway.operations.security_scans import PUBLIC_SECURITY_SCANS
 from gateway.operations.trust_audits import PUBLIC_TRUST_AUDITS
-from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import LastShieldTests
 from gateway.shield.detections import Direction, Severity
 
@@ -34,14 +34,6 @@ class RuleSummary:
     view: str
     standards: tuple[str, ...]
     tags: tuple[str, ...]
-
-
-async def scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
-    """Scan one text and count its verdict."""
-    answer = await gateway.scans.scan(who, command, context)
-    gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
-    gateway.metrics.observe("gateway_overhead_seconds", answer.elapsed_ms / 1000, operation="shield.scan")
-    return answer
 
 
 async def list_rules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[RuleSummary]:
@@ -72,29 +64,7 @@ async def last_shield_tests(
 
 
 OPERATIONS = (
-    Operation(
-        name="health",
-        route=("GET", "/api/v1/health"),
-        door=Door.OPTIONAL,
-        needs=None,
-        answer=Answer.BARE,
-        summary="Tell whether the service answers. A good key adds version, uptime and checks; a wrong one nothing.",
-    ),
-    Operation(
-        name="shield.scan",
-        route=("POST", "/api/v1/shield/scan"),
-        door=Door.KEY,
-        needs=Scope.SHIELD_SCAN,
-        takes=ScanText,
-        gives=ScanAnswer,
-        write=ScanAnswer.data,
-        schema=scan_schema,
-        call=scan,
-        body_setting="max_scan_body_bytes",
-        max_chars={"text": "max_text_chars"},
-        fails=("shield_unavailable", "audit_unavailable", "overloaded"),
-        summary="Scan a text for attacks, secrets and personal data. Answers verdict, score and what matched.",
-    ),
+    *FIRST_OPERATIONS,
     Operation(
         name="shield.rules.list",
         route=("GET", "/api/v1/shield/rules"),
@@ -143,49 +113,4 @@ OPERATIONS = (
     *PUBLIC_TRUST_AUDITS,
     *PUBLIC_SECURITY_SCANS,
     *PUBLIC_ACCEPTANCE_OPERATIONS,
-    Operation(
-        name="chat.completions",
-        route=("POST", "/api/v1/chat/completions"),
-        door=Door.KEY,
-        needs=Scope.CHAT_COMPLETIONS,
-        answer=Answer.BARE,
-        is_openai=True,
-        body_setting="max_chat_body_bytes",
-        fails=(
-            "unsupported_value",
-            "content_policy_violation",
-            "not_found",
-            "upstream_unavailable",
-            "shield_unavailable",
-            "audit_unavailable",
-            "overloaded",
-        ),  # fmt: skip
-        summary="Complete a chat, OpenAI-compatible. Prompt and reply are scanned; `stream: true` is not served in v1.",
-    ),
-    Operation(
-        name="models.list",
-        route=("GET", "/api/v1/models"),
-        door=Door.KEY,
-        needs=Scope.CHAT_COMPLETIONS,
-        answer=Answer.BARE,
-        is_openai=True,
-        fails=("upstream_unavailable",),
-        summary="List the models that the key may use, OpenAI-compatible.",
-    ),
-    Operation(
-        name="openapi",
-        route=("GET", "/api/v1/openapi.json"),
-        door=Door.OPEN,
-        needs=None,
-        answer=Answer.BARE,
-        summary="Return this description of the API.",
-    ),
-    Operation(
-        name="metrics",
-        route=("GET", "/metrics"),
-        door=Door.LOOPBACK,
-        needs=Scope.FLEET_READ,
-        answer=Answer.BARE,
-        summary="Return metrics as Prometheus text; for callers on this host or with a key.",
-    ),
 )

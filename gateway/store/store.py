@@ -1,52 +1,80 @@
 """The repositories together, on one database."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from anyio import to_thread
 
+from gateway.assembly import Assembly
 from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
-from gateway.store.access_list import AccessRepository
-from gateway.store.agents import AgentRepository
-from gateway.store.alerts import AlertRepository
-from gateway.store.audit import AuditRepository
-from gateway.store.audit_checkpoints import CheckpointRepository
+from gateway.store import (
+    access_list,
+    agents,
+    alerts,
+    audit,
+    audit_checkpoints,
+    budgets,
+    captures,
+    event_outputs,
+    feed,
+    fleet,
+    keys,
+    leases,
+    meta,
+    policies,
+    providers,
+    reports,
+    risk_acceptances,
+    rule_overrides,
+    security_scans,
+    sessions,
+    sign_in_failures,
+    traffic,
+    trust_audits,
+    users,
+)
 from gateway.store.backup import copy_before_migration
-from gateway.store.budgets import BudgetRepository
-from gateway.store.captures import CaptureRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
-from gateway.store.event_outputs import EventOutputRepository
-from gateway.store.feed import FeedRepository
-from gateway.store.fleet import FleetRepository
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
-from gateway.store.keys import KeyRepository
-from gateway.store.leases import LeaseRepository
-from gateway.store.meta import MetaRepository
 from gateway.store.migrations import migrate
-from gateway.store.policies import PolicyRepository
-from gateway.store.providers import ProviderRepository
-from gateway.store.reports import ReportRepository
-from gateway.store.risk_acceptances import RiskAcceptanceRepository
-from gateway.store.rule_overrides import RuleOverrideRepository
-from gateway.store.security_scans import SecurityScanRepository
-from gateway.store.sessions import SessionRepository
-from gateway.store.sign_in_failures import SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
-from gateway.store.traffic import TrafficRepository
-from gateway.store.trust_audits import TrustAuditRepository
-from gateway.store.users import UserRepository
 
 
-class Store:
-    """One database and what is in it.
+class Store(Assembly):
+    """One database and what is in it, a repository for each noun, made when it is first asked for.
 
     db: for transactions over several tables. generation: moves with each change of authority.
     instance_id: under which the audit chain of this database's gateway is written; set by `open_store`.
     """
+
+    meta: "meta.MetaRepository"
+    keys: "keys.KeyRepository"
+    audit: "audit.AuditRepository"
+    alerts: "alerts.AlertRepository"
+    agents: "agents.AgentRepository"
+    traffic: "traffic.TrafficRepository"
+    captures: "captures.CaptureRepository"
+    leases: "leases.LeaseRepository"
+    fleet: "fleet.FleetRepository"
+    users: "users.UserRepository"
+    sessions: "sessions.SessionRepository"
+    sign_in_failures: "sign_in_failures.SignInFailureRepository"
+    policies: "policies.PolicyRepository"
+    budgets: "budgets.BudgetRepository"
+    risk_acceptances: "risk_acceptances.RiskAcceptanceRepository"
+    access_list: "access_list.AccessRepository"
+    providers: "providers.ProviderRepository"
+    trust_audits: "trust_audits.TrustAuditRepository"
+    checkpoints: "audit_checkpoints.CheckpointRepository"
+    reports: "reports.ReportRepository"
+    event_outputs: "event_outputs.EventOutputRepository"
+    security_scans: "security_scans.SecurityScanRepository"
+    rule_overrides: "rule_overrides.RuleOverrideRepository"
+    feed: "feed.FeedRepository"
 
     def __init__(
         self,
@@ -56,41 +84,46 @@ class Store:
         headfile: HeadFile | None = None,
         keyfile: KeyFile | None = None,
     ) -> None:
+        super().__init__(_REPOSITORIES, {})
         self.db = db
         self.generation = generation or Generation(None)
         self.headfile = headfile or HeadFile(None)
         self.keyfile = keyfile or KeyFile(None)
         self.instance_id = ""
-        self.meta = MetaRepository()
-        self.keys = KeyRepository(self.generation)
-        self.audit = AuditRepository(self.headfile)
-        self.alerts = AlertRepository()
-        self.agents = AgentRepository(self.generation)
-        self.traffic = TrafficRepository()
-        self.captures = CaptureRepository()
-        self.leases = LeaseRepository()
-        self.fleet = FleetRepository()
-        self.users = UserRepository()
-        self.sessions = SessionRepository()
-        self.sign_in_failures = SignInFailureRepository()
-        self.policies = PolicyRepository(self.generation)
-        self.budgets = BudgetRepository(self.generation)
-        self.risk_acceptances = RiskAcceptanceRepository(self.generation)
-        self.access_list = AccessRepository(self.generation)
-        self.providers = ProviderRepository(self.generation)
-        self.trust_audits = TrustAuditRepository()
-        self.checkpoints = CheckpointRepository()
-        self.reports = ReportRepository()
-        self.event_outputs = EventOutputRepository()
-        self.security_scans = SecurityScanRepository()
-        self.rule_overrides = RuleOverrideRepository(self.generation)
-        self.feed = FeedRepository()
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything."""
         await self.db.aclose()
         self.headfile.close()
         self.generation.close()
+
+
+_REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {
+    "meta": lambda store: meta.MetaRepository(),
+    "keys": lambda store: keys.KeyRepository(store.generation),
+    "audit": lambda store: audit.AuditRepository(store.headfile),
+    "alerts": lambda store: alerts.AlertRepository(),
+    "agents": lambda store: agents.AgentRepository(store.generation),
+    "traffic": lambda store: traffic.TrafficRepository(),
+    "captures": lambda store: captures.CaptureRepository(),
+    "leases": lambda store: leases.LeaseRepository(),
+    "fleet": lambda store: fleet.FleetRepository(),
+    "users": lambda store: users.UserRepository(),
+    "sessions": lambda store: sessions.SessionRepository(),
+    "sign_in_failures": lambda store: sign_in_failures.SignInFailureRepository(),
+    "policies": lambda store: policies.PolicyRepository(store.generation),
+    "budgets": lambda store: budgets.BudgetRepository(store.generation),
+    "risk_acceptances": lambda store: risk_acceptances.RiskAcceptanceRepository(store.generation),
+    "access_list": lambda store: access_list.AccessRepository(store.generation),
+    "providers": lambda store: providers.ProviderRepository(store.generation),
+    "trust_audits": lambda store: trust_audits.TrustAuditRepository(),
+    "checkpoints": lambda store: audit_checkpoints.CheckpointRepository(),
+    "reports": lambda store: reports.ReportRepository(),
+    "event_outputs": lambda store: event_outputs.EventOutputRepository(),
+    "security_scans": lambda store: security_scans.SecurityScanRepository(),
+    "rule_overrides": lambda store: rule_overrides.RuleOverrideRepository(store.generation),
+    "feed": lambda store: feed.FeedRepository(),
+}
 
 
 async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, log: Log) -> Store:

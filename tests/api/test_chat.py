@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.api.chat import LARGE_BYTES, ChatEdge
+from gateway.api.chat import ChatEdge
+from gateway.api.reading import LARGE_BYTES
 from gateway.domain.principals import RequestContext, local
 from gateway.errors import InvalidJson, TooManyValues, UnsupportedMediaType
 from gateway.http.messages import Headers, Request, Response

@@ -35,6 +35,7 @@ FLOORS = {
     "gateway.errors": 1.0,
     "gateway.clock": 1.0,
     "gateway.records": 1.0,
+    "gateway.assembly": 1.0,
     "gateway.metrics": 1.0,
     "gateway.bundle": 1.0,
     "gateway.shield": 1.0,
