@@ -10,7 +10,7 @@ Layout of the archive:
     _boot.py              serves modules and data from memory: the byte-code pack of the running Python
     gateway/, anyio/ ...  the sources, as they are
     rules.json            the shield's rules
-    rules.plans.json      how they are looked for, worked out ahead
+    rules.plans           how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version
     _regexes/TAG.pack     the rules' regexes, compiled, for each as well
     _native/LIBC/*.so     the C automaton, by C library and extension suffix
@@ -190,7 +190,7 @@ def plan_rules() -> bytes:
     """
     parts = [HERE / "rules.json", *sorted((HERE / "gateway" / "shield").glob("*.py"))]
     parts.append(HERE / "gateway" / "shield" / "grams.json")
-    kept = HERE / "build" / f"plans-{sha256(b''.join(path.read_bytes() for path in parts))[:32]}.json"
+    kept = HERE / "build" / f"plans-{sha256(b''.join(path.read_bytes() for path in parts))[:32]}.plans"
     if not kept.exists():
         command = [sys.executable, "-S", "-s", "-B", "-c", PLAN]
         done = subprocess.run(command, capture_output=True, cwd=HERE, env={"PYTHONHASHSEED": "0"})  # noqa: S603
@@ -199,7 +199,7 @@ def plan_rules() -> bytes:
             sys.exit(f"build_zipapp.py: the rules cannot be planned: {last}")
         keep(kept, done.stdout)
     plans = kept.read_bytes()
-    beside = HERE / "rules.plans.json"
+    beside = HERE / "rules.plans"
     if not beside.exists() or beside.read_bytes() != plans:
         beside.write_bytes(plans)
     return plans
@@ -212,7 +212,7 @@ def collect_gateway(contents: Contents) -> str:
         if path.is_file() and path.suffix in (".py", *DATA):
             contents.members[name] = path.read_bytes()
     contents.members["rules.json"] = (HERE / "rules.json").read_bytes()
-    contents.members["rules.plans.json"] = plan_rules()
+    contents.members["rules.plans"] = plan_rules()
     contents.members["META/licenses/gateway/LICENSE"] = (HERE / "LICENSE").read_bytes()
     found = re.search(r'^__version__ = "([^"]+)"', (HERE / "gateway" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     assert found, "gateway/__init__.py names the version"
@@ -310,7 +310,7 @@ def write_zip(members: dict[str, bytes]) -> bytes:
         for name in sorted(members):
             info = zipfile.ZipInfo(name, EPOCH)
             info.create_system, info.external_attr = 3, 0o100644 << 16
-            stored = name.endswith(".pack") or name == "__main__.py"
+            stored = name.endswith((".pack", ".plans")) or name == "__main__.py"
             info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
             archive.writestr(info, members[name], compresslevel=9)
     return buffer.getvalue()
@@ -324,7 +324,7 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     collect_wheels(contents, wheels)
     version = collect_gateway(contents)
     packs = dict(make_pack(python, contents.members) for python in pythons)
-    plans = contents.members["rules.plans.json"]
+    plans = contents.members["rules.plans"]
     members = contents.members | packs | dict(compile_regexes(python, plans) for python in pythons)
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {

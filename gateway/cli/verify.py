@@ -83,7 +83,7 @@ def check_bytecode(archive: "ZipFile") -> list[str]:
     sources = {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
     problems = [f"{pack}: {problem}" for problem in differences(archive.read(pack), sources)]
     regexes = f"_regexes/{tag}.pack"
-    plans = Layout(archive.read("rules.plans.json"))
+    plans = Layout(archive.read("rules.plans"))
     rules = [plans.rule(number)[1].regexes() for number in range(plans.count)]
     return problems + [
         f"{regexes}: {told}" for told in differences_of_regexes(archive.read(regexes), plans.digest, rules)

@@ -5,17 +5,27 @@ result = shield.scan("some text", Direction.INBOUND)
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
 from gateway.shield.linear import LinearModel
 from gateway.shield.redact import redact
-from gateway.shield.rules import Rule, RuleError, RuleSet, load_rules, try_rules, write_plans, write_regexes
+from gateway.shield.rules import (
+    Rule,
+    RuleError,
+    RuleSet,
+    load_rules,
+    planned_rules,
+    try_rules,
+    write_plans,
+    write_regexes,
+)
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, combine, judge
 
 RULES_FILE = "rules.json"
-PLANS_FILE = "rules.plans.json"
+PLANS_FILE = "rules.plans"
 # The rules' regexes as the running Python compiles them.
 REGEXES_FILE = f"_regexes/{sys.implementation.cache_tag}.pack"
 
@@ -58,11 +68,19 @@ def load(rules_path: str | Path | None = None) -> Shield:
             ruleset = load_rules(Path(rules_path).read_bytes())
             try_rules(ruleset)
             return Shield(ruleset, model=LinearModel())
-        raw = _read_beside(RULES_FILE)
+        return Shield(_load_own(), model=LinearModel())
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
-    ruleset = load_rules(raw, plans=_read_if_there(PLANS_FILE), regexes=_read_if_there(REGEXES_FILE))
-    return Shield(ruleset, model=LinearModel())
+
+
+def _load_own() -> RuleSet:
+    plans, regexes = _read_if_there(PLANS_FILE), _read_if_there(REGEXES_FILE)
+    # In an archive the plans are of the rules beside them, which are read when somebody asks for them.
+    if plans and hasattr(__spec__.loader, "archive"):
+        planned = planned_rules(plans, source=partial(_read_beside, RULES_FILE), regexes=regexes)
+        if planned is not None:
+            return planned
+    return load_rules(_read_beside(RULES_FILE), plans=plans, regexes=regexes)
 
 
 def _read_if_there(name: str) -> bytes | None:

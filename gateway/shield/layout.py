@@ -1,9 +1,9 @@
 """All that a start needs of a rule file, worked out ahead: plans, short forms of the rules, and what the automata hold.
 
-Theory of operation. The form is text in lines, so that a start splits it and reads hardly any of it: the first line
-tells where everything stands, three lines hold the anchors of the three automata in the order they are added, and
-each rule and each anchor has a line of its own, which is read when the rule or the anchor is first met. Rules that
-were not planned ahead take the same form in memory, so there is one way to run them.
+Theory of operation. The form is text in packed lines, of which a start reads hardly any: the first line tells where
+everything stands, three lines hold the anchors of the three automata in the order they are added, and each rule and
+each anchor has a line of its own, which is read when the rule or the anchor is first met. Rules that were not planned
+ahead take the same form in memory, so there is one way to run them.
 """
 
 import json
@@ -14,11 +14,12 @@ from typing import Any
 
 from gateway.shield import anchors
 from gateway.shield.detections import Direction, Severity
+from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.literals import Lead
 from gateway.shield.plan import Plan
 from gateway.shield.regexes import FLAGS, Regexes
 
-VERSION = 5
+VERSION = 6
 INDEXES = ("words", "others", "tokens")
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
@@ -68,9 +69,9 @@ class Layout:
         """raw: bytes made by `make_layout`. regexes: those of its rules, compiled, if there are any for this Python.
 
         Raises:
-            ValueError, KeyError: they are not.
+            ValueError, KeyError, zlib.error: they are not.
         """
-        self._lines = raw.split(b"\n")
+        self._lines = Lines(raw)
         self._head: dict[str, Any] = json.loads(self._lines[0])
         self._regexes = regexes if regexes and regexes.fits(self.digest) else None
         if self._head["version"] != VERSION:
@@ -178,7 +179,7 @@ def make_layout(
     for name in INDEXES:
         ends += [[[w.literal, w.before, int(w.is_signal), w.leads] for w in words] for words in found[name].values()]
     middle = " ".join(sorted(set(vocabulary))).encode()
-    return b"\n".join([*map(_line, lines), middle, *map(_line, ends)])
+    return pack_lines([*map(_line, lines), middle, *map(_line, ends)])
 
 
 def _line(value: Any) -> bytes:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import overload
 
@@ -66,10 +66,11 @@ class Rule:
 class Rules(Sequence[Rule]):
     """The rules of a file, in its order. The file is read when the first of them is asked for."""
 
-    __slots__ = ("_count", "_raw", "_read")
+    __slots__ = ("_count", "_read", "_source")
 
-    def __init__(self, raw: bytes, count: int, read: tuple[Rule, ...] | None = None) -> None:
-        self._raw = raw
+    def __init__(self, source: Callable[[], bytes], count: int, read: tuple[Rule, ...] | None = None) -> None:
+        """source: returns the file. read: its rules, where it was read before."""
+        self._source = source
         self._count = count
         self._read = read
 
@@ -82,7 +83,7 @@ class Rules(Sequence[Rule]):
     def __getitem__(self, place: slice) -> Sequence[Rule]: ...
     def __getitem__(self, place: int | slice) -> Rule | Sequence[Rule]:
         if self._read is None:
-            self._read = _read(self._raw)[0]
+            self._read = _read(self._source())[0]
         return self._read[place]
 
     def __iter__(self) -> Iterator[Rule]:
@@ -123,7 +124,7 @@ def load_rules(raw: bytes, *, plans: bytes | None = None, regexes: bytes | None 
     digest = hashlib.sha256(raw).hexdigest()
     ready = read_plans(plans, digest, regexes) if plans else None
     if plans and ready:
-        return RuleSet(Rules(raw, ready.count), plans, ready)
+        return RuleSet(Rules(lambda: raw, ready.count), plans, ready)
     rules, tables = _read(raw)
     fold = Normalizer()
     planned = [_plan(rule, tables, fold) for rule in rules]
@@ -134,7 +135,17 @@ def load_rules(raw: bytes, *, plans: bytes | None = None, regexes: bytes | None 
         signals=signals(),
         vocabulary=vocabulary_of(plan.source for plan in planned),
     )
-    return RuleSet(Rules(raw, len(rules), rules), packed, Layout(packed))
+    return RuleSet(Rules(lambda: raw, len(rules), rules), packed, Layout(packed))
+
+
+def planned_rules(plans: bytes, *, source: Callable[[], bytes], regexes: bytes | None = None) -> RuleSet | None:
+    """Return the rules of which a file made by `write_plans` is, or None when this program did not make it.
+
+    source: returns the rule file, which is known to be the one that was planned. It is read when somebody asks for what
+    only stands there. regexes: as for `load_rules`.
+    """
+    ready = read_plans(plans, None, regexes)
+    return RuleSet(Rules(source, ready.count), plans, ready) if ready else None
 
 
 def write_plans(ruleset: RuleSet) -> bytes:
@@ -147,8 +158,8 @@ def write_regexes(ruleset: RuleSet) -> bytes:
     return pack_regexes(ruleset.digest, [plan.regexes() for plan in ruleset.plans])
 
 
-def read_plans(packed: bytes, digest: str, regexes: bytes | None = None) -> Layout | None:
-    """Return what was worked out ahead if it was made from the rule file with this SHA-256, else None.
+def read_plans(packed: bytes, digest: str | None, regexes: bytes | None = None) -> Layout | None:
+    """Return what was worked out ahead if it was made from the rule file with this SHA-256 (None: any), else None.
 
     The bytes are trusted as the program itself is: they are made when that is built.
     """
@@ -156,7 +167,7 @@ def read_plans(packed: bytes, digest: str, regexes: bytes | None = None) -> Layo
         layout = Layout(packed, Regexes(regexes) if regexes else None)
     except (ValueError, LookupError, TypeError, zlib.error):
         return None
-    return layout if layout.digest == digest else None
+    return layout if digest in (None, layout.digest) else None
 
 
 def _read(raw: bytes) -> tuple[tuple[Rule, ...], dict[str, list[str]]]:

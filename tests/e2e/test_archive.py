@@ -132,8 +132,8 @@ def test_a_cut_off_archive_is_one_clear_line(archive: Path, tmp_path: Path, kept
 def test_a_changed_byte_anywhere_never_starts_with_a_traceback(archive: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive) as old:
         pack = next(info for info in old.infolist() if info.filename.startswith("_pyc/"))
-        rules = old.getinfo("rules.json")
-    for info, command in ((pack, "version"), (rules, "scan")):
+        plans = old.getinfo("rules.plans")
+    for info, command in ((pack, "version"), (plans, "scan")):
         changed = bytearray(archive.read_bytes())
         changed[info.header_offset + 30 + len(info.filename) + info.compress_size // 2] ^= 1
         copy = tmp_path / "changed.pyz"

@@ -76,7 +76,7 @@ def _expected(ruleset: RuleSet, text: str) -> list[list[tuple[int, int]]]:
 
 
 def test_each_shipped_rule_matches_its_examples_where_trying_it_everywhere_does() -> None:
-    ruleset = load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans.json"))
+    ruleset = load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans"))
     matcher = Matcher(ruleset.layout)
     dice = random.Random(1)
     matched = 0

@@ -27,7 +27,7 @@ def test_every_category_has_rules_and_every_rule_says_where_it_comes_from(shippe
 
 
 def test_the_python_matcher_finds_what_the_native_one_finds(shipped: shield.Shield) -> None:
-    ruleset = shield.load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans.json"))
+    ruleset = shield.load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans"))
     python = shield.Shield(ruleset, native=False, model=LinearModel())
     for rule in shipped.rules[::9]:
         for text in (*rule.match, *rule.passes):
