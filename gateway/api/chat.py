@@ -21,13 +21,16 @@ class ChatEdge:
     async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""
         try:
-            prompt = await self._aside.run(self._read, request, is_long=len(request.body) > LARGE_BYTES)
+            if len(request.body) > LARGE_BYTES:
+                prompt = await self._aside.run(self._read, request)
+            else:
+                prompt = self._read(request)
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             return error_response(error, request_id=context.request_id, headers=_shield_headers(error.shield))
         except UpstreamRefused as error:
             return _refused(error, context.request_id)
-        return json_response(answer.body, answer.headers + _shield_headers(answer.shield))
+        return json_response(answer.body, answer.headers + _shield_headers(answer.shield), raw=answer.raw)
 
     def _read(self, request: Request) -> ReadPrompt:
         return self._chat.read(read_body(request))

@@ -75,13 +75,14 @@ class Callers:
     def context(self, request: Request, request_id: str) -> RequestContext:
         """Return where the request came from, for the audit."""
         headers = request.headers
+        ip = self._client(request)[0] if self._trusted else _plain(request.peer)
         user_agent = headers.get("user-agent")
         agent = headers.get("x-service-agent")
         return RequestContext(
             request_id=request_id,
-            ip=self.address(request),
+            ip=ip or None,
             user_agent=user_agent[:_USER_AGENT_CHARS] if user_agent else None,
-            traceparent=traceparent(headers),
+            traceparent=traceparent(headers) if "traceparent" in headers else None,
             agent=agent[:_AGENT_CHARS] if agent else None,
         )
 

@@ -81,9 +81,9 @@ def error_type(status: int) -> str:
     return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 
-def json_response(value: object, headers: Headers = (), *, status: int = 200) -> Response:
-    """Return a bare JSON answer: what OpenAI clients and probes expect."""
-    return Response(status, _JSON + headers, write_json(value))
+def json_response(value: object, headers: Headers = (), *, status: int = 200, raw: bytes | None = None) -> Response:
+    """Return a bare JSON answer: what OpenAI clients and probes expect. raw: `value` as strict JSON already."""
+    return Response(status, _JSON + headers, write_json(value) if raw is None else raw)
 
 
 def envelope_response(
@@ -129,8 +129,9 @@ def shaped_error(
 def rate_headers(limit: int, remaining: int, reset_seconds: int, *, is_openai: bool) -> Headers:
     """Return what the key has left, for OpenAI's clients under their names as well."""
     values = (str(limit), str(remaining), str(reset_seconds))
-    headers: Headers = tuple(zip(_RATE_NAMES, values, strict=True))
-    return headers + tuple(zip(_OPENAI_RATE_NAMES, values, strict=True)) if is_openai else headers
+    if is_openai:
+        return tuple(zip(_RATE_NAMES + _OPENAI_RATE_NAMES, values + values, strict=True))
+    return tuple(zip(_RATE_NAMES, values, strict=True))
 
 
 class Finisher:
@@ -148,13 +149,12 @@ class Finisher:
 
         accept_encoding: None when the answer must stay as it is: it carries a secret, or nothing was asked.
         """
-        headers = (
-            *response.headers,
-            *(self._kept if any(name == "cache-control" for name, _ in response.headers) else self._common),
-            ("x-service-request-id", request_id),
-            ("x-request-id", request_id),
-            *rate,
-        )
+        common = self._common
+        for name, _ in response.headers:
+            if name == "cache-control":
+                common = self._kept
+        ids = (("x-service-request-id", request_id), ("x-request-id", request_id))
+        headers = (*response.headers, *common, *ids, *rate)
         body = response.body
         if len(body) > _COMPRESS_BYTES and accept_encoding is not None:
             headers = (*headers, ("vary", "Accept-Encoding"))

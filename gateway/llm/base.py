@@ -57,7 +57,8 @@ class Reply:
     """A checked completion.
 
     body: the parsed object. headers: the few of the upstream's that may be passed on, lower-case names. Token counts
-    are None when the upstream does not tell. is_large: looking through it takes a while.
+    are None when the upstream does not tell. is_large: looking through it takes a while. raw: the strict JSON that
+    `body` was read from, None when there is none.
     """
 
     body: Mapping[str, object]
@@ -65,6 +66,7 @@ class Reply:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     is_large: bool = False
+    raw: bytes | None = None
 
 
 @record

@@ -213,8 +213,14 @@ class JoinedText:
 
 def join(leaves: Sequence[Leaf]) -> JoinedText:
     """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
-    text = "\n".join([leaf.text for leaf in leaves])
-    runs = _runs([leaf for leaf in leaves if leaf.kind is _CONTENT])
+    texts: list[str] = []
+    content: list[Leaf] = []
+    for leaf in leaves:
+        texts.append(leaf.text)
+        if leaf.kind is _CONTENT:
+            content.append(leaf)
+    text = "\n".join(texts)
+    runs = _runs(content) if len(content) > 1 else ()
     return _with_seams(text, leaves, runs) if runs else JoinedText(text, leaves)
 
 
@@ -253,8 +259,6 @@ def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]
 
 def _runs(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
     """Return the runs of two or more neighbours whose seams may hide a match."""
-    if len(leaves) < 2:
-        return []
     runs: list[list[Leaf]] = []
     for leaf in leaves:
         if runs and _may_hide(runs[-1][-1], leaf):

@@ -98,12 +98,12 @@ class OpenAiDialect:
         choices = reply.body["choices"]
         assert isinstance(choices, list)
         try:
-            inside = tuple(self._choice_leaves(choice, f"choices[{index}]") for index, choice in enumerate(choices))
+            inside = [self._choice_leaves(choice, f"choices[{index}]") for index, choice in enumerate(choices)]
             walk = self._reply_walk()
             walk.fields(reply.body, "", but=_CHOICES)
         except BodyTooLarge as error:
             raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
-        return ReplyLeaves(inside, walk.leaves())
+        return ReplyLeaves(tuple(inside), walk.leaves())
 
     def _choice_leaves(self, choice: Mapping[str, object], place: str) -> Leaves:
         walk = self._reply_walk()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 
@@ -94,8 +94,16 @@ class HttpUpstream:
         body = write_json(prompt.body)
         answer = await self._ask("POST", "/chat/completions", headers, body, self._limits.reply_bytes)
         is_large = len(answer.body) > LARGE_REPLY_BYTES
-        value = await self._aside.run(_json, answer, is_long=is_large)
-        return replace(self._dialect.read_reply(value), headers=_passed_on(answer.headers), is_large=is_large)
+        value = _json(answer) if not is_large else await self._aside.run(_json, answer)
+        reply = self._dialect.read_reply(value)
+        return Reply(
+            reply.body,
+            _passed_on(answer.headers),
+            reply.prompt_tokens,
+            reply.completion_tokens,
+            is_large,
+            answer.body,
+        )
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.
@@ -184,9 +192,10 @@ def _json(answer: HttpReply) -> object:
 
 def _passed_on(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     """Return the headers of the upstream that a client may see: a number of milliseconds, and no words."""
-    return tuple(
-        (name, value) for name, value in headers if name == "openai-processing-ms" and _DIGITS.fullmatch(value)
-    )[:1]
+    for name, value in headers:
+        if name == "openai-processing-ms" and _DIGITS.fullmatch(value):
+            return ((name, value),)
+    return ()
 
 
 def _refusal(answer: HttpReply) -> UpstreamFault | UpstreamRefused:

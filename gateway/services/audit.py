@@ -11,6 +11,7 @@ from gateway.domain.audit import (
     ChainHead,
     ChainReport,
     Outcome,
+    canonical_text,
     check_links,
     placed,
 )
@@ -25,6 +26,7 @@ T = TypeVar("T")
 _CHUNK_EVENTS = 500
 _TEXT_CHARS = 500
 _DETAIL_CHARS = 4000
+_SHORT_CHARS = 2000
 _RETRY_SECONDS = 5
 _PLAIN = frozenset((int, bool, float, type(None)))
 
@@ -60,6 +62,7 @@ class Audit:
         Raises:
             TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
+        details, details_json = _details(details)
         return AuditEvent(
             id=self._ids.new("evt"),
             occurred_at=self._clock.now_at(),
@@ -79,7 +82,8 @@ class Audit:
             after=None if after is None else _object(after),
             request_id=request.request_id if request else None,
             instance_id=self._instance_id,
-            details={} if details is None else _object(details),
+            details=details,
+            details_json=details_json,
         )
 
     def append(self, tx: Transaction, event: AuditEvent) -> None:
@@ -199,6 +203,22 @@ def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
     if text is None or (text.isascii() and len(text) <= chars and "\0" not in text):
         return text
     return text[:chars].replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def _details(details: Mapping[str, object] | None) -> tuple[Mapping[str, object], str | None]:
+    """Return details as they may be kept, and their canonical JSON if that had to be made.
+
+    What is short and ASCII as JSON holds nothing that has to be cut or replaced.
+    """
+    if not details:
+        return {}, "{}"
+    try:
+        text = canonical_text(details)
+    except (TypeError, ValueError):
+        return _object(details), None
+    if len(text) <= _SHORT_CHARS and text.isascii() and "\\u0000" not in text:
+        return details, text
+    return _object(details), None
 
 
 def _object(values: Mapping[str, object]) -> dict[str, object]:

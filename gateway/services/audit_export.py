@@ -16,7 +16,7 @@ from gateway.wire import write_json
 
 PAGE_EVENTS = 500
 _OBJECTS = ("before", "after", "details")
-_NAMES = tuple("timestamp" if field.name == "occurred_at" else field.name for field in fields(AuditEvent))
+_NAMES = tuple(filter(None, (field.metadata.get("json_name", field.name) for field in fields(AuditEvent))))
 
 
 class ExportFormat(StrEnum):

@@ -53,11 +53,12 @@ class ReadPrompt:
 
 @record
 class ChatAnswer:
-    """A completion for the client. headers: the few of the upstream's that are passed on."""
+    """A completion for the client. headers: the few of the upstream's that are passed on. raw: `body` as it came."""
 
     body: Mapping[str, object]
     shield: ShieldSummary
     headers: tuple[tuple[str, str], ...] = ()
+    raw: bytes | None = None
 
 
 class PromptBlocked(ContentPolicyViolation):
@@ -162,7 +163,9 @@ class Chat:
                 await self._settle(turn)
             raise
         await self._settle(turn)
-        return ChatAnswer(turn.outbound.body, self._summary(turn), turn.reply.headers)
+        body, reply = turn.outbound.body, turn.reply
+        raw = reply.raw if body is reply.body else None  # what was changed is written anew
+        return ChatAnswer(body, self._summary(turn), reply.headers, raw)
 
     async def models(self, principal: Principal) -> Sequence[Mapping[str, object]]:
         """Return the models that a caller may use, as OpenAI model objects.

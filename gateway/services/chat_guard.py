@@ -210,10 +210,12 @@ class ChatGuard:
     async def _judge_reply(self, reply: Reply) -> ScanResult:
         """Judge all choices and what is outside of them together: one scan for the usual reply."""
         leaves = await self._reply_leaves(reply)
-        parts = (*leaves.choices, leaves.outside)
-        return await self._judge_leaves(
-            [leaf for part in parts for leaf in part.texts], [place for part in parts for place in part.opaque_places]
-        )
+        texts: list[Leaf] = []
+        opaque_places: list[str] = []
+        for part in (*leaves.choices, leaves.outside):
+            texts += part.texts
+            opaque_places += part.opaque_places
+        return await self._judge_leaves(texts, opaque_places)
 
     async def _judge_leaves(self, texts: Sequence[Leaf], opaque_places: Iterable[str]) -> ScanResult:
         result = await self._placed(await self._join(texts), Direction.OUTBOUND, self.policy.scoring)

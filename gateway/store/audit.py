@@ -3,7 +3,15 @@
 import json
 from operator import attrgetter
 
-from gateway.domain.audit import GENESIS_HASH, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter, ChainHead, chain
+from gateway.domain.audit import (
+    GENESIS_HASH,
+    MAX_AUDIT_LIMIT,
+    AuditEvent,
+    AuditFilter,
+    ChainHead,
+    canonical_text,
+    chain,
+)
 from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit, like
@@ -211,7 +219,7 @@ def _json(event: AuditEvent) -> tuple[str | None, str | None, str]:
     return (
         None if before is None else json_text(before),
         None if after is None else json_text(after),
-        json_text(event.details),
+        event.details_json or canonical_text(event.details),
     )
 
 

@@ -28,9 +28,12 @@ class Row(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Insert:
-    """A table and the columns of rows that are plain inserts, so that many of them can be one statement."""
+    """A table and the columns of rows that are plain inserts, so that many of them can be one statement.
+
+    Each is one constant, equal to itself alone: it is looked up for every row.
+    """
 
     table: str
     columns: tuple[str, ...]
