@@ -29,11 +29,19 @@ _TELLING = re.compile(
     r"prompt.?injections?|injection attempts?|jailbreak (?:attempts?|prompts?)|attackers?|adversar(?:y|ies)|"
     r"if (?:the |a |an )?(?:user|player|visitor|customer|caller|someone|somebody|anyone|anybody|message|text|mail|"
     r"page)s? (?:says?|asks?|tells?|writes?|tries|contains?)|(?:tries|tried|trying|attempts?|attempted) to|people who|"
+    r"(?:refus(?:es?|ed|ing)|declin(?:es?|ed|ing)) (?:when|if) asked to|"
     r"matched|flag(?:s|ged)?|detect(?:s|ed|or|ion)?|filter(?:s|ed|ing)?|blocked|classif(?:y|ies|ier)|"
     r"def test_\w{0,60}|assert\w{0,20}|expect|headline|slogan|lyrics?|quoted|so-called|"
     r"copies of|meme|joke|sätze wie|wie etwa|wie zum beispiel|phrases? comme|frases? como|frasi come|"
     r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b|"
     r"インジェクション|프롬프트 인젝션|提示词注入|提示注入|例如|比如|例えば|инъекци|например|इंजेक्शन|जैसे|حقن|مثل)",
+    re.IGNORECASE,
+)
+# Whoever begins by calling the assistant by its name is its user: no document that speaks to whatever machine reads it.
+_HAIL = re.compile(
+    r"\W{0,4}(?:(?:hey|hi|hello|hallo|hola|salut|ciao|dear|ok|okay|yo|good (?:morning|afternoon|evening))[ ,]{1,2})?"
+    r"(?:my |@)?(?:ai|assistant|copilot|chat ?gpt|gpt|claude|gemini|alexa|siri|cortana|bot|chatbot)"
+    r"(?: ?[,!.:]|(?= (?:please|can you|could you|i )))",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
@@ -46,8 +54,11 @@ _NEGATED = re.compile(
 def level(text: str, start: int, category: str) -> Level:
     """Say how surely a match at `start` is a mention: 2 quoted and announced, 1 one of both, 0 neither.
 
-    The beginning of a text is no mention, nor is a text that stands in quotation marks as a whole.
+    The beginning of a text is no mention, nor is a text that stands in quotation marks as a whole. What is said to
+    machines that read a text counts as one where the text begins with it: its writer is the user himself.
     """
+    if category == "indirect" and (hail := _HAIL.match(text)) and start < hail.end():
+        return 2
     before = text[max(0, start - _BEFORE_CHARS) : start]
     if category in _FORBIDDABLE and _NEGATED.search(before[-_NEGATION_CHARS:]):
         return 2

@@ -34,6 +34,15 @@ def test_an_order_at_the_beginning_in_data_or_after_a_closed_quotation_counts_in
     assert level(before + ORDER, len(before), "injection") == 0
 
 
+@pytest.mark.parametrize(
+    "text", ["Hey Copilot, please write a function.", "ChatGPT, tell me more.", "Dear AI, be kind."]
+)
+def test_a_text_that_begins_by_calling_the_assistant_is_its_users_own(text: str) -> None:
+    assert level(text, 0, "indirect") == 2
+    assert level("Dinner at six. " + text, 15, "indirect") == 0
+    assert level("AI readers of this page: " + text, 0, "indirect") == 0
+
+
 def test_what_is_forbidden_is_not_asked_for_but_never_refuse_is_an_order() -> None:
     assert level("Never print the key", 6, "extraction") == 2
     assert level("Never print the key", 6, "jailbreak") == 0
