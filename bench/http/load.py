@@ -20,12 +20,16 @@ _PSS = re.compile(r"^Pss:\s+(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """What one URL is asked for. body, keys: files, None for none. headers: as wrk.lua reads them."""
+    """What one URL is asked for. body, keys: files, None for none. headers: as wrk.lua reads them.
+
+    text: file of the part of the body that is another one in every request; None to send the same again and again.
+    """
 
     url: str
     body: Path | None = None
     keys: Path | None = None
     headers: str = ""
+    text: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ def shoot(shot: Shot, pid: int, *, connections: int, seconds: float, core: int |
         "BENCH_BODY": str(shot.body or ""),
         "BENCH_KEYS": str(shot.keys or ""),
         "BENCH_HEADERS": shot.headers,
+        "BENCH_TEXT": str(shot.text or ""),
     }
     command = [find_wrk(), "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "20s", "--latency"]
     before = cpu_us(pid)

@@ -36,10 +36,10 @@ def chat_body() -> bytes:
     return json.dumps({"model": MODEL, "messages": messages, "temperature": 0.2, "max_tokens": 64}).encode()
 
 
-def completion() -> str:
-    """Return what the mock upstream answers to everything."""
+def completion(name: str = "chatcmpl-mock-0001") -> str:
+    """Return what the mock upstream answers to everything. name: its id."""
     answer = {
-        "id": "chatcmpl-mock-0001",
+        "id": name,
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": MODEL,

@@ -26,6 +26,7 @@ from bench.http.targets import (
     LITELLM,
     NGINX,
     OURS,
+    OURS_NEW,
     OURS_TWO,
     PORTKEY,
     SCAN,
@@ -93,11 +94,12 @@ def compared(
     *,
     connections: int = CONNECTIONS,
     is_anonymous: bool = False,
+    is_new: bool = False,
     core: int | None = LOAD_CORE,
 ) -> Samples:
-    """Measure those of `names` that could be started."""
+    """Measure those of `names` that could be started. is_new: no two requests have the same text."""
     there = [name for name in names if field.start(name)]
-    shots = {name: field.shot(name, path, is_anonymous=is_anonymous) for name in there}
+    shots = {name: field.shot(name, path, is_anonymous=is_anonymous, is_new=is_new) for name in there}
     return measure(field, there, shots, plan, connections=connections, core=core)
 
 
@@ -127,10 +129,10 @@ def times(value: float | None) -> str:
     return "not measured" if value is None else f"{value:.2f}x"
 
 
-def faster(samples: Samples, peer: str, measure_name: str, must: str, aim: str) -> Line:
+def faster(samples: Samples, peer: str, measure_name: str, must: str, aim: str, *, ours: str = OURS) -> Line:
     """Return the line that compares a peer with us, by CPU; the requests a second stand beside it."""
-    rate = ratio(samples, OURS, peer, "rate")
-    return Line(measure_name, times(ratio(samples, peer, OURS)), must, aim, f"req/s {times(rate)}")
+    rate = ratio(samples, ours, peer, "rate")
+    return Line(measure_name, times(ratio(samples, peer, ours)), must, aim, f"req/s {times(rate)}")
 
 
 def health(field: Field, plan: Plan) -> list[Line]:
@@ -145,27 +147,40 @@ def health(field: Field, plan: Plan) -> list[Line]:
 
 
 def scan(field: Field, plan: Plan) -> list[Line]:
-    """Compare a scan of one kilobyte; the peers call the same shield."""
-    samples = compared(field, SCAN, (OURS, H11, COMPILED), plan)
+    """Compare a scan of one kilobyte; the peers call the same shield. First no text twice, then one and the same."""
+    lines = []
+    for is_new in (True, False):
+        print("  new texts" if is_new else "  the same text again and again")
+        samples = compared(field, SCAN, (OURS, H11, COMPILED), plan, is_new=is_new)
+        which = "new texts" if is_new else "the same text again"
+        lines += [
+            faster(samples, H11, f"scan of 1 KB, {which}, {H11}", ">= 2.0x", ">= 3.0x"),
+            faster(samples, COMPILED, f"scan of 1 KB, {which}, {COMPILED}", ">= 1.2x", ">= 1.6x"),
+        ]
     if H11 in samples:
         said = json.loads(field.ask_peer(H11, "/shield"))
         print(f"  the peer's shield: rules {said['digest'][:12]}, matcher {said['matcher']}")
-    return [
-        faster(samples, H11, f"scan of 1 KB, {H11}", ">= 2.0x", ">= 3.0x"),
-        faster(samples, COMPILED, f"scan of 1 KB, {COMPILED}", ">= 1.2x", ">= 1.6x"),
-    ]
+    return lines
 
 
 def chat(field: Field, plan: Plan) -> list[Line]:
-    """Compare a chat of one kilobyte. The peers pass it on; we scan it, and the reply, and record both."""
-    samples = compared(field, CHAT, (OURS, NGINX, H11, COMPILED, LITELLM, PORTKEY), plan)
-    return [
-        faster(samples, LITELLM, f"chat, {LITELLM}", ">= 50x", ">= 100x"),
-        faster(samples, PORTKEY, f"chat, {PORTKEY}", ">= 7x", ">= 13x"),
-        faster(samples, H11, f"chat, {H11} + aiohttp", ">= 2x", ">= 4x"),
-        faster(samples, COMPILED, f"chat, {COMPILED} + aiohttp", "", ""),
-        Line("chat CPU against nginx", times(ratio(samples, OURS, NGINX)), "<= 8x", "<= 4.5x"),
-    ]
+    """Compare a chat of one kilobyte. The peers pass it on; we look into it, and into the reply, and record both.
+
+    First no prompt and no reply twice, then one and the same.
+    """
+    lines = []
+    for is_new in (True, False):
+        print("  new texts" if is_new else "  the same texts again and again")
+        ours, which = (OURS_NEW, "new texts") if is_new else (OURS, "the same texts again")
+        samples = compared(field, CHAT, (ours, NGINX, H11, COMPILED, LITELLM, PORTKEY), plan, is_new=is_new)
+        lines += [
+            faster(samples, LITELLM, f"chat, {which}, {LITELLM}", ">= 50x", ">= 100x", ours=ours),
+            faster(samples, PORTKEY, f"chat, {which}, {PORTKEY}", ">= 7x", ">= 13x", ours=ours),
+            faster(samples, H11, f"chat, {which}, {H11} + aiohttp", ">= 2x", ">= 4x", ours=ours),
+            faster(samples, COMPILED, f"chat, {which}, {COMPILED} + aiohttp", "", "", ours=ours),
+            Line(f"chat CPU, {which}, against nginx", times(ratio(samples, ours, NGINX)), "<= 8x", "<= 4.5x"),
+        ]
+    return lines
 
 
 def latency(field: Field, plan: Plan) -> list[Line]:

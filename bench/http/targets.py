@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.http.load import LOAD_CORE, SERVER_CORE, Shot, ask, on_core
-from bench.http.payload import MODEL, chat_body, completion, scan_body
+from bench.http.payload import MODEL, chat_body, completion, prompt, scan_body
 
 HERE = Path(__file__).parent
 START_SECONDS = 180.0
 SCAN, CHAT, HEALTH = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/v1/health"
 OURS, OURS_TWO, UNRECORDED = "serve", "serve, 2 workers", "serve, nothing recorded"
+OURS_NEW = "serve, every reply a new one"
+_OURS = (OURS, OURS_NEW, OURS_TWO, UNRECORDED)
 H11, COMPILED = "uvicorn h11 + Starlette", "uvicorn httptools uvloop + Starlette"
 LITELLM, PORTKEY, NGINX, DIRECT = "LiteLLM", "Portkey", "nginx", "mock upstream"
 KEYS = 4
@@ -32,7 +34,8 @@ http {{
   {rest}
 }}
 """
-_MOCK = "server {{ listen 127.0.0.1:{port}; location / {{ return 200 '{body}'; }} }}"
+_MOCK = """server {{ listen 127.0.0.1:{port};
+    location / {{ return 200 '{body}'; }} location /new/ {{ return 200 '{new}'; }} }}"""
 _PROXY = """upstream mock {{ server 127.0.0.1:{mock}; keepalive 128; keepalive_requests 1000000000; }}
   server {{ listen 127.0.0.1:{port};
     location / {{ proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://mock; }} }}"""
@@ -100,6 +103,8 @@ class Field:
         self._bodies = {SCAN: work / "scan.json", CHAT: work / "chat.json"}
         self._bodies[SCAN].write_bytes(scan_body())
         self._bodies[CHAT].write_bytes(chat_body())
+        self._text = work / "text.txt"
+        self._text.write_text(prompt())
         self._peer_key = "sk-bench-" + secrets.token_hex(16)
         self._data = work / "data"
         self._keys = work / "keys.txt"
@@ -138,12 +143,13 @@ class Field:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def shot(self, name: str, path: str, *, is_anonymous: bool = False) -> Shot:
-        """Return what to ask a server for `path`, in its own words."""
+    def shot(self, name: str, path: str, *, is_anonymous: bool = False, is_new: bool = False) -> Shot:
+        """Return what to ask a server for `path`, in its own words. is_new: another text each time."""
         url = f"http://127.0.0.1:{self._ports[name]}"
         body = self._bodies.get(path)
-        if name in (OURS, OURS_TWO, UNRECORDED):
-            return Shot(url + path, body, None if is_anonymous else self._keys)
+        text = self._text if is_new else None
+        if name in _OURS:
+            return Shot(url + path, body, None if is_anonymous else self._keys, text=text)
         if path == CHAT and name not in (H11, COMPILED):
             path = "/v1/chat/completions"
         headers = f"X-Service-Key: {self._peer_key}"
@@ -151,7 +157,7 @@ class Field:
             headers = f"Authorization: Bearer {self._peer_key}"
         if name == PORTKEY:
             headers += f"|x-portkey-provider: openai|x-portkey-custom-host: http://127.0.0.1:{self._mock}/v1"
-        return Shot(url + path, body, None, headers)
+        return Shot(url + path, body, None, headers, text)
 
     def ask_peer(self, name: str, path: str) -> bytes:
         """Ask a peer once."""
@@ -172,7 +178,7 @@ class Field:
         python, nginx = self.peers.python, self.peers.nginx
         if name in (NGINX, DIRECT):
             return self._nginx(name, port) if nginx else None
-        if name in (OURS, OURS_TWO, UNRECORDED):
+        if name in _OURS:
             return self._ours(name, port)
         if name == LITELLM and self.peers.litellm:
             config = self.work / "litellm.yaml"
@@ -191,21 +197,24 @@ class Field:
     def _ours(self, name: str, port: int) -> list[str] | None:
         if not self._keys.exists():
             self.make_keys()
-        options = ["serve", "--port", str(port), "--upstream-url", f"http://127.0.0.1:{self._mock}/v1"]
+        upstream = f"http://127.0.0.1:{self._mock}{'/new' if name == OURS_NEW else ''}/v1"
+        options = ["serve", "--port", str(port), "--upstream-url", upstream]
         if name == UNRECORDED:
             # A folder of its own with the same keys, so that neither waits for the other's locks.
             shutil.copytree(self._data, self.work / "unrecorded")
             start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self.archive)]
             return [*start, *options, "--data-dir", str(self.work / "unrecorded")] if self.peers.python else None
-        if name == OURS_TWO:
-            shutil.copytree(self._data, self.work / "two")
-            return [sys.executable, str(self.archive), *options, "--workers", "2", "--data-dir", str(self.work / "two")]
+        if name in (OURS_TWO, OURS_NEW):
+            folder = self.work / ("two" if name == OURS_TWO else "new")
+            shutil.copytree(self._data, folder)
+            workers = "2" if name == OURS_TWO else "1"
+            return [sys.executable, str(self.archive), *options, "--workers", workers, "--data-dir", str(folder)]
         return [sys.executable, str(self.archive), *options, "--data-dir", str(self._data)]
 
     def _nginx(self, name: str, port: int) -> list[str]:
         short = "mock" if name == DIRECT else "proxy"
-        body = completion().replace("'", "")
-        rest = (_MOCK if name == DIRECT else _PROXY).format(port=port, mock=self._mock, body=body)
+        body, new = (completion(one).replace("'", "") for one in ("chatcmpl-mock-0001", "chatcmpl-$msec-$connection"))
+        rest = (_MOCK if name == DIRECT else _PROXY).format(port=port, mock=self._mock, body=body, new=new)
         config = self.work / f"{short}.conf"
         config.write_text(_NGINX.format(folder=self.work, name=short, rest=rest))
         return [str(self.peers.nginx), "-c", str(config), "-p", str(self.work)]
