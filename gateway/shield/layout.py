@@ -18,9 +18,10 @@ from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.literals import Lead
 from gateway.shield.plan import Plan
 from gateway.shield.regexes import FLAGS, Regexes
+from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 6
-INDEXES = ("words", "others", "tokens")
+VERSION = 7
+INDEXES = ("words", "tokens", *SCRIPTS)
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
 
@@ -100,6 +101,10 @@ class Layout:
         """Return how many tries following one anchor of an index may cost."""
         return int(self._head["dearest"][INDEXES.index(index)])
 
+    def letters(self) -> dict[str, frozenset[str]]:
+        """Return, by script, letters of which one stands in each literal of its index."""
+        return dict(zip(SCRIPTS, map(frozenset, self._head["letters"]), strict=True))
+
     def anchors(self, index: str) -> list[str]:
         """Return the anchors of one of INDEXES, in the order in which they are added."""
         return list(json.loads(self._lines[1 + INDEXES.index(index)]))
@@ -162,8 +167,8 @@ def make_layout(
     leads["words"] = {signal: [] for signal in signals}
     for number, plan in enumerate(plans):
         for lead in plan.leads:
-            # Words of other scripts apart: their many first letters would slow down every text.
-            index = "tokens" if plan.how == "tokens" else "words" if lead.literal.isascii() else "others"
+            is_ascii = lead.literal.isascii()
+            index = "tokens" if plan.how == "tokens" else "words" if is_ascii else script_of(lead.literal)
             leads[index].setdefault(lead.literal, []).append((number, *_lead_row(plan, lead)))
     found = {name: _anchored(literals, frozenset(signals)) for name, literals in leads.items()}
     head = {
@@ -172,6 +177,7 @@ def make_layout(
         "rules": len(plans),
         "sizes": [len(found[name]) for name in INDEXES],
         "dearest": [max((sum(map(_cost, words)) for words in found[name].values()), default=1) for name in INDEXES],
+        "letters": ["".join(sorted(set(map(first_letter, leads[name])))) for name in SCRIPTS],
         **{how: [number for number, plan in enumerate(plans) if plan.how == how] for how in ("digits", "unseen")},
     }
     lines = [head, *(list(found[name]) for name in INDEXES)]

@@ -18,6 +18,7 @@ from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import View
 from gateway.shield.patterns import DIGIT_SEPARATORS
 from gateway.shield.runner import Lead, Runner
+from gateway.shield.scripts import SCRIPTS, scripts_in
 from gateway.shield.shapes import Ranges, Shapes, add_span
 
 __all__ = ["BLOCK_CHARS", "BUDGET", "Match", "Matcher", "Matches"]
@@ -37,7 +38,18 @@ _LEAST_RUN = b"0" * 9
 class Matcher:
     """All rules of a set, ready to scan. Holds nothing of any text; safe in threads."""
 
-    __slots__ = ("_layout", "_native", "_others", "_runners", "_runs", "_tokens", "_unseen", "_words", "kind")
+    __slots__ = (
+        "_layout",
+        "_letters",
+        "_native",
+        "_runners",
+        "_runs",
+        "_scripts",
+        "_tokens",
+        "_unseen",
+        "_words",
+        "kind",
+    )
 
     def __init__(self, layout: Layout, *, native: bool | None = None) -> None:
         """native: as in automaton.build."""
@@ -46,8 +58,8 @@ class Matcher:
         self._runners: list[Runner | None] = [None] * layout.count
         self._words = Index(layout, "words", self._runner, native=native)
         self._tokens: Index | None = None
-        # Words of other scripts apart: their many first letters would slow down every text.
-        self._others: Index | None = None
+        self._letters = layout.letters()
+        self._scripts: dict[str, Index] = {}
         self._runs = tuple(map(self._runner, layout.numbers("digits")))
         self._unseen = tuple(map(self._runner, layout.numbers("unseen")))
         self.kind = self._words.kind
@@ -60,6 +72,12 @@ class Matcher:
                 number, plan, view=brief.view, validator=brief.validator, compiled=self._layout.compiled
             )
         return runner
+
+    def _script(self, name: str) -> Index:
+        index = self._scripts.get(name)
+        if index is None:
+            index = self._scripts[name] = Index(self._layout, name, self._runner, native=self._native)
+        return index
 
     def scan(self, view: View, shapes: Shapes | None = None, *, with_text_rules: bool = True) -> Matches:
         """Find the matches of every rule in a normalized view and in the text it was made from.
@@ -84,7 +102,7 @@ class Matcher:
     def leads(self, view: View) -> list[tuple[Lead, int]]:
         """List the leads of a normalized text and where their literals stand: for those who ask what a rule costs."""
         part = squash_digits(view.text)
-        indexes = [Index(self._layout, name, self._runner, native=self._native) for name in ("words", "others")]
+        indexes = [Index(self._layout, name, self._runner, native=self._native) for name in ("words", *SCRIPTS)]
         return [found for index in indexes for found in index.leads(part)]
 
     def _scan_block(self, attempt: Attempt, begin: int, runs: Ranges) -> None:
@@ -96,10 +114,9 @@ class Matcher:
         part = raw.decode("utf-8", "surrogatepass")
         self._words.follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if not part.isascii() and attempt.left >= 0:
-            if self._others is None:
-                self._others = Index(self._layout, "others", self._runner, native=self._native)
             attempt.left += _MORE_BUDGET
-            self._others.follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
+            for name in scripts_in(raw, self._letters):
+                self._script(name).follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if self._runs and "00" in part:
             # What crosses the edge of a block is long enough on both sides to be seen by both.
             kinds = part.encode("ascii", "replace").translate(_RUNS)

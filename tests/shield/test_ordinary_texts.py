@@ -35,7 +35,7 @@ def _texts() -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", _texts())
 def test_ordinary_text_leads_to_few_tries_and_to_no_rule_often(kind: str) -> None:
-    ruleset = load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans.json"))
+    ruleset = load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans"))
     matcher = Matcher(ruleset.layout)
     leads: Counter[str] = Counter()
     searched: Counter[str] = Counter()
