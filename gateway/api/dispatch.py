@@ -3,21 +3,19 @@
 One of the three places that turn errors into answers. `handle` never raises.
 """
 
-from functools import partial
+from functools import cached_property
 
+from gateway.api import internal
 from gateway.api.credentials import Callers, api_key
-from gateway.api.internal import InternalDoor
 from gateway.api.responses import Finisher, Headers, error_response, rate_headers, shaped_error, status_of
-from gateway.api.routes import Endpoint, first_routes, later_routes
+from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
-from gateway.auth.ratelimit import Admission
+from gateway.auth.ratelimit import Admission, RateExceeded
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError, Overloaded, RateLimited
 from gateway.http.messages import HttpError, Request, Response
-from gateway.http.router import Router
 from gateway.metrics import Cell, Histogram
 from gateway.operations.operation import ANONYMOUS, Door
-from gateway.services.authentication import RateExceeded
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _INTERNAL = "Something went wrong inside the gateway; the request id finds it in the log."
@@ -34,16 +32,18 @@ class Dispatch:
         self._gateway = gateway
         self._ids = gateway.ids
         self._clock = gateway.clock
-        self._authentication = gateway.authentication
-        self._router: Router[Endpoint] = Router(first_routes(gateway), partial(later_routes, gateway))
+        self._router = make_router(gateway)
         self._callers = Callers(gateway.settings.trusted_proxies)
-        self._internal = InternalDoor(gateway, self._callers)
         self._finisher = Finisher(is_tls=bool(gateway.settings.tls_cert))
         self._most_in_work = gateway.settings.max_requests_in_work
         self._longest_wait_seconds = gateway.settings.max_wait_seconds
         self._shed_noted_seconds = -1.0
         self._counts: dict[tuple[str, str, int], Cell] = {}
         self._times: dict[str, Histogram] = {}
+
+    @cached_property
+    def _internal(self) -> "internal.InternalDoor":
+        return internal.InternalDoor(self._gateway, self._callers)
 
     def body_limit(self, method: str, path: str) -> int:
         """Return how many bytes the body of a request may have."""
@@ -136,7 +136,7 @@ class Dispatch:
         else:
             principal = await self._keyed(call, endpoint, api_key(request.headers), context)
         if principal is not ANONYMOUS and endpoint.needs is not None:
-            self._authentication.require(principal, endpoint.needs, context)
+            self._gateway.authentication.require(principal, endpoint.needs, context)
         return principal, context
 
     async def _keyed(self, call: "_Call", endpoint: Endpoint, key: str | None, context: RequestContext) -> Principal:
@@ -145,9 +145,9 @@ class Dispatch:
         if key is None and is_optional:
             return ANONYMOUS
         try:
-            principal = await self._authentication.authenticate(key, context)
+            principal = await self._gateway.authentication.authenticate(key, context)
             if not call.is_counted:
-                call.rate = _rate(endpoint, self._authentication.admit(principal, context))
+                call.rate = _rate(endpoint, self._gateway.authentication.admit(principal, context))
                 call.is_counted = True
         except GatewayError as error:
             if not is_optional or isinstance(error, Overloaded):

@@ -14,10 +14,10 @@ from gateway.aside import Aside
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
-from gateway.http.router import Route
-from gateway.operations import every
-from gateway.operations.first import FIRST_OPERATIONS
+from gateway.http.router import Route, Router
+from gateway.operations import every, prompts
 from gateway.operations.operation import Answer, Door, Operation
+from gateway.operations.probes import PROBE_OPERATIONS
 from gateway.schema import decoder, encoder
 from gateway.settings import Settings
 from gateway.wire import write_json, write_time
@@ -57,14 +57,12 @@ class Endpoint:
         return await self.handle(request, who, context)
 
 
-def first_routes(gateway: Gateway) -> list[Route[Endpoint]]:
-    """Return a route for each row that is there from the first request on."""
-    return routes(gateway, FIRST_OPERATIONS)
-
-
-def later_routes(gateway: Gateway) -> list[Route[Endpoint]]:
-    """Load all other rows, which takes a moment, and return a route for each."""
-    return routes(gateway, every.LATER_OPERATIONS)
+def make_router(gateway: Gateway) -> Router[Endpoint]:
+    """Return the router of all rows. Probes are routed from the start, prompts when the first request of another path
+    comes, and all the rest when one comes whose path is neither: its rows take a moment to load.
+    """
+    later = (lambda: routes(gateway, prompts.PROMPT_OPERATIONS), lambda: routes(gateway, every.OTHER_OPERATIONS))
+    return Router(routes(gateway, PROBE_OPERATIONS), later)
 
 
 def routes(gateway: Gateway, operations: Sequence[Operation]) -> list[Route[Endpoint]]:

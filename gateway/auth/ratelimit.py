@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_left
 from typing import Protocol
 
+from gateway.errors import RateLimited
 from gateway.records import record
 
 WINDOW_SECONDS = 60.0
@@ -91,6 +92,17 @@ class RateWindow:
             del self._totals[:begin]
             begin = 0
         self._begin = begin
+
+
+class RateExceeded(RateLimited):
+    """The key has used its requests of the last 60 seconds. admission: for the headers of the answer."""
+
+    def __init__(self, admission: Admission) -> None:
+        super().__init__(
+            f"The API key has used its {admission.limit} requests of the last 60 seconds.",
+            retry_after_seconds=admission.retry_after_seconds,
+        )
+        self.admission = admission
 
 
 class RateLimiter(Protocol):

@@ -30,15 +30,15 @@ class Router(Generic[Handler]):
     """A fixed table of routes. A path without places hides every template that it would fit, as in OpenAPI ("Path
     Templating Matching"); among templates a literal segment wins over a place, from left to right.
 
-    HEAD is answered by the route of GET unless it has its own. later: returns the routes of more paths; asked once, for
-    the first path that is none of `routes`.
+    HEAD is answered by the route of GET unless it has its own. later: each returns the routes of more paths; they are
+    asked in order, each once, when a path comes that none has so far.
 
     Raises:
         ValueError: two routes have the same method and the same shape, or a template is malformed.
     """
 
     def __init__(
-        self, routes: Sequence[Route[Handler]], later: Callable[[], Sequence[Route[Handler]]] | None = None
+        self, routes: Sequence[Route[Handler]], later: Sequence[Callable[[], Sequence[Route[Handler]]]] = ()
     ) -> None:
         self._fixed: dict[str, dict[str, Match[Handler]]] = {}
         self._shaped: dict[int, dict[tuple[str, ...], dict[str, Route[Handler]]]] = {}
@@ -96,9 +96,9 @@ class Router(Generic[Handler]):
                     {name[1:-1]: value for name, word, value in zip(names, shape, segments, strict=True) if not word},
                 )
             allowed.update(methods)
-        if self._later is not None:
-            routes, self._later = self._later(), None
-            self._add_all(routes)
+        if self._later:
+            self._add_all(self._later[0]())
+            self._later = self._later[1:]
             return self.match(method, path)
         if allowed:
             raise _not_allowed(allowed)

@@ -10,9 +10,10 @@ from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.operations.agents import PUBLIC_AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_FILTERS, list_alerts
 from gateway.operations.audit import AUDIT_FILTERS, list_audit
-from gateway.operations.first import FIRST_OPERATIONS
 from gateway.operations.fleet import PUBLIC_FLEET_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
+from gateway.operations.probes import PROBE_OPERATIONS
+from gateway.operations.prompts import PROMPT_OPERATIONS
 from gateway.operations.risk_acceptances import PUBLIC_ACCEPTANCE_OPERATIONS
 from gateway.operations.security_scans import PUBLIC_SECURITY_SCANS
 from gateway.operations.trust_audits import PUBLIC_TRUST_AUDITS
@@ -64,7 +65,8 @@ async def last_shield_tests(
 
 
 OPERATIONS = (
-    *FIRST_OPERATIONS,
+    *PROBE_OPERATIONS,
+    *PROMPT_OPERATIONS,
     Operation(
         name="shield.rules.list",
         route=("GET", "/api/v1/shield/rules"),

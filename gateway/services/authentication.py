@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from gateway.auth.keyhash import hash_key, prefix_of
-from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateLimiter
+from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateExceeded, RateLimiter
 from gateway.clock import Clock
 from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
@@ -27,17 +27,6 @@ from gateway.store.store import Store
 _RECHECK_SECONDS = 1.0
 _NOTE_USE_MS = 60_000
 _UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
-
-
-class RateExceeded(RateLimited):
-    """The key has used its requests of the last 60 seconds. admission: for the headers of the answer."""
-
-    def __init__(self, admission: Admission) -> None:
-        super().__init__(
-            f"The API key has used its {admission.limit} requests of the last 60 seconds.",
-            retry_after_seconds=admission.retry_after_seconds,
-        )
-        self.admission = admission
 
 
 class _Known:

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.auth.ratelimit import Admission, LocalRateLimiter
+from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateExceeded
 from gateway.clock import SystemClock
 from gateway.compose import open_gateway
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource
@@ -25,7 +25,6 @@ from gateway.http.messages import Headers, Request, Response
 from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.parts import LASTING, PARTS
-from gateway.services.authentication import RateExceeded
 from gateway.services.scans import ScanAnswer, ScanStats, ScanText
 from gateway.services.shield_tests import LastShieldTests
 from gateway.settings import Settings

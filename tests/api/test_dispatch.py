@@ -14,7 +14,9 @@ from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
 from gateway.domain.audit import AuditFilter
 from gateway.errors import AuditUnavailable, Overloaded, ShieldUnavailable, UpstreamUnavailable
 from gateway.http.messages import HttpError
-from gateway.operations.every import ALL_OPERATIONS, FIRST_OPERATIONS, LATER_OPERATIONS
+from gateway.operations.every import ALL_OPERATIONS, OTHER_OPERATIONS
+from gateway.operations.probes import PROBE_OPERATIONS
+from gateway.operations.prompts import PROMPT_OPERATIONS
 from gateway.operations.public import OPERATIONS
 from gateway.services.scans import ScanText
 from gateway.shield.detections import Direction, Severity
@@ -430,10 +432,13 @@ def test_refusal_of_the_server_has_the_one_shape(house: Any, status: int, code: 
     assert f'gateway_refused_requests_total{{code="{code}"}} 1' in house.metrics.render()
 
 
-def test_a_path_is_there_from_the_first_request_on_with_all_its_methods_or_not_at_all() -> None:
-    first, later = ({row.route[1] for row in rows} for rows in (FIRST_OPERATIONS, LATER_OPERATIONS))
-    assert not first & later
-    assert not any("{" in path for path in first)  # which a later path without places would hide
+def test_rows_that_are_loaded_apart_share_no_path() -> None:
+    probes, prompts, others = (
+        {row.route[1] for row in rows} for rows in (PROBE_OPERATIONS, PROMPT_OPERATIONS, OTHER_OPERATIONS)
+    )
+    assert not probes & prompts
+    assert not (probes | prompts) & others
+    assert not any("{" in path for path in probes | prompts)  # which a later path without places would hide
 
 
 def test_every_row_can_be_made_ready(house: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.auth.ratelimit import RateExceeded
 from gateway.auth.refusals import AT_ONCE, WINDOW_SECONDS
 from gateway.clock import SystemIds
 from gateway.domain.audit import AuditEvent, AuditFilter
@@ -25,7 +26,7 @@ from gateway.errors import (
 )
 from gateway.log import Log
 from gateway.services.audit import Audit
-from gateway.services.authentication import Authentication, RateExceeded
+from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store, open_store
