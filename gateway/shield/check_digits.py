@@ -120,13 +120,18 @@ def luhn_of(length: int, first: str, date_at: int | None = None) -> Check:
     return check
 
 
-def verhoeff(value: str, argument: str) -> bool:
-    """Check `argument` or 12 digits by Verhoeff's check digit; as in an Aadhaar number the first is 2 to 9 (UIDAI)."""
-    numbers = numbers_of(value, (int(argument or 12),))
+def verhoeff_holds(numbers: Sequence[int]) -> bool:
+    """Check the last digit by Verhoeff's dihedral scheme."""
     state = 0
     for place, number in enumerate(reversed(numbers)):
         state = int(_VERHOEFF_TIMES[state][int(_VERHOEFF_TURNS[place % 8][number])])
-    return bool(numbers) and numbers[0] > 1 and state == 0
+    return state == 0
+
+
+def verhoeff(value: str, argument: str) -> bool:
+    """Check `argument` or 12 digits by Verhoeff's check digit; as in an Aadhaar number the first is 2 to 9 (UIDAI)."""
+    numbers = numbers_of(value, (int(argument or 12),))
+    return bool(numbers) and numbers[0] > 1 and verhoeff_holds(numbers)
 
 
 def mod11_10_holds(numbers: Sequence[int]) -> bool:

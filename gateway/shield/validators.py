@@ -1,7 +1,8 @@
 """Decide between a secret and its look-alike once a pattern has matched: form, checksum, entropy, placeholder. Pure.
 
 `VALIDATORS` maps the names that rules use to checks `f(value, argument) -> bool`; the argument is empty when the
-rule gives none. The numbers of people, cards and accounts are checked in check_digits.py and id_numbers.py.
+rule gives none. The numbers of people, firms, cards and accounts are checked in check_digits.py, id_numbers.py,
+citizen_numbers.py and tax_numbers.py.
 """
 
 import base64
@@ -16,7 +17,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from gateway.shield.check_digits import CHECK_DIGITS, Check
+from gateway.shield.citizen_numbers import CITIZEN_VALIDATORS
 from gateway.shield.id_numbers import ID_VALIDATORS
+from gateway.shield.tax_numbers import TAX_VALIDATORS
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -237,6 +240,8 @@ def seed_phrase(value: str, _argument: str) -> bool:
 VALIDATORS: Mapping[str, Check] = {
     **CHECK_DIGITS,
     **ID_VALIDATORS,
+    **TAX_VALIDATORS,
+    **CITIZEN_VALIDATORS,
     "entropy": entropy,
     "not-example": not_example,
     "not-placeholder": not_placeholder,
