@@ -23,45 +23,69 @@ _MOST_BEGINNINGS = 400
 _MOST_MEMBERS = 10
 
 
-def unfinished(source: str) -> str:
-    """Write the regex that matches where a match of `source` may be under way at the end of the text."""
+def unfinished(source: str, *, gap_chars: int | None = None) -> str:
+    """Write the regex that matches where a match of `source` may be under way at the end of the text.
+
+    gap_chars: the first repeat on each way through the regex whose length varies by more than this is a gap. It ends in
+    an empty group, so that a match tells where what comes after the gap begins: at the end of the text, if nothing of
+    that is there. So does what looks ahead and is not sure yet: of the groups in a match the first tells.
+    """
     tree = parser.parse(source, re.ASCII)
     letters = "".join(letter for flag, letter in _FLAGS if tree.state.flags & flag)
-    said = _sequence(tree) + _END
+    said = _Unfinished(gap_chars).sequence(tree) + _END
     return f"(?{letters}:{said})" if letters else said
 
 
-def _sequence(items: Iterable[Any]) -> str:
-    return "".join(_item(op, arg) for op, arg in items)
+class _Unfinished:
+    """Writes the items of one regex. gap_chars: as above, or None when no gap is marked any more."""
 
+    def __init__(self, gap_chars: int | None) -> None:
+        self._gap_chars = gap_chars
 
-def _item(op: Any, arg: Any) -> str:
-    if op in _ONE_CHAR:
-        return f"(?:{unparse([(op, arg)])}|{_END})"
-    if op in _REPEATS:
-        return _repeat(op, *arg)
-    if op is ops.BRANCH:
-        return "(?:" + "|".join(map(_sequence, arg[1])) + ")"
-    if op is ops.SUBPATTERN:
-        on, off = ("".join(letter for flag, letter in _FLAGS if flags & flag) for flags in arg[1:3])
-        return f"(?{on}{'-' + off if off else ''}:{_sequence(arg[3])})"
-    if op is ops.ATOMIC_GROUP:
-        return f"(?:{_sequence(arg)})"
-    said = unparse([(op, arg)])
-    if op in (ops.ASSERT, ops.ASSERT_NOT) and arg[0] > 0:
-        return f"(?:{_sequence(arg[1])}{_END}|{said})"
-    if op is ops.AT and arg in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
+    def sequence(self, items: Iterable[Any]) -> str:
+        return "".join([self._item(op, arg) for op, arg in items])
+
+    def _item(self, op: Any, arg: Any) -> str:
+        if op in _ONE_CHAR:
+            return f"(?:{unparse([(op, arg)])}|{_END})"
+        if op in _REPEATS:
+            return self._repeat(op, *arg)
+        if op is ops.BRANCH:
+            return "(?:" + "|".join(self._branches(arg[1])) + ")"
+        if op is ops.SUBPATTERN:
+            on, off = ("".join(letter for flag, letter in _FLAGS if flags & flag) for flags in arg[1:3])
+            return f"(?{on}{'-' + off if off else ''}:{self.sequence(arg[3])})"
+        if op is ops.ATOMIC_GROUP:
+            return f"(?:{self.sequence(arg)})"
+        said = unparse([(op, arg)])
+        if op in (ops.ASSERT, ops.ASSERT_NOT) and arg[0] > 0:
+            mark = "" if self._gap_chars is None else "()"
+            return f"(?:{mark}{_Unfinished(None).sequence(arg[1])}{_END}|{said})"
+        if op is ops.AT and arg in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
+            return said
+        # What stands behind the end of the text is not the text's own.
+        return f"(?:{_END}|{said})"
+
+    def _branches(self, branches: Iterable[Any]) -> list[str]:
+        """Write the branches of a choice; behind it a gap counts as passed if it was on one of them."""
+        before, after, said = self._gap_chars, self._gap_chars, []
+        for branch in branches:
+            self._gap_chars = before
+            said.append(self.sequence(branch))
+            after = after if self._gap_chars == before else None
+        self._gap_chars = after
         return said
-    # What stands behind the end of the text is not the text's own.
-    return f"(?:{_END}|{said})"
 
-
-def _repeat(op: Any, least: int, most: int, body: Any) -> str:
-    kind = _REPEATS[op]
-    if len(body) == 1 and body[0][0] in _ONE_CHAR:
-        char = unparse(body)
-        return f"(?:{char}{{{least},{most}}}{kind}|{char}{{0,{most}}}{_END})"
-    return f"(?:{_sequence(body)}){{{least},{most}}}{kind}"
+    def _repeat(self, op: Any, least: int, most: int, body: Any) -> str:
+        kind, mark = _REPEATS[op], ""
+        shortest, longest = body.getwidth()
+        if self._gap_chars is not None and most * longest - least * shortest > self._gap_chars:
+            # Of all its lengths the shortest that does.
+            kind, mark, self._gap_chars = "?", "()", None
+        if len(body) == 1 and body[0][0] in _ONE_CHAR:
+            char = unparse(body)
+            return f"(?:{char}{{{least},{most}}}{kind}|{char}{{0,{most}}}{_END}){mark}"
+        return f"(?:{self.sequence(body)}){{{least},{most}}}{kind}{mark}"
 
 
 def beginnings(source: str, letter: Callable[[str], str], *, least: int = 2) -> tuple[str, ...]:

@@ -12,24 +12,25 @@ those before its first digit, sign or capital; and the disguises that move lette
 over several words), which block when they are seen.
 """
 
-from dataclasses import dataclass, replace
+import sys
+from dataclasses import replace
+from typing import NamedTuple
 
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.shield.engine import Shield
 from gateway.shield.layout import Brief
 from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge
-from gateway.shield.watch import Watch
+from gateway.shield.watch import BEHIND_CHARS, Cursor, Watch
 
 # So often the score is brought up to date with rules that are not watched.
-SCORED_CHARS = 1_024
+SCORED_CHARS = 2_048
 _CONTEXT_CHARS = 256
 # When more than so much is held, it is looked at again once it has grown by one part of so many.
 _LONG_CHARS = 128
 _GROWTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(NamedTuple):
     """What one piece brought.
 
     text: what may go out now. verdict, score, detections: of the text so far; those of `finish` are the whole text's,
@@ -55,8 +56,8 @@ class StreamScanner:
     """
 
     __slots__ = (
-        "_direction", "_found", "_held", "_next_chars", "_parts", "_policy", "_recent", "_recent_at",
-        "_shield", "_state", "_watch",
+        "_at", "_base", "_direction", "_found", "_next_chars", "_parts", "_policy", "_scored", "_shield", "_state",
+        "_text", "_watch",
     )  # fmt: skip
 
     def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
@@ -65,10 +66,12 @@ class StreamScanner:
         self._direction = direction
         self._policy = policy
         self._parts: list[str] = []
-        # What went out and is not scored yet, with some more before it, and where in the text that begins.
-        self._recent = ""
-        self._recent_at = 0
-        self._held = ""
+        # What is held, what went out and is not scored yet, and some more before it.
+        self._text = ""
+        # Where in the whole text that begins, and how much of it is scored.
+        self._base = self._scored = 0
+        self._at = Cursor()
+        # How long the text must be to be looked at again.
         self._next_chars = 1
         self._found: dict[str, Detection] = {}
         self._state = Released("", Verdict.ALLOW, 0)
@@ -82,57 +85,63 @@ class StreamScanner:
     @property
     def held_chars(self) -> int:
         """How much is held back now."""
-        return len(self._held)
+        return len(self._text) - self._at.out
 
     def feed(self, piece: str) -> Released:
         """Take the next piece, and return what may go out."""
         self._parts.append(piece)
-        self._held = held = self._held + piece
-        if self._state.verdict is Verdict.BLOCK or len(held) < self._next_chars:
+        self._text = text = self._text + piece
+        if len(text) < self._next_chars:
             return self._state
-        return self._look()
+        at = self._at
+        live = self._watch.live(text, at)
+        if at.is_suspect or live - self._scored > SCORED_CHARS:
+            return self._release_scored(live)
+        out = at.out
+        at.out = live
+        asked = len(text) - at.since
+        # What is long is not looked at again for every letter: the work stays in proportion to the text.
+        self._next_chars = len(text) + (asked // _GROWTH if asked > _LONG_CHARS else 1)
+        state = self._state
+        return Released(text[out:live], state.verdict, state.score, state.detections) if live > out else state
 
     def finish(self) -> Released:
         """Scan the whole text and return the rest of it, or nothing if it is blocked. Nothing may be fed after it."""
         result = self._shield.scan("".join(self._parts), self._direction, self._policy)
         is_blocked = result.verdict is Verdict.BLOCK
-        text, self._held = "" if is_blocked else self._held, ""
+        text = "" if is_blocked else self._text[self._at.out :]
+        self._at.out = len(self._text)
         return Released(text, result.verdict, result.score, result.detections, result)
 
-    def _look(self) -> Released:
-        """Release what no unfinished match can reach back to, scanned first if anything may have matched there."""
-        out = len(self._recent)
-        behind = max(0, out - self._watch.behind_chars)
-        sight = self._recent[behind:] + self._held
-        outlook = self._watch.outlook(sight, out - behind)
-        live = behind + outlook.live
-        if outlook.is_suspect or live - _CONTEXT_CHARS > SCORED_CHARS:
-            self._score(live)
-            if self._state.verdict is Verdict.BLOCK:
-                return self._state
-            released = self._held[: live - out]
-            whole = self._recent + released
-            self._recent = whole[-_CONTEXT_CHARS:]
-            self._recent_at += len(whole) - len(self._recent)
-        else:
-            released = self._held[: live - out]
-            self._recent += released
-        self._held = held = self._held[live - out :]
-        # What is long is not looked at again for every letter: the work stays in proportion to the text.
-        self._next_chars = len(held) + (len(held) // _GROWTH if len(held) > _LONG_CHARS else 1)
-        if not released:
-            return self._state
+    def _release_scored(self, live: int) -> Released:
+        """Release what stands before `live`, unless what is found there blocks. Forget what is scored."""
+        at, text = self._at, self._text
+        self._score(live)
         state = self._state
-        return Released(released, state.verdict, state.score, state.detections)
+        if state.verdict is Verdict.BLOCK:
+            self._next_chars = sys.maxsize
+            return state
+        released, at.out = text[at.out : live], live
+        cut = min(live - _CONTEXT_CHARS, at.since - BEHIND_CHARS)
+        if cut > 0:
+            self._text = text[cut:]
+            self._base += cut
+            self._scored -= cut
+            at.move(cut)
+        self._next_chars = len(self._text) + 1
+        return state._replace(text=released) if released else state
 
     def _score(self, live: int) -> None:
         """Scan what went out lately and what is held, and count what was found before `live`, which is final."""
-        out = len(self._recent)
-        result = self._shield.scan(self._recent + self._held, self._direction, self._policy)
-        base = self._recent_at
-        # What lies before was found before, or looks like a match only because the text is cut there.
-        seen = 0 if base == 0 else min(out, _CONTEXT_CHARS)
-        fresh = [one for one in result.detections if self._is_news(one) and seen < one.end and one.start < live]
+        out, base = self._at.out, self._base
+        final = max(live, self._at.final)
+        # What ends before was found before, or looks like a match only because the text is cut there.
+        done, self._scored = self._scored, live
+        fresh = [
+            one
+            for one in self._shield.scan(self._text, self._direction, self._policy).detections
+            if done < one.end and one.start < live and (out <= one.start or one.end <= final) and self._is_news(one)
+        ]
         if not fresh:
             return
         for one in fresh:
@@ -159,7 +168,7 @@ def _watch(shield: Shield, direction: Direction, policy: Policy, missing: int) -
     watch = shield.watches.get(key)
     if not isinstance(watch, Watch):
         rules = [(brief, plan) for brief, plan in shield.counted(direction, policy) if _points(brief, policy) >= least]
-        watch = shield.watches[key] = Watch(rules, native=shield.matcher == "native")
+        watch = shield.watches[key] = Watch(rules, direction, native=shield.matcher == "native")
     return watch
 
 
