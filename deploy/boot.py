@@ -69,7 +69,7 @@ class Finder:
             index = json.loads(pack[begin:end])
             self._index = index["modules"]
             self._codes = memoryview(pack)[end:]
-            self._words = decompress(self._codes[slice(*index["words"])])
+            self._words = decompress(self._codes[slice(*index["words"])], -15)
             dataclasses.exec = self.write_methods  # the module looks `exec` up among its own names first
             self._regexes = re._cache if index["engine"] == [_sre.MAGIC, _sre.CODESIZE] else None
         else:
@@ -98,7 +98,7 @@ class Finder:
     def get_code(self, name):
         path, _, begin, end = self._index[name]
         if end:
-            raw = decompressobj(zdict=self._words).decompress(self._codes[begin:end])
+            raw = decompressobj(-15, self._words).decompress(self._codes[begin:end])
             code, methods, regexes = marshal.loads(raw)  # noqa: S302 - checked at the start
             if methods:
                 self._methods[name] = dict(zip(methods[::2], methods[1::2], strict=True))

@@ -1,7 +1,10 @@
 """The archive's first file: small, since it is compiled at each start. The rest of the start is `_boot.py`."""
 
 import _signal
+import gc
 import sys
+
+gc.disable()  # while it is loaded nothing is garbage; the command line turns it on again
 
 # Ctrl-C while it loads ends it at once, without a stack of what was being imported; `__main__` gives Python its turn.
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:

@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    gc.disable()  # while it is loaded nothing is garbage; the command line turns it on again
+    gc.disable()  # as the archive does at its very start
     from gateway import bundle, settings
 
     try:

@@ -6,7 +6,6 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from pathlib import Path
 
 from gateway.errors import SetupError
 
@@ -231,7 +230,8 @@ def parse_toml(raw: bytes) -> dict[str, object]:
 
 def _read_toml(path: str) -> dict[str, object]:
     try:
-        table = parse_toml(Path(path).read_bytes())
+        with open(path, "rb") as file:
+            table = parse_toml(file.read())
     except OSError as error:
         raise SetupError(f"cannot read the settings file {path}: {error.strerror}") from error
     except ValueError as error:

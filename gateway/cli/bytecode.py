@@ -8,7 +8,7 @@ one) and the columns of a line, which only the marks under the lines of a traceb
 
 Layout: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the boot code,
 the length of the index (4), the index as JSON, then what the index points into: {"modules": {name: [file, is_package,
-start, end]}, "engine": of the regexes, "words": [start, end], "made": [start, end]}. Each piece is zlib'd, a module
+start, end]}, "engine": of the regexes, "words": [start, end], "made": [start, end]}. Each piece is deflated, a module
 with `words` as its preset dictionary. A module is a marshalled tuple: its code; the CRC-32 and the code of each text
 that `dataclasses` compiles when the module is run; what `re` makes of each regex that it compiles then. `made` is JSON:
 those texts and regexes by module. A module whose end is 0 is compiled from its source when somebody asks for it.
@@ -36,6 +36,7 @@ LAUNCHER = "__main__.py"
 _MARSHAL = 2
 _SLICE_MARK = "slice".encode("utf-16")  # made at run time, so that no constant of this module is one
 _SLICE, _BYTES, _NUMBER_BYTES = b":", b"s", 4
+_RAW = -15  # deflate without a checksum of its own: there is one over all
 _WORDS_BYTES = 32_768  # all that zlib looks back
 _WORDS_OF_EACH_BYTES = 1_200
 # Kinds of entries in a table of lines, as CPython's Objects/locations.md has them.
@@ -187,7 +188,7 @@ def make_pack(sources: Mapping[str, bytes], made: Mapping[str, Made]) -> bytes:
 
     def add(data: bytes, dictionary: bytes = b"") -> list[int]:
         begin = len(blob)
-        packer = zlib.compressobj(9, zdict=dictionary) if dictionary else zlib.compressobj(9)
+        packer = zlib.compressobj(9, wbits=_RAW, zdict=dictionary)
         blob.extend(packer.compress(data) + packer.flush())
         return [begin, len(blob)]
 
@@ -217,8 +218,8 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
     index, blob = json.loads(pack[end + 4 : begin]), pack[begin:]
     if boot != marshalled(compiled(sources[BOOT], BOOT)):
         problems.append(f"{BOOT} has other byte code")
-    words = zlib.decompress(blob[slice(*index["words"])])
-    told: dict[str, Any] = json.loads(zlib.decompress(blob[slice(*index["made"])]))
+    words = zlib.decompress(blob[slice(*index["words"])], _RAW)
+    told: dict[str, Any] = json.loads(zlib.decompress(blob[slice(*index["made"])], _RAW))
     if index["engine"] != engine():
         problems.append("its regexes are of another engine")
     wanted = {module_of(file): file for file in sources if file not in (BOOT, LAUNCHER)}
@@ -233,7 +234,7 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
             continue
         if (start, stop) == (0, 0) and is_left_out(file):
             continue
-        module = zlib.decompressobj(zdict=words).decompress(blob[start:stop])
+        module = zlib.decompressobj(_RAW, words).decompress(blob[start:stop])
         made = Made.read(told[name]) if name in told else Made()
         if module != _module(compiled(sources[file], file), made):
             problems.append(f"{file} has other byte code")

@@ -2,8 +2,10 @@
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import NoReturn
 
@@ -56,6 +58,21 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(FAILED)
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """As wide as the terminal, which the usual one asks a module that is slow to import."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+@cache
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
 def read(arguments: Sequence[str]) -> argparse.Namespace:
     """Return what is asked for, with the command that does it imported. Ends the program where that makes no sense."""
     return _parser(arguments[0] if arguments else "").parse_args(arguments)
@@ -85,21 +102,21 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
 
 def _parser(word: str = "") -> argparse.ArgumentParser:
     """Return what reads the commands that begin with `word`, or all."""
-    top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.")
+    top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.", formatter_class=_Formatter)
     top.add_argument("--version", action="version", version=f"gateway {__version__}")
     groups: dict[str, argparse._SubParsersAction[_Parser]] = {}
     groups[""] = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in commands(word):
         group, _, name = command.name.rpartition(" ")
         if group not in groups:
-            parent = groups[""].add_parser(group, help=f"{group}: see `{group} --help`")
+            parent = groups[""].add_parser(group, help=f"{group}: see `{group} --help`", formatter_class=_Formatter)
             groups[group] = parent.add_subparsers(title="commands", metavar="COMMAND", required=True)
         parser = groups[group].add_parser(
             name,
             help=command.summary,
             description=command.summary,
             epilog=f"example: {command.example}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
         )
         parser.add_argument("--data-dir", metavar="DIR", help="folder of database and credentials")
         parser.add_argument("--config", metavar="FILE", help="TOML file of settings")

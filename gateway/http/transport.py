@@ -265,8 +265,10 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         OSError: the address is not ours, or the port is taken.
     """
+    # As bytes, since the codec for names that are none is slow to import.
+    name = host.encode() if host.isascii() else host
     family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     listener = socket.socket(family, kind, protocol)
     try:

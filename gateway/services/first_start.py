@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 from gateway.auth.keyhash import KEY_RANDOM_BYTES
-from gateway.auth.passwords import hash_password, make_password
+from gateway.auth.passwords import hash_random_password, make_password
 from gateway.clock import Clock, Ids
 from gateway.domain.keys import NewKey
 from gateway.domain.principals import RequestContext, Role, Scope, local
@@ -55,7 +55,7 @@ class FirstStart:
         user = User(
             id=self._ids.new("usr"),
             username=await self._store.db.read(self._free_name),
-            password_hash=hash_password(password, self._ids.random_bytes(SALT_BYTES)),
+            password_hash=hash_random_password(password, self._ids.random_bytes(SALT_BYTES)),
             role=Role.ADMIN,
             created_at=self._clock.now_at(),
             disabled_at=None,

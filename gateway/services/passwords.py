@@ -3,7 +3,7 @@
 import anyio
 from anyio import to_thread
 
-from gateway.auth.passwords import check_password, hash_password
+from gateway.auth.passwords import check_password, hash_password, is_of_random
 from gateway.clock import Ids
 from gateway.errors import Overloaded
 
@@ -47,14 +47,16 @@ class Passwords:
             self._entered -= 1
 
     def _check(self, password: str, stored: str | None) -> bool:
-        if stored is not None:
-            return check_password(password, stored)
+        found = stored is not None and check_password(password, stored)
+        if stored is not None and not is_of_random(stored):
+            return found
+        # Whoever measures the time must not learn that there is no such user, or one with the first password.
         if self._nobody is None:
             # The first of them takes as long as any other: making a hash is checking one.
             self._nobody = hash_password(password, self._ids.random_bytes(SALT_BYTES))
-            return False
+            return found
         check_password(password, self._nobody)
-        return False
+        return found
 
     def _enter(self) -> None:
         if self._entered >= AT_ONCE + WAITING:

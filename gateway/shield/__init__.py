@@ -4,9 +4,9 @@ shield = gateway.shield.load()
 result = shield.scan("some text", Direction.INBOUND)
 """
 
+import os
 import sys
 from functools import partial
-from pathlib import Path
 
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
@@ -25,6 +25,7 @@ from gateway.shield.rules import (
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, combine, judge
 
 RULES_FILE = "rules.json"
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLANS_FILE = "rules.plans"
 # The rules' regexes as the running Python compiles them.
 REGEXES_FILE = f"_regexes/{sys.implementation.cache_tag}.pack"
@@ -55,7 +56,7 @@ __all__ = [
 ]
 
 
-def load(rules_path: str | Path | None = None) -> Shield:
+def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
     """Make a shield from a rule file, or from the rules that come with the gateway.
 
     Of a file of one's own every regex is timed first; those that come along were.
@@ -65,7 +66,8 @@ def load(rules_path: str | Path | None = None) -> Shield:
     """
     try:
         if rules_path is not None:
-            ruleset = load_rules(Path(rules_path).read_bytes())
+            with open(rules_path, "rb") as file:
+                ruleset = load_rules(file.read())
             try_rules(ruleset)
             return Shield(ruleset, model=LinearModel())
         return Shield(_load_own(), model=LinearModel())
@@ -100,4 +102,4 @@ def _read_beside(name: str) -> bytes:
     read = getattr(__spec__.loader, "get_data", None)
     if read is None:
         raise FileNotFoundError(name)
-    return bytes(read(str(Path(__file__).parents[2] / name)))
+    return bytes(read(os.path.join(_ROOT, *name.split("/"))))

@@ -6,11 +6,11 @@ and only what then is mostly printable is kept.
 """
 
 import binascii
-import html
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+from gateway.shield import entities
 from gateway.shield.shapes import Ranges, Shapes
 from gateway.shield.views import Builder, Decoded, regions
 
@@ -160,7 +160,7 @@ def _from_url(code: str) -> str:
 def _html(text: str, raw: bytes) -> list[Decoded]:
     if raw.find(b"&") < 0:
         return []
-    unescape = lru_cache(_REMEMBERED_CODES)(html.unescape)
+    unescape = lru_cache(_REMEMBERED_CODES)(entities.unescape)
     spots = [run.span() for run in _found_at(b"&", _HTML, text, raw) if unescape(run[0]) != run[0]]
     return _substituted("html", text, spots, _HTML, unescape)
 

@@ -6,8 +6,8 @@ class, the pieces of that length one behind the other; a piece of class n stands
 """
 
 import json
+import os
 from functools import lru_cache
-from pathlib import Path
 
 GRAMS_FILE = "grams.json"
 LONGEST_GRAM_CHARS = 5
@@ -60,4 +60,4 @@ def _read_beside(name: str) -> bytes:
     read = getattr(__spec__.loader, "get_data", None)
     if read is None:
         raise FileNotFoundError(name)
-    return bytes(read(str(Path(__file__).with_name(name))))
+    return bytes(read(os.path.join(os.path.dirname(__file__), name)))

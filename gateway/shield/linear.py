@@ -11,11 +11,11 @@ The weights are data (`linear.json`, written by `bench/detection/train.py`) and 
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
-from pathlib import Path
 
 from gateway.shield.detections import Detection, Severity
 from gateway.shield.normalize import View
@@ -266,4 +266,4 @@ def _read_beside(name: str) -> bytes:
     read = getattr(__spec__.loader, "get_data", None)
     if read is None:
         raise FileNotFoundError(name)
-    return bytes(read(str(Path(__file__).with_name(name))))
+    return bytes(read(os.path.join(os.path.dirname(__file__), name)))

@@ -1,5 +1,6 @@
 """Signing in and out, what failures cost, how long a session lasts, and who may end it."""
 
+import hashlib
 import io
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.auth.passwords import hash_password
+from gateway.auth.passwords import hash_password, hash_random_password, make_password
 from gateway.auth.sessions import hash_token
 from gateway.clock import SystemIds
 from gateway.domain.audit import AuditEvent, AuditFilter
@@ -412,3 +413,21 @@ async def test_the_real_hashes_say_yes_and_no(tmp_path: Path) -> None:
     assert not await passwords.check("wrong", stored)
     assert not await passwords.check(PASSWORD, None)
     assert not await passwords.check(PASSWORD, None)
+
+
+async def test_the_first_password_is_checked_as_slowly_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs: list[int] = []
+    scrypt = hashlib.scrypt
+    monkeypatch.setattr(
+        hashlib, "scrypt", lambda *a, n, r, p, **k: costs.append(n * r * p) or scrypt(*a, n=n, r=r, p=p, **k)
+    )
+    passwords = Passwords(ids=SystemIds(FakeClock()))
+    slow = await passwords.hash(PASSWORD)
+    random = make_password(bytes(range(20)))
+    first = hash_random_password(random, bytes(16))
+    makes, quick = costs
+    assert quick < makes / 100
+    for password, stored, is_right in ((random, first, True), ("wrong", first, False), (PASSWORD, slow, True)):
+        costs.clear()
+        assert await passwords.check(password, stored) is is_right
+        assert makes <= sum(costs) <= makes + quick
