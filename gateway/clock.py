@@ -7,6 +7,7 @@ from typing import Protocol
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = tuple(a + b for a in _CROCKFORD for b in _CROCKFORD)
 _COUNTS = (1 << 20) - 1
+_DRAWS = 64
 
 
 class Clock(Protocol):
@@ -28,9 +29,8 @@ class SystemClock:
         """Return the wall clock in Unix milliseconds. It may jump."""
         return time.time_ns() // 1_000_000
 
-    def monotonic_seconds(self) -> float:
-        """Return seconds that never go back, from an arbitrary start."""
-        return time.monotonic()
+    monotonic_seconds = staticmethod(time.monotonic)
+    """Return seconds that never go back, from an arbitrary start. Asked ten times in a request."""
 
 
 class Ids(Protocol):
@@ -49,36 +49,42 @@ class SystemIds:
     """Monotonic ULIDs (github.com/ulid/spec) from a clock and the system's random source.
 
     Ids made in the same millisecond, or after the clock went back, continue the last one, so that they always sort in
-    the order in which one process made them. The first 22 characters stay for a millisecond; the last four count.
+    the order in which one process made them. The first ten characters are the time, twelve are drawn for each
+    millisecond, and the last four count from a random number on.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last_at = -1
-        self._begin = 0
-        self._text = ""
+        self._time = ""
+        self._drawn = ""
         self._count = _COUNTS
+        self._pool = ""
 
     def new(self, prefix: str) -> str:
         """Return `prefix`, an underscore and a 26-character ULID that sorts by time."""
         at = self._clock.now_at()
         if at > self._last_at:
             self._last_at = at
-            number = int.from_bytes(os.urandom(10), "big")
-            self._start(at << 60 | number >> 21)
-            self._count = number & _COUNTS >> 1
+            self._begin(at)
         elif self._count == _COUNTS:
-            self._start(self._begin + 1)
+            self._drawn = f"{int(self._drawn, 16) + 1:012X}"
             self._count = 0
         else:
             self._count += 1
         count = self._count
-        return f"{prefix}_{self._text}{_PAIRS[count >> 10]}{_PAIRS[count & 1023]}"
+        return f"{prefix}_{self._time}{self._drawn}{_PAIRS[count >> 10]}{_PAIRS[count & 1023]}"
 
-    def _start(self, begin: int) -> None:
-        """Write what all ids of a while begin with."""
-        self._begin = begin
-        self._text = "".join([_PAIRS[begin >> shift & 1023] for shift in range(100, -1, -10)])
+    def _begin(self, at: int) -> None:
+        """Begin the ids of a millisecond. Hex digits are digits of the ULID's alphabet, and written in no time."""
+        pairs = _PAIRS
+        high, low = pairs[at >> 40] + pairs[at >> 30 & 1023], pairs[at >> 10 & 1023] + pairs[at & 1023]
+        self._time = f"{high}{pairs[at >> 20 & 1023]}{low}"
+        pool = self._pool or os.urandom(8 * _DRAWS).hex().upper()
+        # The first digit stays 0, so that there is room for counting on.
+        self._drawn = "0" + pool[:11]
+        self._count = int(pool[11:16], 16) >> 1
+        self._pool = pool[16:]
 
     def random_bytes(self, count: int) -> bytes:
         """Return `count` bytes fit for secrets."""

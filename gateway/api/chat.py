@@ -42,7 +42,7 @@ class ChatEdge:
 
 def _shield_headers(shield: ShieldSummary) -> Headers:
     headers: Headers = (
-        ("x-service-shield-verdict", shield.verdict.value),
+        ("x-service-shield-verdict", str(shield.verdict)),
         ("x-service-shield-score", str(shield.score)),
         ("x-service-overhead-ms", f"{shield.overhead_ms:.3f}"),
     )

@@ -10,7 +10,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _OURS = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
 _WITHOUT_BODY = frozenset({204, 304})
-_KNOWN_NAMES = 256
+_KNOWN_FORMS = 256
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -19,15 +19,14 @@ class AnswerWriter:
     """Renders answers. `tick` once a second keeps Date right, and is the only time the clock is asked."""
 
     def __init__(self) -> None:
-        self._starts: dict[int, str] = {}
-        self._names: dict[str, str] = {}
+        self._forms: dict[tuple[object, ...], str] = {}
         self._date = ""
         self.tick()
 
     def tick(self) -> None:
         """Take the Date of now into the answers that follow."""
         self._date = http_date(time.gmtime())
-        self._starts.clear()
+        self._forms.clear()
 
     def render(self, response: Response, *, is_last: bool, is_head: bool = False, is_http10: bool = False) -> bytes:
         """Return head and body of `response`, the head alone when it has a stream or answers HEAD.
@@ -37,41 +36,44 @@ class AnswerWriter:
         Raises:
             ValueError: a status or header that may not be sent, such as a value with a line break.
         """
-        status = response.status
-        start = self._starts.get(status)
-        if start is None:
-            if not 200 <= status <= 599:
-                raise ValueError("the status of an answer is 200 to 599")
-            start = f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\ndate: {self._date}"
-            self._starts[status] = start
-        parts = [start]
-        names = self._names
-        for name, value in response.headers:
-            parts.append(names.get(name) or self._name(name))
-            if not value.isprintable():
-                raise ValueError("a header holds a control character")
-            parts.append(value)
-        body = response.body
+        status, body = response.status, response.body
+        framing = "content-length"
         if response.stream is not None:
-            if not is_http10:
-                parts.append("\r\ntransfer-encoding: chunked")
             body = b""
+            framing = "" if is_http10 else "transfer-encoding"
         elif status in _WITHOUT_BODY:
             body = b""
-        else:
-            parts.append(f"\r\ncontent-length: {len(body)}")
-        parts.append("\r\nconnection: close\r\n\r\n" if is_last else "\r\n\r\n")
-        head = "".join(parts).encode("latin-1")
-        return head if is_head or not body else head + body
+            framing = ""
+        names: tuple[str, ...] = ()
+        values: tuple[str, ...] = ()
+        if response.headers:
+            names, values = zip(*response.headers, strict=True)
+        if not "".join(values).isprintable():
+            raise ValueError("a header holds a control character")
+        key = (status, framing, is_last, names)
+        form = self._forms.get(key)
+        if form is None:
+            if len(self._forms) >= _KNOWN_FORMS:
+                self._forms.clear()
+            form = self._forms[key] = self._form(status, names, framing, is_last=is_last)
+        head = form % ((*values, len(body)) if framing == "content-length" else values)
+        raw = head.encode("latin-1")
+        return raw if is_head or not body else raw + body
 
-    def _name(self, name: str) -> str:
-        """Return what stands before the value of a header, and keep it: a server has few names."""
-        if name.lower() in _OURS or ":" in name or " " in name or not name.isprintable():
-            raise ValueError(f"a handler may not send the header {name!r}")
-        if len(self._names) >= _KNOWN_NAMES:
-            self._names.clear()
-        self._names[name] = f"\r\n{name}: "
-        return self._names[name]
+    def _form(self, status: int, names: tuple[str, ...], framing: str, *, is_last: bool) -> str:
+        """Return a head with places for the values of its headers and the length; a server has few of them."""
+        if not 200 <= status <= 599:
+            raise ValueError("the status of an answer is 200 to 599")
+        lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}", f"date: {self._date}"]
+        for name in names:
+            if name.lower() in _OURS or ":" in name or " " in name or not name.isprintable():
+                raise ValueError(f"a handler may not send the header {name!r}")
+            lines.append(name.replace("%", "%%") + ": %s")
+        if framing:
+            lines.append("content-length: %d" if framing == "content-length" else "transfer-encoding: chunked")
+        if is_last:
+            lines.append("connection: close")
+        return "\r\n".join([*lines, "", ""])
 
 
 def http_date(at: time.struct_time) -> str:

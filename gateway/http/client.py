@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
@@ -33,8 +34,7 @@ _DECODE_HERE_BYTES = 65_536  # longer bodies are decoded in a thread
 AllowAddress = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
+class _Origin(NamedTuple):
     is_tls: bool
     host: str
     port: int

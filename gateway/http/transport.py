@@ -223,10 +223,8 @@ class Sweep:
         self._on_tick = on_tick
         self._timer: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
-
-    def now_seconds(self) -> float:
+        self.now_seconds = self.loop.time
         """Return the monotonic clock by which deadlines are set."""
-        return self.loop.time()
 
     def add(self, connection: Connection) -> None:
         """Watch `connection` until it is lost."""

@@ -167,7 +167,7 @@ class Turn:
             agent=self.agent() or self.principal.name,
             model=self.model(),
             provider=self.provider,
-            verdict=summary.verdict.value,
+            verdict=str(summary.verdict),
             score=summary.score,
             action=summary.action,
             status=self.status,
@@ -210,7 +210,7 @@ class Turn:
         for name, step in (("inbound", self.inbound), ("outbound", self.outbound)):
             if step is not None:
                 details[name] = {
-                    "verdict": step.result.verdict.value,
+                    "verdict": str(step.result.verdict),
                     "score": step.result.score,
                     "action": step.action,
                     "detections": described(step.result.detections) if step.result.detections else [],

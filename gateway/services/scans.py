@@ -77,7 +77,7 @@ class ScanAnswer:
         """Return the `data` object of the API. `redacted` is there only when something is masked."""
         stats = self.stats
         data: dict[str, object] = {
-            "verdict": self.verdict.value,
+            "verdict": str(self.verdict),
             "score": self.score,
             "detections": [_detection_data(detection) for detection in self.detections],
             "stats": {
@@ -156,8 +156,8 @@ class Scans:
             principal_id=principal.id,
             key_prefix=principal.key_prefix,
             agent=context.agent,
-            direction=command.direction.value,
-            verdict=result.verdict.value,
+            direction=str(command.direction),
+            verdict=str(result.verdict),
             score=result.score,
             action=action,
             detections=tuple(described(result.detections)),
