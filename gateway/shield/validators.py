@@ -43,7 +43,7 @@ _NO_PASSWORDS = frozenset(
     "asdf qwerty hashedpassword supersecret not_a_real_password pass pwd pw passw "
     "passwort kennwort contraseña contrasena motdepasse senha parola wachtwoord hasło haslo heslo lösenord losenord "
     "adgangskode passord salasana jelszó jelszo lozinka şifre sifre пароль гасло 密码 密碼 口令 パスワード "
-    "비밀번호 anonymous foobar code cram-md5 digest-md5 scram-sha-1 scram-sha-256".split()
+    "비밀번호 anonymous foobar code cram-md5 digest-md5 anonymous@ scram-sha-1 scram-sha-256".split()
 )
 _NO_PASSWORD = re.compile(
     r"(?:my|your|the|new|old|fake|some|hashed|super|very|plain|clear|text|this|is|a|[-_ .]){0,6}"
@@ -53,14 +53,16 @@ _NO_PASSWORD = re.compile(
 _REFERENCE = re.compile(
     r"[$%@&{(!*]|[~.]{0,2}/[\w.-]{1,60}/|[A-Z]:\\|[\w.]{1,60}\(|[a-zA-Z_][\w.]{0,60}\["
     r"|[a-z_][A-Za-z_]{0,40}\d?(?:\.|->|::)[A-Za-z_]{3,60}\d?(?:$|[\[(.,;)])"
-    r"|[a-z][a-z0-9+.-]{1,20}://|(?:https?|file|s3|vault|arn|op|ref|env|secretsmanager|ssm)[:+]"
+    r"|\d{4}-\d\d-\d\d[T ]|[a-z][a-z0-9+.-]{1,20}://|(?:https?|file|s3|vault|arn|op|ref|env|secretsmanager|ssm)[:+]"
 )
 # A name in code: of a password's kind or field, or of three words and more.
 _NAME = re.compile(
     r"(?i:(?=\D{0,80}passw(?:or)?d)[a-z]{1,30}(?:[-_][a-z]{1,30}){1,6})|[a-z]{1,30}(?:_[a-z0-9]{1,30}){2,8}"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_SEAM = re.compile(r"[-_. /:,+=]|(?<=[a-z0-9])(?=[A-Z][a-z])")
+_SEAM = re.compile(
+    r"[-_. /:,+=]|(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z]{2})(?=(?:API|AWS|DB|HTTP|IP|JSON|SDK|SQL|SSL|TLS|URL|XML)[A-Z])"
+)
 _WORD = re.compile(
     r"(?i:s3|ec2|x509|k8s|i18n|l10n|md5|sha\d{1,3}|base64|utf8|oauth2|http2|ipv[46])[A-Za-z]{0,20}"
     r"|[A-Z]{0,4}[a-z]{1,40}\d{0,5}|[A-Z]{1,40}\d{0,5}|[vx]?\d{0,10}"
