@@ -17,7 +17,7 @@ from gateway.shield.detections import Direction, Severity
 from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.literals import Lead
 from gateway.shield.plan import Plan
-from gateway.shield.regexes import FLAGS, Regexes
+from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
 VERSION = 7
@@ -121,7 +121,7 @@ class Layout:
     def compiled(self, number: int, text: str) -> re.Pattern[str]:
         """Return a regex of a rule's plan, ready to be run."""
         kept = self._regexes.get(number, text) if self._regexes else None
-        return kept or re.compile(text, FLAGS)
+        return kept or compile_regex(text)
 
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan."""

@@ -20,12 +20,20 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gateway.shield.factor import factor
+
 FLAGS = re.ASCII
 # All that zlib looks back, and what each rule gives of it.
 _WORDS_BYTES = 32_768
 _WORDS_OF_EACH_BYTES = 300
 _NUMBER_BYTES = 4
 _NUMBER = next(kind for kind in "ILH" if array(kind).itemsize == _NUMBER_BYTES)
+
+
+def compile_regex(text: str) -> re.Pattern[str]:
+    """Compile a regex for the running Python; it matches as `re.compile` has it, and sooner."""
+    code, state = _coded(text)
+    return _made(text, FLAGS | state.flags, code, state.groups - 1, state.groupdict)
 
 
 def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
@@ -95,12 +103,7 @@ class Regexes:
         for crc, flags, groups, names, count in json.loads(told):
             end = begin + count * _NUMBER_BYTES
             if crc == key:
-                code = array(_NUMBER, _gathered(numbers)[begin:end]).tolist()
-                places: list[str | None] = [None] * (groups + 1)
-                for name, place in names.items():
-                    places[place] = name
-                regex: re.Pattern[str] = _sre.compile(text, flags, code, groups, names, tuple(places))
-                return regex
+                return _made(text, flags, array(_NUMBER, _gathered(numbers)[begin:end]).tolist(), groups, names)
             begin = end
         return None
 
@@ -109,12 +112,23 @@ def _engine() -> str:
     return f"{sys.implementation.cache_tag} {_sre.MAGIC} {_sre.CODESIZE} {sys.byteorder}"
 
 
+def _coded(text: str) -> tuple[list[int], Any]:
+    tree = factor(parser.parse(text, FLAGS))
+    return compiler._code(tree, FLAGS), tree.state
+
+
+def _made(text: str, flags: int, code: list[int], groups: int, names: dict[str, int]) -> re.Pattern[str]:
+    places: list[str | None] = [None] * (groups + 1)
+    for name, place in names.items():
+        places[place] = name
+    regex: re.Pattern[str] = _sre.compile(text, flags, code, groups, names, tuple(places))
+    return regex
+
+
 def _piece(texts: Iterable[str]) -> bytes:
     told, numbers = [], array(_NUMBER)
     for text in dict.fromkeys(texts):
-        tree = parser.parse(text, FLAGS)
-        code = compiler._code(tree, FLAGS)
-        state = tree.state
+        code, state = _coded(text)
         told.append([zlib.crc32(text.encode()), FLAGS | state.flags, state.groups - 1, state.groupdict, len(code)])
         numbers.extend(code)
     raw = numbers.tobytes()
