@@ -8,6 +8,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from gateway.shield import typos
@@ -24,6 +25,7 @@ _TOLD_BY = (
 _LEET = "01345678@$!|+"
 _PLAIN = "oleasgtbasilt"
 _ONES = frozenset("1!|")
+_NO_LEET = dict.fromkeys(map(ord, _LEET))
 _TO_PLAIN = str.maketrans(_LEET, _PLAIN)
 _TO_PLAIN_BUT_ONES = {code: plain for code, plain in _TO_PLAIN.items() if chr(code) not in _ONES}
 _ONES_AS_I = dict.fromkeys(map(ord, _ONES), "i")
@@ -60,9 +62,11 @@ _SPACED_RUN = re.compile(
     f"(?<!{_ALONE}){_ALONE}(?:[{re.escape(SEPARATORS.decode())}]{{1,4}}{_ALONE}(?!{_ALONE})){{3,}}".encode()
 )
 _CODE_CHARS = 24
-_LEET_WORD_CHARS = range(3, 21)
+_LEET_WORD_CHARS = 20
+_MIXED_WORD = re.compile(rb"(?<![a0])(?=a+0|0+a)[a0]{3,20}(?![a0])")
 _LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
-_TURNED = re.compile(r"([^\w\s]*)(\w*)([^\w\s]*\s*)")
+_BETWEEN_WORDS = re.compile(r"(\W+)")
+_SIGNS_BEFORE = re.compile(r"(?<!\S)([^\w\s]+)(\w+)")
 _WORDS = re.compile(r"[a-z]{3,20}")
 _REGEX_ESCAPE = re.compile(r"\\[A-Za-z]")
 
@@ -114,10 +118,10 @@ class Disguises:
         text = shapes.text
         found: list[Decoded] = []
         if signals & _ROTATED and "rot13" not in chain:
-            found += _whole("rot13", rot13(text))
+            found.append(_straight("rot13", rot13(text)))
         if signals & _BACKWARDS and "reversed" not in chain:
-            found += _whole("reversed", text[::-1], is_reversed=True)
-            found += _words_backwards(text)
+            found.append(replace(_straight("reversed", text[::-1]), is_reversed=True))
+            found.append(_straight("reversed", _words_backwards(text)))
         if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
             found += typos.corrected(text, self._words)
         if shapes.mixed and "leet" not in chain:
@@ -133,33 +137,35 @@ class Disguises:
         """Write the digits and signs inside words as the letters they look like."""
         text = shapes.text
         builder = Builder("leet")
-        mixed = _mixed_words(shapes)
+        words = _mixed_words(shapes)
         plain = lru_cache(_REMEMBERED_WORDS)(self._plain)
-        for low, high, spans in regions(list(mixed), around=_AROUND_CHARS, length=len(text)):
-            if sum(mixed[span] for span in spans) < 2:
-                continue
+        for low, high, spans in regions(words, around=_AROUND_CHARS, length=len(text)):
+            start, end = spans[0]
             if len(spans) > 1:
                 # Beside words in leet, short ones and short numbers are words too.
-                words = (_letters(found) for found in _LEET_WORD.finditer(text, low, high))
-                spans = [(start, end) for start, end in words if start < end and _is_leet(text[start:end])]
+                said = _LEET_WORD.sub(lambda found: plain(found[0]), text[low:high])
+            elif len(text[start:end].translate(_NO_LEET)) < end - start - 1:
+                said = text[low:start] + plain(text[start:end]) + text[end:high]
+            else:
+                continue
+            # Every letter stands where it stood.
             builder.end_piece(low)
-            done = low
-            for start, end in spans:
-                builder.add(text[done:start], done, start)
-                builder.add(plain(text[start:end]), start, end)
-                done = end
-            builder.add(text[done:high], done, high)
+            builder.add(said, low, high)
         return builder.done()
 
     def _plain(self, word: str) -> str:
-        """Read a word in leet. A 1 is an i or an l, whichever makes a word that is known."""
-        read = _unleet(word)
-        if not _ONES.isdisjoint(word):
-            lower = word.lower().translate(_TO_PLAIN_BUT_ONES)
+        """Read a word in leet. A 1 is an i or an l, whichever makes a word that is known; what ends it stays."""
+        bare = word.rstrip("!|+")
+        if bare.isalpha() or (bare.isdigit() and len(bare) > _LONGEST_NUMBER):
+            return word
+        read = _unleet(bare)
+        if not _ONES.isdisjoint(bare):
+            lower = bare.lower().translate(_TO_PLAIN_BUT_ONES)
             for guess in (read, lower.translate(_ONES_AS_I), lower.translate(_ONES_AS_L)):
                 if guess in self._words:
-                    return guess
-        return read
+                    read = guess
+                    break
+        return read + word[len(bare) :]
 
     def _spaced(self, shapes: Shapes) -> list[Decoded]:
         """Join letters that stand apart."""
@@ -254,22 +260,16 @@ class Disguises:
         return sorted({cut for cut in cuts if 0 < cut < len(letters)})
 
 
-def _whole(name: str, said: str, *, is_reversed: bool = False) -> list[Decoded]:
-    builder = Builder(name)
-    builder.add(said, 0, len(said), is_reversed=is_reversed)
-    return builder.done()
+def _straight(name: str, said: str) -> Decoded:
+    """Return a reading in which every letter, or at least every word, stands where it stood."""
+    return Decoded(name, said, (0,), (0,), (len(said),))
 
 
-def _words_backwards(text: str) -> list[Decoded]:
-    """Turn every word round; signs before or after it end up behind it."""
-    builder = Builder("reversed")
-    for part in _TURNED.finditer(text):
-        before, word, after = part.groups()
-        start, end = part.span(2)
-        builder.add(word[::-1], start, end, is_reversed=True)
-        builder.add(before, part.start(), start)
-        builder.add(after, end, part.end())
-    return builder.done()
+def _words_backwards(text: str) -> str:
+    """Turn every word round; signs before it end up behind it."""
+    parts = _BETWEEN_WORDS.split(text)
+    parts[::2] = [word[::-1] for word in parts[::2]]
+    return _SIGNS_BEFORE.sub(r"\2\1", "".join(parts))
 
 
 def _letters_apart(shapes: Shapes) -> Ranges:
@@ -287,41 +287,27 @@ def _letters_apart(shapes: Shapes) -> Ranges:
     return found
 
 
-def _mixed_words(shapes: Shapes) -> dict[tuple[int, int], int]:
-    """Return the spans of words that hold both letters and what may stand for letters, and how many of the latter."""
-    found: dict[tuple[int, int], int] = {}
-    margin = _LEET_WORD_CHARS.stop
+def _mixed_words(shapes: Shapes) -> Ranges:
+    """Return the spans of words that hold both letters and what may stand for letters."""
+    found: Ranges = []
     for begin, after in shapes.mixed:
         for low in range(begin, after, BLOCK_CHARS):
-            start, high = max(0, low - margin), min(low + BLOCK_CHARS, after)
-            kinds = shapes.raw[start : high + margin].translate(_LEET_SHAPES)
-            place = kinds.find(b"0", low - start)
-            while 0 <= place < high - start:
-                last = place + 1
-                if kinds.startswith(b"a", last) or (place and kinds.startswith(b"a", place - 1)):
-                    first = kinds.rfind(b".", 0, place) + 1
-                    last = kinds.find(b".", place)
-                    last = len(kinds) if last < 0 else last
-                    if last - first in _LEET_WORD_CHARS and not _is_inside(shapes.raw, start + first, start + last):
-                        found[start + first, start + last] = kinds.count(b"0", first, last)
-                place = kinds.find(b"0", last)
+            start, high = max(0, low - _LEET_WORD_CHARS), min(low + BLOCK_CHARS, after)
+            kinds = shapes.raw[start : high + _LEET_WORD_CHARS].translate(_LEET_SHAPES)
+            for word in _MIXED_WORD.finditer(kinds):
+                first, last = start + word.start(), start + word.end()
+                is_new = first < high and (not found or first >= found[-1][1])
+                if is_new and not _is_inside(shapes.raw, first, last):
+                    found.append((first, last))
     return found
 
 
 def _is_inside(raw: bytes, start: int, end: int) -> bool:
     """Tell whether a word goes on for long on one side, as in a code and never in a sentence."""
+    if not (raw[start - 1 : start].isalnum() or raw[end : end + 1].isalnum()):
+        return False
     before, after = raw[max(0, start - _CODE_CHARS) : start], raw[end : end + _CODE_CHARS]
     return any(len(side) == _CODE_CHARS and side.isalnum() for side in (before, after))
-
-
-def _letters(found: re.Match[str]) -> tuple[int, int]:
-    """Return the span of a word without the exclamation marks and such that end it."""
-    return found.start(), found.start() + len(found[0].rstrip("!|+"))
-
-
-def _is_leet(word: str) -> bool:
-    """Tell whether a word may be written in leet: longer numbers are numbers."""
-    return not word.isalpha() and (not word.isdigit() or len(word) <= _LONGEST_NUMBER)
 
 
 def _unleet(word: str) -> str:

@@ -2,21 +2,22 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """Text that was hidden in another, and the way back.
 
-    name: how it was hidden, such as ``base64``. text: what it says. pieces: offset in `text` where each piece begins,
-    and, beside it, its place.
+    name: how it was hidden, such as ``base64``. text: what it says. pieces: offset in `text` where each piece begins;
+    beside it, starts and ends: half-open span of the hiding text that it stood in. is_reversed: read backwards.
     """
 
     name: str
     text: str
     pieces: tuple[int, ...]
-    places: tuple["Place", ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    is_reversed: bool = False
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the half-open span in the hiding text of a non-empty span of `text`.
@@ -25,30 +26,21 @@ class Decoded:
         """
         first = max(0, bisect_right(self.pieces, start) - 1)
         last = max(0, bisect_right(self.pieces, end - 1) - 1)
-        if self.places[first].is_reversed or self.places[last].is_reversed:
-            ends = [*self._ends(first, start, start + 1), *self._ends(last, end - 1, end)]
+        ends = [*self._ends(first, start, start + 1), *self._ends(last, end - 1, end)]
+        if self.is_reversed:
             return min(ends), max(ends)
-        low = self._ends(first, start, start + 1)[0]
-        return low, max(low + 1, self._ends(last, end - 1, end)[1])
+        return ends[0], max(ends[0] + 1, ends[3])
 
     def _ends(self, piece: int, start: int, end: int) -> tuple[int, int]:
-        place = self.places[piece]
-        start, end = min(start - self.pieces[piece], place.length), min(end - self.pieces[piece], place.length)
-        if place.is_reversed:
-            return place.end - end, place.end - start
-        size = place.end - place.start
-        if size == place.length:
-            return place.start + start, place.start + end
-        return place.start + start * size // place.length, place.start - (-end * size // place.length)
-
-
-class Place(NamedTuple):
-    """Where a piece stood: half-open span in the hiding text; length: characters it became; read backwards or not."""
-
-    start: int
-    end: int
-    length: int
-    is_reversed: bool = False
+        at, low, high = self.pieces[piece], self.starts[piece], self.ends[piece]
+        length = (self.pieces[piece + 1] if piece + 1 < len(self.pieces) else len(self.text)) - at
+        start, end = min(start - at, length), min(end - at, length)
+        if self.is_reversed:
+            return high - end, high - start
+        size = high - low
+        if size == length:
+            return low + start, low + end
+        return low + start * size // length, low - (-end * size // length)
 
 
 @dataclass(slots=True)
@@ -58,14 +50,16 @@ class Builder:
     name: str
     parts: list[str] = field(default_factory=list)
     pieces: list[int] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
     length: int = 0
 
-    def add(self, text: str, start: int, end: int, *, is_reversed: bool = False) -> None:
+    def add(self, text: str, start: int, end: int) -> None:
         """Append what the span start..end of the hiding text says."""
         if text:
             self.pieces.append(self.length)
-            self.places.append(Place(start, end, len(text), is_reversed))
+            self.starts.append(start)
+            self.ends.append(end)
             self.parts.append(text)
             self.length += len(text)
 
@@ -78,7 +72,7 @@ class Builder:
         """Return the view, or nothing if it has no text."""
         if not self.parts:
             return []
-        return [Decoded(self.name, "".join(self.parts), tuple(self.pieces), tuple(self.places))]
+        return [Decoded(self.name, "".join(self.parts), tuple(self.pieces), tuple(self.starts), tuple(self.ends))]
 
 
 def regions(spots: list[tuple[int, int]], *, around: int, length: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
