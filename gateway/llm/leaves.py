@@ -211,6 +211,11 @@ class JoinedText:
         return replace(detection, place=leaf.place, start=min(start, end), end=end, view=view)
 
 
+def message_ends(joined: JoinedText) -> Sequence[int]:
+    """Return where in the text each of the content leaves ends, its line break included."""
+    return tuple(accumulate(len(leaf.text) + 1 for leaf in joined.leaves if leaf.kind is _CONTENT))
+
+
 def join(leaves: Sequence[Leaf]) -> JoinedText:
     """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
     texts: list[str] = []

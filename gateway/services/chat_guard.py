@@ -19,7 +19,7 @@ from gateway.domain.policies import (
     with_unscannable,
 )
 from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
-from gateway.llm.leaves import JoinedText, join
+from gateway.llm.leaves import JoinedText, join, message_ends
 from gateway.llm.masking import (
     NOTICE,
     joined_message,
@@ -35,6 +35,8 @@ from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine, judge
 
 Action = Literal["none", "blocked", "redacted", "observed"]
+LONG_CHARS = 12_288
+"""Of what is sent again with more behind it, only the end is scanned again when it is longer than this."""
 _SHORTEST_MATCH_CHARS = 4
 _TEXTS_A_TURN = 64
 _TEXTS_HERE = 500  # more are joined in a thread
@@ -48,8 +50,12 @@ def is_clean(result: ScanResult) -> bool:
 class TextJudge(Protocol):
     """What scans one text."""
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
+    async def judge_text(
+        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+    ) -> ScanResult:
         """Scan without recording anything. owner: whose text it is, so that a clean one is scanned once.
+
+        ends: of the beginnings of a long text that may be known already.
 
         Raises:
             ShieldUnavailable: the shield failed, in whatever way.
@@ -191,7 +197,8 @@ class ChatGuard:
         return result.verdict is Verdict.ALLOW and result.redacted is None
 
     async def _placed(self, joined: JoinedText, direction: Direction, policy: Policy) -> ScanResult:
-        result = await self.judge.judge_text(joined.text, direction, policy, owner=self._owner)
+        ends = message_ends(joined) if len(joined.text) > LONG_CHARS else ()
+        result = await self.judge.judge_text(joined.text, direction, policy, owner=self._owner, ends=ends)
         if not result.detections:
             return result
         return replace(result, detections=tuple(joined.locate(found) for found in result.detections))

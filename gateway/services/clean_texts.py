@@ -5,18 +5,29 @@ conversation sends all that was said before again with every turn. So a text in 
 by a keyed digest; one with a detection never is, and is scanned each time. The key is this process's own and makes
 another key for each owner: nobody can tell by the time of an answer what somebody else has sent. A change of
 authority in any process empties the memory, and a scan that was under way during one is not noted.
+
+What is sent of a conversation grows at its end, so that its beginning is noted as well: all messages of a prompt that
+was clean. When it comes again with more behind it, it is scanned again from a place before its end that is further away
+than any rule reaches, and nothing before that can be part of a match that was not there before. How far a rule reaches
+is counted in ASCII characters that are no white space, since no reading of a text leaves those out. If anything is
+found so, all of it is scanned: the answer is then that of a scan of the whole.
 """
 
 import hashlib
+from collections.abc import Sequence
 
 from gateway.clock import Ids
 from gateway.shield.detections import Direction, ScanResult, Verdict
+from gateway.shield.patterns import LONGEST_MATCH_CHARS
 from gateway.shield.scoring import Policy
 
 MOST_TEXTS = 8_192
 """How many digests one generation holds; there are two, and the older one goes when the newer one is full."""
 MOST_OWNERS = 4_096
+TAIL_CHARS = 2 * LONGEST_MATCH_CHARS
+"""How much of a beginning that is known is scanned again with what follows."""
 _DIGEST_BYTES = 16
+_BEGINNING = b"beginning"
 
 Owner = tuple[str, Direction, frozenset[str] | None]
 """Who sent a text, which way it goes, and the categories that are looked for."""
@@ -45,6 +56,19 @@ class CleanTexts:
         raw = text.encode("utf-8", "surrogatepass")
         return hashlib.blake2b(raw, digest_size=_DIGEST_BYTES, key=key).digest()
 
+    def beginnings(
+        self, text: str, ends: Sequence[int], owner: str, direction: Direction, policy: Policy
+    ) -> Sequence[bytes]:
+        """Return what stands for the beginnings of a text that end at `ends`, which rise."""
+        key = self._keys.get((owner, direction, policy.categories)) or self._new_key(owner, direction, policy)
+        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES, key=key, person=_BEGINNING)
+        marks, begin = [], 0
+        for end in ends:
+            digest.update(text[begin:end].encode("utf-8", "surrogatepass"))
+            marks.append(digest.digest())
+            begin = end
+        return marks
+
     def knows(self, mark: bytes, generation: int) -> bool:
         """Tell whether a text was found clean since authority last changed. generation: the store's."""
         if generation != self._generation:
@@ -62,6 +86,20 @@ class CleanTexts:
         """Note a text if nothing was found in it. generation: of before the scan."""
         if generation == self._generation and not result.detections and result.verdict is Verdict.ALLOW:
             self._add(mark)
+
+    def unknown(self, text: str, ends: Sequence[int], marks: Sequence[bytes], generation: int) -> str:
+        """Return the part of a text that has to be scanned: all of it, or what follows a beginning that is known.
+
+        ends, marks: of its beginnings.
+        """
+        for end, mark in zip(reversed(ends), reversed(marks), strict=True):
+            start = end - TAIL_CHARS
+            if start <= 0:
+                break
+            if self.knows(mark, generation):
+                visible = text[start:end].encode("ascii", "ignore").split()
+                return text[start:] if sum(map(len, visible)) >= LONGEST_MATCH_CHARS else text
+        return text
 
     def _add(self, mark: bytes) -> None:
         if len(self._newer) >= MOST_TEXTS:

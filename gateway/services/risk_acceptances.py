@@ -6,6 +6,7 @@ scan pays a comparison of two integers.
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Protocol
 
@@ -41,7 +42,9 @@ _DIGEST = re.compile(_DIGEST_PATTERN[1:-1])
 class TextJudge(Protocol):
     """What scans one text."""
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
+    async def judge_text(
+        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+    ) -> ScanResult:
         """Scan without recording anything."""
         ...
 
@@ -270,9 +273,11 @@ class _Lenient:
         self._acceptances = acceptances
         self._source = source
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
+    async def judge_text(
+        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+    ) -> ScanResult:
         """Scan without recording anything."""
-        result = await self._judge.judge_text(text, direction, policy, owner=owner)
+        result = await self._judge.judge_text(text, direction, policy, owner=owner, ends=ends)
         return self._acceptances.apply(result, policy, source=self._source, text=text)
 
 

@@ -5,6 +5,7 @@ A hash stands for the text. It is stored only where the policy of the key says s
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
@@ -201,10 +202,13 @@ class Scans:
             redacted=result.redacted,
         )
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
+    async def judge_text(
+        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+    ) -> ScanResult:
         """Scan without recording anything; a long text in a worker thread, so that others are answered meanwhile.
 
-        owner: whose text it is. One that was found clean is then not scanned again, until authority changes.
+        owner: whose text it is. One that was found clean is then not scanned again, until authority changes. ends: of
+        the beginnings of a long text that may be known already.
 
         Raises:
             ShieldUnavailable: the shield failed, in whatever way.
@@ -213,11 +217,21 @@ class Scans:
             generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
             if not owner:
                 return await self._scan(text, direction, policy)
-            mark = self.clean.mark(text, owner, direction, policy)
-            if self.clean.knows(mark, generation):
+            clean = self.clean
+            mark = clean.mark(text, owner, direction, policy)
+            if clean.knows(mark, generation):
                 return ScanResult(verdict_of(0, policy), 0)
-            result = await self._scan(text, direction, policy)
-            self.clean.note(mark, result, generation)
+            if not ends:
+                result = await self._scan(text, direction, policy)
+                clean.note(mark, result, generation)
+                return result
+            marks = clean.beginnings(text, ends, owner, direction, policy)
+            rest = clean.unknown(text, ends, marks, generation)
+            result = await self._scan(rest, direction, policy)
+            if result.detections and rest is not text:
+                result = await self._scan(text, direction, policy)
+            clean.note(mark, result, generation)
+            clean.note(marks[-1], result, generation)
             return result
         except Exception as error:  # whatever fails in a rule or the matcher: the text is not let through
             # The cause is kept for the log. Its own message may quote the text, so it is not repeated here.

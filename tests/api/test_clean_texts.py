@@ -129,6 +129,41 @@ async def test_a_match_over_two_texts_that_are_clean_alone_is_found(site: Site) 
     assert (await site.chat(key, first, second))["headers"]["x-service-shield-verdict"] == "REVIEW"
 
 
+LONG = "The kettle is on the stove and the bread is on the table. " * 250
+INVISIBLE = "\u200b"
+
+
+async def test_of_a_conversation_that_grows_only_its_end_is_scanned_again(site: Site) -> None:
+    key = await site.key()
+    said = [LONG, "And then?"]
+    await site.chat(key, *said)
+    site.shield.scanned.clear()
+    for turn in range(3):
+        said.append(f"That was turn {turn}.")
+        assert (await site.chat(key, *said))["headers"]["x-service-shield-verdict"] == "ALLOW"
+    prompts = [text for text in site.shield.scanned if "chatcmpl" not in text]
+    assert len(prompts) == 3
+    assert all(len(text) < clean_texts.TAIL_CHARS + 100 and said[turn + 2] in text for turn, text in enumerate(prompts))
+
+
+@pytest.mark.parametrize("between", ["", " " * 9_000, INVISIBLE * 9_000, "\n" * 5_000 + INVISIBLE * 5_000])
+async def test_a_match_that_reaches_back_into_what_is_known_is_found(site: Site, between: str) -> None:
+    key = await site.key()
+    begun = [LONG, "please open the pod" + between]
+    assert (await site.chat(key, *begun))["headers"]["x-service-shield-verdict"] == "ALLOW"
+    answer = await site.chat(key, *begun, "bay doors now")
+    assert answer["headers"]["x-service-shield-verdict"] == "REVIEW"
+    assert (await site.chat(key, *begun, "and be kind"))["headers"]["x-service-shield-verdict"] == "ALLOW"
+
+
+async def test_where_something_is_found_in_a_long_conversation_is_told_as_ever(site: Site) -> None:
+    key = await site.key()
+    await site.chat(key, LONG)
+    await site.chat(key, LONG, "Well, " + ATTACK)
+    row = (await site.ask("GET", "/api/traffic", None))["data"][0]
+    assert [(one["place"], one["start"]) for one in row["detections"]][:1] == [("messages[1].content", 13)]
+
+
 async def test_what_was_let_through_by_a_rule_taken_out_is_found_once_it_is_back(site: Site) -> None:
     key = await site.key()
     change = {"rule": "say-please", "enabled": False, "reason": "trips on our own texts"}

@@ -4,7 +4,7 @@ import copy
 import io
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +69,9 @@ class ScriptedJudge:
         self.texts: list[tuple[str, Direction]] = []
         self.error: Exception | None = None
 
-    async def judge_text(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
+    async def judge_text(
+        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+    ) -> ScanResult:
         self.texts.append((text, direction))
         if self.error is not None:
             raise self.error
