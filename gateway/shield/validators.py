@@ -43,7 +43,7 @@ _NO_PASSWORDS = frozenset(
     "asdf qwerty hashedpassword supersecret not_a_real_password pass pwd pw passw "
     "passwort kennwort contraseña contrasena motdepasse senha parola wachtwoord hasło haslo heslo lösenord losenord "
     "adgangskode passord salasana jelszó jelszo lozinka şifre sifre пароль гасло 密码 密碼 口令 パスワード "
-    "비밀번호 anonymous foobar code cram-md5 digest-md5 anonymous@ scram-sha-1 scram-sha-256".split()
+    "비밀번호 anonymous foobar admin root guest code cram-md5 digest-md5 anonymous@ scram-sha-1 scram-sha-256".split()
 )
 _NO_PASSWORD = re.compile(
     r"(?:my|your|the|new|old|fake|some|hashed|super|very|plain|clear|text|this|is|a|[-_ .]){0,6}"
@@ -53,11 +53,17 @@ _NO_PASSWORD = re.compile(
 _REFERENCE = re.compile(
     r"[$%@&{(!*]|[~.]{0,2}/[\w.-]{1,60}/|[A-Z]:\\|[\w.]{1,60}\(|[a-zA-Z_][\w.]{0,60}\["
     r"|[a-z_][A-Za-z_]{0,40}\d?(?:\.|->|::)[A-Za-z_]{3,60}\d?(?:$|[\[(.,;)])"
-    r"|\d{4}-\d\d-\d\d[T ]|[a-z][a-z0-9+.-]{1,20}://|(?:https?|file|s3|vault|arn|op|ref|env|secretsmanager|ssm)[:+]"
+    r"|[A-Za-z_]\w{0,40}\.[A-Z_]{4,60}$|\d{9,12}\.\d{1,12}$|\d{4}-\d\d-\d\d[T ]"
+    r"|[a-z][a-z0-9+.-]{1,20}://|(?:https?|file|s3|vault|arn|op|ref|env|secretsmanager|ssm)[:+]"
 )
 # A name in code: of a password's kind or field, or of three words and more.
 _NAME = re.compile(
     r"(?i:(?=\D{0,80}passw(?:or)?d)[a-z]{1,30}(?:[-_][a-z]{1,30}){1,6})|[a-z]{1,30}(?:_[a-z0-9]{1,30}){2,8}"
+)
+# Words of scripts that need no blanks: what stands there is a sentence and no password.
+_CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_FILE = re.compile(
+    r"[\w./=-]{1,300}\.(?:gz|zip|tgz|tar|json|parquet|csv|png|jpe?g|pdf|txt|log|sql|bak|html|xml|ya?ml|py|js)"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _SEAM = re.compile(
@@ -125,6 +131,7 @@ def secret(value: str, argument: str) -> bool:
         random
         and entropy(value, argument)
         and not _REFERENCE.match(value)
+        and not _FILE.fullmatch(value)
         and not_wordy(value, "")
         and not_placeholder(value, "")
     )
@@ -137,6 +144,8 @@ def password(value: str, argument: str) -> bool:
     """
     text = value.strip("'\"`")
     folded = text.lower()
+    if _CJK.search(text) or folded in _RUNS:
+        return False
     if len(text) < 4 or folded.strip(" .,:;!?()[]") in _NO_PASSWORDS or len(set(folded)) < 3 or _REFERENCE.match(text):
         return False
     if any(marker in folded for marker in _MARKERS) or _NO_PASSWORD.fullmatch(folded) or _NAME.fullmatch(text):
