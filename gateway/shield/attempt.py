@@ -32,16 +32,27 @@ class Matches(NamedTuple):
 class Attempt:
     """One scan under way.
 
-    left: what may still be spent on the block at hand; below 0 the block is cut short. windows: where the matches of a
-    rule may begin, to be searched at the end.
+    budget: for each block. left: what may still be spent on the one at hand; below 0 it is cut short. windows: where
+    the matches of a rule may begin, to be searched at the end.
     """
 
-    __slots__ = ("_matches", "_with_text_rules", "is_cut_short", "left", "signals", "subject", "view", "windows")
+    __slots__ = (
+        "_matches",
+        "_with_text_rules",
+        "budget",
+        "is_cut_short",
+        "left",
+        "signals",
+        "subject",
+        "view",
+        "windows",
+    )
 
-    def __init__(self, view: View, *, with_text_rules: bool) -> None:
+    def __init__(self, view: View, *, with_text_rules: bool, budget: int = 0) -> None:
         self.view = view
         self.subject = view.text
         self.left = 0
+        self.budget = budget
         self.signals: set[str] = set()
         self.is_cut_short = False
         self._with_text_rules = with_text_rules

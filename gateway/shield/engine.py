@@ -8,7 +8,7 @@ from gateway.shield.detections import Detection, Direction, ScanResult, Severity
 from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief
 from gateway.shield.linear import CATEGORY, LinearModel
-from gateway.shield.matcher import Matcher, Matches
+from gateway.shield.matcher import BUDGET, Matcher, Matches
 from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, level, lowered
 from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import Plan
@@ -124,7 +124,9 @@ class Shield:
             is_disguised = not DISGUISES.isdisjoint(reading.chain)
             view = self._normalizer.normalize(reading.text)
             shapes = Shapes(reading.text)
-            matches = self._matcher.scan(view, shapes, with_text_rules=not is_disguised)
+            # What was decoded or moved about is read again and again: each reading has half the budget of the text.
+            budget = BUDGET // 2 if reading.chain else BUDGET
+            matches = self._matcher.scan(view, shapes, with_text_rules=not is_disguised, budget=budget)
             is_cut_short |= matches.is_cut_short
             self._keep(places, matches, reading, direction, policy)
             hint = _stronger(hint, model.detect(view), reading) if model else None

@@ -102,7 +102,12 @@ class Index:
         for last, number in hits:
             for ahead, _, _, _, lead in known[number] or self._make(number):
                 place = last - ahead
-                if place >= 0 and isinstance(lead, Lead) and part.startswith(lead.literal, place):
+                if place < 0 or not isinstance(lead, Lead):
+                    continue
+                alone = lead.runner.alone
+                if place and part[place - 1] in alone and part[place] in alone and lead.low == lead.high == 0:
+                    continue
+                if part.startswith(lead.literal, place):
                     piece = bisect_right(ends, place)
                     attempt.follow(lead, pieces[piece][1] + 1 + place - ends[piece])
             if attempt.left < 0:

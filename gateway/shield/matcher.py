@@ -24,9 +24,9 @@ from gateway.shield.shapes import Ranges, Shapes, add_span
 __all__ = ["BLOCK_CHARS", "BUDGET", "Match", "Matcher", "Matches"]
 
 BLOCK_CHARS = 32_768
-BUDGET = 6_144
-# Tries more for words of other scripts: some are led to by two letters, which their ordinary texts are full of.
-_MORE_BUDGET = BUDGET // 2
+BUDGET = 4_096
+# A half more for words of other scripts: some are led to by two letters, which their ordinary texts are full of.
+_MORE = 2
 # What an anchor at the end of a block is looked at with: the longest word there is a signal for.
 _AHEAD_CHARS = 32
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -79,15 +79,18 @@ class Matcher:
             index = self._scripts[name] = Index(self._layout, name, self._runner, native=self._native)
         return index
 
-    def scan(self, view: View, shapes: Shapes | None = None, *, with_text_rules: bool = True) -> Matches:
+    def scan(
+        self, view: View, shapes: Shapes | None = None, *, with_text_rules: bool = True, budget: int = BUDGET
+    ) -> Matches:
         """Find the matches of every rule in a normalized view and in the text it was made from.
 
         shapes: of `view.source`. with_text_rules: whether the rules for the text as it is are run too.
+        budget: for one block.
         """
-        attempt = Attempt(view, with_text_rules=with_text_rules)
+        attempt = Attempt(view, with_text_rules=with_text_rules, budget=budget)
         runs: Ranges = []
         for begin in range(0, len(view.text), BLOCK_CHARS):
-            attempt.left = BUDGET
+            attempt.left = budget
             self._scan_block(attempt, begin, runs)
         if runs:
             self._try_runs(attempt, runs)
@@ -114,7 +117,7 @@ class Matcher:
         part = raw.decode("utf-8", "surrogatepass")
         self._words.follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if not part.isascii() and attempt.left >= 0:
-            attempt.left += _MORE_BUDGET
+            attempt.left += attempt.budget // _MORE
             for name in scripts_in(raw, self._letters):
                 self._script(name).follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if self._runs and "00" in part:
@@ -138,16 +141,17 @@ class Matcher:
                 piece = begin, min(begin + BLOCK_CHARS + LONGEST_CHARS, end)
                 blocks.setdefault(begin // BLOCK_CHARS, []).append(piece)
         for pieces in blocks.values():
-            attempt.left = BUDGET
+            attempt.left = attempt.budget
             self._tokens.follow_pieces(attempt, attempt.view.source, pieces)
 
     def _try_runs(self, attempt: Attempt, runs: Ranges) -> None:
         """Search the rules of digits alone in every run of digits that could hold a match."""
-        text, block, attempt.left = attempt.subject, 0, BUDGET
+        text, block, attempt.left = attempt.subject, 0, attempt.budget
         for start, end in runs:
             if end // BLOCK_CHARS != block:
                 # A run may be longer than a block: it has the budget of all blocks it stands in.
-                block, attempt.left = end // BLOCK_CHARS, BUDGET * (1 + end // BLOCK_CHARS - start // BLOCK_CHARS)
+                block = end // BLOCK_CHARS
+                attempt.left = attempt.budget * (1 + block - start // BLOCK_CHARS)
             digits = sum(map(str.isdecimal, text[start : min(end, start + BLOCK_CHARS)]))
             for runner in self._runs:
                 if runner.plan.run_chars <= end - start and runner.plan.run_digits <= digits:
