@@ -45,6 +45,10 @@ class Dispatch:
     def _internal(self) -> "internal.InternalDoor":
         return internal.InternalDoor(self._gateway, self._callers)
 
+    def load_prompts(self) -> None:
+        """Load what the first prompt would wait for."""
+        self._router.match("POST", "/api/v1/shield/scan")
+
     def body_limit(self, method: str, path: str) -> int:
         """Return how many bytes the body of a request may have."""
         try:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gateway.cli.mcp_port import McpPort
 
 BEAT_SECONDS = 5.0
+SETTLE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,12 @@ class Live:
         """Return how many bytes the body of a request may have."""
         return self._dispatch.body_limit(method, path)
 
+    async def get_ready(self) -> None:
+        """Do what the first prompt would wait for, once the first probes have their answers."""
+        await anyio.sleep(SETTLE_SECONDS)
+        await to_thread.run_sync(self._composition.gateway.shield.ready)
+        self._dispatch.load_prompts()
+
     async def reload(self, options: argparse.Namespace) -> None:
         """Read settings and rules again, and keep the old ones when the new cannot be used."""
         old = self._composition.gateway
@@ -126,6 +133,7 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
                 stop = partial(stop_all, server, mcp)
                 await group.start(obey_signals, stop, None if child else live, site.options)
                 group.start_soon(run_jobs, live.gateway)
+                group.start_soon(live.get_ready)
                 if child is not None:
                     heed_signals()
                     group.start_soon(stop_when_alone, child, stop, site.log)

@@ -24,6 +24,7 @@ from gateway.http.server import Server
 from gateway.http.transport import server_tls
 from gateway.log import Log
 from gateway.settings import Settings
+from gateway.shield import Shield
 from gateway.store.metric_board import MetricBoard
 from gateway.store.rate_windows import RateWindows
 from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals
@@ -135,13 +136,24 @@ def serve_group(site: Site) -> int:
     return ended or (FAILED if last else OK)
 
 
+def ready_shield(config: Settings) -> Shield:
+    """Load the rules and make them ready to scan, so that no worker does it for itself.
+
+    Raises:
+        SetupError: the rules cannot be used.
+    """
+    scanner = compose.load_shield(config.rules)
+    scanner.ready()
+    return scanner
+
+
 class Group:
     """What the next worker starts with. A reload changes it, so that a restarted worker is like the others."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.shared = parts.Shared(
-            scanner=compose.load_shield(site.config.rules),
+            scanner=ready_shield(site.config),
             limiter=RateWindows(),
             board=MetricBoard(2 * site.config.workers + 1),  # while a reload replaces them, there are twice as many
             started_at=SystemClock().now_at(),
@@ -151,7 +163,7 @@ class Group:
         """Read settings and rules again; say whether they are good, so that new workers may take over with them."""
         try:
             config = load_settings(self.site.options).settings
-            scanner = compose.load_shield(config.rules)
+            scanner = ready_shield(config)
         except GatewayError as error:
             self.site.log.error("reload_refused", reason=error.message)
             return False

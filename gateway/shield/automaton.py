@@ -28,13 +28,21 @@ def build(words: Sequence[str], *, native: bool | None = None) -> tuple[Find, st
     Raises:
         ImportError: native was asked for and is not there.
     """
+    made = kind(native=native)
+    if not words:
+        return _find_nothing, made
+    return (_build_native if made == "native" else _build_python)(words), made
+
+
+def kind(*, native: bool | None = None) -> str:
+    """Return which of the two `build` makes: ``native`` or ``python``.
+
+    Raises:
+        ImportError: native was asked for and is not there.
+    """
     if native and ahocorasick is None:
         raise ImportError("pyahocorasick is not there")
-    if not words:
-        return _find_nothing, "python" if native is False or ahocorasick is None else "native"
-    if native is False or ahocorasick is None:
-        return _build_python(words), "python"
-    return _build_native(words), "native"
+    return "python" if native is False or ahocorasick is None else "native"
 
 
 def _find_nothing(text: str) -> list[tuple[int, int]]:

@@ -96,6 +96,10 @@ class Shield:
         """SHA-256 of the rule file."""
         return self._ruleset.digest
 
+    def ready(self) -> None:
+        """Do now what the first scan would do: put the words of the rules into the automaton."""
+        self._matcher.ready()
+
     @property
     def matcher(self) -> str:
         """``native`` or ``python``: which automaton runs."""

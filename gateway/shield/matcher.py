@@ -10,6 +10,7 @@ a text that would need more than BUDGET tries in a block is cut short there, and
 Nothing here works on more of a text at a time than a block: another thread never waits for long.
 """
 
+from gateway.shield import automaton
 from gateway.shield.attempt import Attempt, Match, Matches
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.index import BEFORE_CHARS, Index
@@ -47,7 +48,6 @@ class Matcher:
         "_scripts",
         "_tokens",
         "_unseen",
-        "_words",
         "kind",
     )
 
@@ -56,13 +56,16 @@ class Matcher:
         self._layout = layout
         self._native = native
         self._runners: list[Runner | None] = [None] * layout.count
-        self._words = Index(layout, "words", self._runner, native=native)
         self._tokens: Index | None = None
         self._letters = layout.letters()
         self._scripts: dict[str, Index] = {}
         self._runs = tuple(map(self._runner, layout.numbers("digits")))
         self._unseen = tuple(map(self._runner, layout.numbers("unseen")))
-        self.kind = self._words.kind
+        self.kind = automaton.kind(native=native)
+
+    def ready(self) -> None:
+        """Do now what the first scan would do."""
+        self._script("words")
 
     def _runner(self, number: int) -> Runner:
         runner = self._runners[number]
@@ -115,7 +118,7 @@ class Matcher:
         part = text[base : end + _AHEAD_CHARS] if base or end < len(text) else text
         raw = part.encode("utf-8", "surrogatepass").translate(_DIGITS)
         part = raw.decode("utf-8", "surrogatepass")
-        self._words.follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
+        self._script("words").follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if not part.isascii() and attempt.left >= 0:
             attempt.left += attempt.budget // _MORE
             for name in scripts_in(raw, self._letters):
