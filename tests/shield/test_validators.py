@@ -294,7 +294,9 @@ def test_random_text_is_a_secret(value: str) -> None:
     "value",
     ["my_access_token_name", "generatedByDebuggingPurposesKey", "os.environ['KEY']", "settings.API_KEY", "get_token(1)",
      "user-service-v2-prod", "process.env.TOKEN2", "12345678901234567890", "release-2024-05-01-build",
-     "X25519.secret_length", "PdfEncryptionKeySize.Key128Bit", "OAuthClientProvider", "id-Gost28147-89-None-KeyMeshing"],
+     "X25519.secret_length", "PdfEncryptionKeySize.Key128Bit", "OAuthClientProvider", "id-Gost28147-89-None-KeyMeshing",
+     "backups/2024/06/10/db-14e362d6.tar.gz", "ExtensionOID.AUTHORITY_KEY_IDENTIFIER",
+     "mongodb://mongodb:mongodb@localhost2", "2016-09-08T21:47:36Z"],
 )  # fmt: skip
 def test_a_name_a_reference_or_a_number_is_no_secret(value: str) -> None:
     assert not _holds("secret", value)
@@ -308,7 +310,9 @@ def test_a_chosen_password_holds(value: str) -> None:
 @pytest.mark.parametrize(
     "value",
     ["password", "changeme", "$DB_PASSWORD", "None", "getpass()", "string", "********", "<password>", "self.password",
-     "os.getenv(", "abc", "my_fake_secret2", "fakehashedpassword", "yourpassword1", "{{ pw }}", "your_password", "required", "config['pw']"],
+     "os.getenv(", "abc", "my_fake_secret2", "fakehashedpassword", "yourpassword1", "{{ pw }}", "your_password", "required", "config['pw']",
+     "Kennwort", "contraseña", "/home/user/project", "MYSQL_NATIVE_PASSWORD", "test_login_2024_token_refresh", "12345",
+     "至少8位", "8文字以上", "1219328376.07815"],
 )  # fmt: skip
 def test_what_stands_for_a_password_is_none(value: str) -> None:
     assert not _holds("password", value)
