@@ -50,6 +50,8 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_PERM,
 }
 _SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "wal_autocheckpoint = 0", "cache_size = -8000")
+# What a reader keeps is thrown away at the writer's next commit: more of it is only memory.
+_OF_READERS = ("query_only = ON", "cache_size = -1000")
 
 
 class SqliteDatabase:
@@ -128,7 +130,7 @@ class SqliteDatabase:
             connection = self._idle.pop()
         except IndexError:
             self._place.check()
-            connection = _connect(self._address("ro"), "query_only = ON")
+            connection = _connect(self._address("ro"), *_OF_READERS)
         try:
             yield connection
         except StoreUnavailable:
