@@ -10,9 +10,11 @@ from typing import TypeGuard
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.leaves import Walk
-from gateway.llm.openai_request import TEXT_FIELDS, check_request
+from gateway.llm.openai_request import ROLES, TEXT_FIELDS, check_request
 from gateway.llm.openai_words import WORDS
 
+# Made once: to make a union takes longer than to look at a value.
+_SAID, _CALLS, _WORD = (str, list, type(None)), (list, type(None)), (str, type(None))
 MAX_PROMPT_NODES = 100_000
 MAX_REPLY_NODES = 2_000_000
 
@@ -75,13 +77,13 @@ class OpenAiDialect:
             message = choice.get("message") if isinstance(choice, dict) else None
             if (
                 not isinstance(message, dict)
-                or not isinstance(message.get("content"), str | list | None)
-                or not isinstance(message.get("tool_calls"), list | None)
-                or not isinstance(choice.get("finish_reason"), str | None)
+                or not isinstance(message.get("content"), _SAID)
+                or not isinstance(message.get("tool_calls"), _CALLS)
+                or not isinstance(choice.get("finish_reason"), _WORD)
             ):
                 raise _no_completion()
         usage = body.get("usage")
-        if not isinstance(usage, dict | None):
+        if usage is not None and not isinstance(usage, dict):
             raise _no_completion()
         return Reply(
             body,
@@ -135,6 +137,9 @@ def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None
     content, audio = message.get("content"), message.get("audio")
     if isinstance(content, str):
         walk.text(content, f"{place}.content", LeafKind.CONTENT)
+        if len(message) == 2 and message.get("role") in ROLES:
+            walk.step()  # as nearly all messages are
+            return
     elif isinstance(content, list):
         for index, part in enumerate(content):
             _walk_part(walk, part, f"{place}.content[{index}]")

@@ -56,7 +56,9 @@ class ChatBill:
     def answered(self, turn: Turn, routed: Routed, candidates: Sequence[Candidate]) -> None:
         """Note who answered, and what that took."""
         turn.provider = routed.provider
-        by = next(one for one in candidates if one.name == routed.provider)
+        by = candidates[0]
+        if by.name != routed.provider:
+            by = next(one for one in candidates if one.name == routed.provider)
         turn.payees = frozenset((by.id, by.name))
         turn.used = self._costs.actual(turn.prompt, routed.reply, by, turn.worst)
 

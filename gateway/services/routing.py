@@ -21,7 +21,7 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
-from gateway.metrics import Metrics
+from gateway.metrics import Cell, Metrics
 from gateway.records import record
 from gateway.services.circuits import Circuits
 from gateway.services.health import HEALTHY
@@ -94,6 +94,7 @@ class Routing:
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._candidates: tuple[Candidate, ...] = ()
         self._serving: dict[str, tuple[Candidate, ...]] = {}
+        self._counters: dict[tuple[str, str], Cell] = {}
 
     @property
     def settings_provider(self) -> Provider | None:
@@ -274,9 +275,19 @@ class Routing:
             circuits.let_go(provider)
             raise
         finally:
-            self._metrics.count("gateway_provider_requests_total", provider=provider.name, outcome=outcome)
+            self._counter(provider.name, outcome).add()
         circuits.succeeded(provider)
         return reply
+
+    def _counter(self, provider: str, outcome: str) -> Cell:
+        """Return what counts the requests that ended so."""
+        counter = self._counters.get((provider, outcome))
+        if counter is None:
+            if len(self._counters) >= MAX_KNOWN_MODELS:
+                self._counters.clear()
+            counter = self._metrics.counter("gateway_provider_requests_total", provider=provider, outcome=outcome)
+            self._counters[provider, outcome] = counter
+        return counter
 
     def _look_for(self, model: str) -> tuple[Candidate, ...]:
         """Return who serves a model, by priority, and remember it for the next prompt."""

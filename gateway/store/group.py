@@ -67,7 +67,7 @@ class GroupTransaction:
             StoreUnavailable: the whole group must be given up.
         """
         marks = {insert: len(rows) for insert, rows in self._rows.items()}
-        kept = (dict(self.memo), dict(self._before), dict(self.after))
+        memo, before, after = dict(self.memo), len(self._before), len(self.after)
         self._is_guarded = False
         try:
             work.result = work.call(self)
@@ -77,7 +77,10 @@ class GroupTransaction:
             work.error = error
             if self._is_guarded:
                 self._run("ROLLBACK TO work", ())
-            self.memo, self._before, self.after = kept
+            self.memo = memo
+            for hooks, count in ((self._before, before), (self.after, after)):
+                for name in list(hooks)[count:]:  # they only ever come to be more
+                    del hooks[name]
             for insert, rows in self._rows.items():
                 del rows[marks.get(insert, 0) :]
         if self._is_guarded:
