@@ -10,9 +10,7 @@ import random
 import re
 import statistics
 import sys
-import threading
 import time
-import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,6 +19,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 import dearest  # noqa: E402
 import engines  # noqa: E402
+import stalls  # noqa: E402
 import streams  # noqa: E402
 import texts  # noqa: E402
 
@@ -146,39 +145,7 @@ def length(shield: Shield, rounds: int) -> None:
     ratio = statistics.median(one / other for one, other in zip(long, short, strict=True))
     per_char = [statistics.median(spent) * 1e9 for spent in (short, long)]
     print(f"10 KB {per_char[0]:.1f} ns a character, 10 MB {per_char[1]:.1f} ns, {ratio:.2f} x")
-    worst = 0.0
-    worker = threading.Thread(target=scan, args=(whole,))
-    worker.start()
-    while worker.is_alive():
-        began = time.perf_counter()
-        time.sleep(0.0005)
-        worst = max(worst, time.perf_counter() - began - 0.0005)
-    print(f"longest stall of another thread during 10 MB: {worst * 1e3:.1f} ms by the clock")
-    name, spent = longest_call(lambda: scan(whole))
-    print(f"longest call in C during 10 MB, when no other thread can run: {spent * 1e3:.1f} ms, {name}")
-
-
-def longest_call(run: Callable[[], object]) -> tuple[str, float]:
-    """Return which call of a function in C took the most processor time, and how much of it."""
-    began: list[float] = []
-    longest = ("none", 0.0)
-
-    def note(frame: types.FrameType, event: str, called: object) -> None:
-        nonlocal longest
-        if event == "c_call":
-            began.append(time.thread_time())
-        elif event in ("c_return", "c_exception") and began:
-            spent = time.thread_time() - began.pop()
-            # What goes through a generator is no single step.
-            if spent > longest[1] and called not in (any, all, sum):
-                longest = (f"{getattr(called, '__qualname__', called)} in {Path(frame.f_code.co_filename).name}", spent)
-
-    sys.setprofile(note)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return longest
+    stalls.measure(lambda: scan(whole))
 
 
 def hostile(shield: Shield, rounds: int) -> None:

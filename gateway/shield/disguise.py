@@ -62,6 +62,8 @@ _SPACED_RUN = re.compile(
     f"(?<!{_ALONE}){_ALONE}(?:[{re.escape(SEPARATORS.decode())}]{{1,4}}{_ALONE}(?!{_ALONE})){{3,}}".encode()
 )
 _CODE_CHARS = 24
+_CODES = _LETTERS + b"0123456789+/"
+_CODE = re.compile(rb"[A-Za-z0-9+/]{24}")
 _LEET_WORD_CHARS = 20
 _MIXED_WORD = re.compile(rb"(?<![a0])(?=a+0|0+a)[a0]{3,20}(?![a0])")
 _LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
@@ -304,10 +306,9 @@ def _mixed_words(shapes: Shapes) -> Ranges:
 
 def _is_inside(raw: bytes, start: int, end: int) -> bool:
     """Tell whether a word goes on for long on one side, as in a code and never in a sentence."""
-    if not (raw[start - 1 : start].isalnum() or raw[end : end + 1].isalnum()):
-        return False
-    before, after = raw[max(0, start - _CODE_CHARS) : start], raw[end : end + _CODE_CHARS]
-    return any(len(side) == _CODE_CHARS and side.isalnum() for side in (before, after))
+    if start and raw[start - 1] in _CODES and _CODE.match(raw, max(0, start - _CODE_CHARS), start):
+        return True
+    return raw[end : end + 1] in _CODES and _CODE.match(raw, end) is not None
 
 
 def _unleet(word: str) -> str:

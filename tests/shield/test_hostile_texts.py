@@ -1,5 +1,8 @@
 """Any text at all, against the rules that come along: a result, and the time of its length."""
 
+from base64 import b64encode
+from random import Random
+
 import pytest
 
 from gateway import shield as shields
@@ -32,6 +35,11 @@ def test_any_text_gets_a_result_and_hides_nothing(builtin: Shield, name: str) ->
     result = builtin.scan(TEXTS[name], Direction.INBOUND)
     assert all(0 <= one.start <= one.end <= len(TEXTS[name]) for one in result.detections)
     assert builtin.scan(TEXTS[name] + ATTACK, Direction.INBOUND).verdict is not Verdict.ALLOW
+
+
+def test_a_picture_in_base64_is_read_to_its_end(builtin: Shield) -> None:
+    text = f"![chart](data:image/png;base64,{b64encode(Random(3).randbytes(60_000)).decode()})"
+    assert "scan-budget" not in [one.rule for one in builtin.scan(text, Direction.INBOUND).detections]
 
 
 def test_literals_of_rules_repeated_ten_thousand_times_are_scanned(builtin: Shield) -> None:
