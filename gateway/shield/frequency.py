@@ -1,11 +1,13 @@
 """How often a piece of text stands in ordinary text, estimated from the pieces of five letters it is made of.
 
 Measured on seventeen million characters of harmless texts: English prose, manuals, dialogues and much code, normalized,
-every digit written as 0. The counts are data (`grams.json`, written by `bench/scan/grams.py`): for each length and
+every digit written as 0. Of other scripts nothing was counted: their letters are taken for equally frequent, and texts
+in them for rare. The counts are data (`grams.json`, written by `bench/scan/grams.py`): for each length and
 class, the pieces of that length one behind the other; a piece of class n stands once in 2 ** (n / 2) characters.
 """
 
 import json
+import math
 import os
 from functools import lru_cache
 
@@ -15,15 +17,25 @@ LONGEST_GRAM_CHARS = 5
 CUT_OFF = {1: 1e-6, 2: 1e-6, 3: 2e-6, 4: 5e-6, 5: 1e-5}
 _UNLISTED = 0.4
 _LEAST = 1e-13
+# How many texts are in another script, and how often one of its letters or signs stands in those.
+_OTHER_SCRIPTS = 0.05
+_LETTER, _BLANK, _IDEOGRAPH = 0.05, 0.15, 0.004
+_FIRST_IDEOGRAPH = "\u2e80"
 
 
 @lru_cache(maxsize=262_144)
 def likelihood(text: str) -> float:
     """Estimate how often `text` stands at a given character of ordinary text, 0 to 1."""
+    if not text.isascii():
+        return max(_LEAST, math.prod(map(_letter, text), start=_OTHER_SCRIPTS))
     if len(text) <= LONGEST_GRAM_CHARS:
         return _share(text)
     last = text[-LONGEST_GRAM_CHARS:]
     return max(_LEAST, likelihood(text[:-1]) * min(1.0, _share(last) / _share(last[:-1])))
+
+
+def _letter(char: str) -> float:
+    return _BLANK if char == " " else _IDEOGRAPH if char >= _FIRST_IDEOGRAPH else _LETTER
 
 
 @lru_cache(maxsize=131_072)
