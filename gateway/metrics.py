@@ -6,7 +6,6 @@ sent: operations are names of rows.
 """
 
 import json
-import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,27 +84,28 @@ FAMILIES = (
 
 
 class Cell:
-    """One counter or gauge with its label values."""
+    """One counter or gauge with its label values.
 
-    __slots__ = ("_lock", "value")
+    Needs no lock: the interpreter changes threads at calls and at the end of a loop's turn, of which there is none
+    between reading a number and writing the next.
+    """
 
-    def __init__(self, lock: threading.Lock) -> None:
-        self._lock = lock
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
         self.value: float = 0
 
     def add(self, amount: float = 1) -> None:
         """Count up."""
-        with self._lock:
-            self.value += amount
+        self.value += amount
 
 
 class Histogram:
-    """One histogram with its label values."""
+    """One histogram with its label values. Needs no lock, as a cell needs none."""
 
-    __slots__ = ("_bounds", "_lock", "counts", "total")
+    __slots__ = ("_bounds", "counts", "total")
 
-    def __init__(self, lock: threading.Lock, bounds: tuple[float, ...]) -> None:
-        self._lock = lock
+    def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
@@ -113,9 +113,8 @@ class Histogram:
     def observe(self, seconds: float) -> None:
         """Count one observation in its bucket."""
         index = bisect_left(self._bounds, seconds)
-        with self._lock:
-            self.counts[index] += 1
-            self.total += seconds
+        self.counts[index] += 1
+        self.total += seconds
 
 
 class Board(Protocol):
@@ -143,7 +142,6 @@ class Metrics:
 
     def __init__(self, families: Sequence[Family] = FAMILIES, *, board: Board | None = None) -> None:
         self._board = board
-        self._lock = threading.Lock()
         self._families = {family.name: family for family in families}
         self._cells: dict[str, dict[tuple[str, ...], Cell]] = {
             family.name: {} for family in families if family.kind != "histogram"
@@ -191,7 +189,7 @@ class Metrics:
         key = self._key(name, labels, cells)
         cell = cells.get(key)
         if cell is None:
-            cell = cells.setdefault(key, Cell(self._lock))
+            cell = cells.setdefault(key, Cell())
         return cell
 
     def histogram(self, name: str, **labels: str) -> Histogram:
@@ -200,7 +198,7 @@ class Metrics:
         key = self._key(name, labels, histograms)
         histogram = histograms.get(key)
         if histogram is None:
-            histogram = histograms.setdefault(key, Histogram(self._lock, self._families[name].buckets))
+            histogram = histograms.setdefault(key, Histogram(self._families[name].buckets))
         return histogram
 
     def publish(self) -> None:
@@ -221,18 +219,17 @@ class Metrics:
         return total._render()
 
     def _state(self) -> bytes:
-        """Return counters and histograms as JSON."""
-        with self._lock:
-            cells = {
-                name: [(key, cell.value) for key, cell in cells.items()]
-                for name, cells in self._cells.items()
-                if self._families[name].kind == "counter"
-            }
-            histograms = {
-                name: [(key, one.counts, one.total) for key, one in histograms.items()]
-                for name, histograms in self._histograms.items()
-            }
-            return json.dumps((cells, histograms), separators=(",", ":")).encode()
+        """Return counters and histograms as JSON. The lists are taken at once: another thread may add to them."""
+        cells = {
+            name: [(key, cell.value) for key, cell in list(cells.items())]
+            for name, cells in self._cells.items()
+            if self._families[name].kind == "counter"
+        }
+        histograms = {
+            name: [(key, one.counts, one.total) for key, one in list(histograms.items())]
+            for name, histograms in self._histograms.items()
+        }
+        return json.dumps((cells, histograms), separators=(",", ":")).encode()
 
     def _add(self, state: bytes) -> None:
         """Add what `_state` has returned, here or in another process."""

@@ -4,7 +4,7 @@ Theory of operation. The event loop gathers works and hands them to the thread a
 it, the next one gathers. So the cost of the disk, and of handing the interpreter over, is shared by whoever waits.
 Works that come in one turn of the loop always go together. Beyond that, a group waits at most `AWAITED_SECONDS` for as
 many callers as were waiting when the last one was delivered: those who come back in a busy hour go together, and one
-caller alone never waits for another. Works that nobody waits for are gathered for some 30 milliseconds, and a group of
+caller alone never waits for another. Works that nobody waits for are gathered for some 40 milliseconds, and a group of
 only such works need not wait for the disk.
 
 When the disk refuses, callers are told so. Works that nobody waits for are kept and tried again; until that succeeds
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 QUEUE_WORKS = 10_000
 GROUP_WORKS = 512
-GATHER_SECONDS = 0.03
+GATHER_SECONDS = 0.04
 AWAITED_SECONDS = 0.004
 RETRY_SECONDS = 0.5
 WAIT_SECONDS = 30.0
