@@ -31,7 +31,7 @@ RUNNING = RLock()
 
 
 class Waiting(ModuleType):
-    """A module of the gateway that is run when somebody first asks for something in it.
+    """A module of the gateway, or h11, that is run when somebody first asks for something in it.
 
     `from gateway.domain.keys import NewKey` asks at once. `from gateway.services import reports` does not: the module
     costs nothing until it is used. Until it has been run, only the thread that runs it sees what is in it.
@@ -92,7 +92,7 @@ class Finder:
         return spec
 
     def create_module(self, spec):
-        is_late = spec.name.startswith(LATE) and spec.submodule_search_locations is None
+        is_late = spec.name == "h11" or (spec.name.startswith(LATE) and spec.submodule_search_locations is None)
         return Waiting(spec.name) if is_late else None
 
     def get_code(self, name):
@@ -124,6 +124,19 @@ class Finder:
         """
         known = self._methods.get(names["__name__"]) if names else None
         exec((known or {}).get(crc32(text.encode()), text), names, places)  # noqa: S102 - as the original
+
+    def forget(self):
+        """Let go of the byte code of modules that have been run: nobody asks for it again."""
+        kept = bytearray()
+        for name, entry in self._index.items():
+            module = sys.modules.get(name)
+            if entry[3] and (module is None or type(module) is Waiting):
+                begin = len(kept)
+                kept += self._codes[entry[2] : entry[3]]
+                entry[2:] = begin, len(kept)
+            elif entry[3]:
+                entry[2:] = 0, 0
+        self._codes = memoryview(bytes(kept))
 
     def keep_regexes(self, regexes):
         """Put regexes where `re.compile` looks for those that it has compiled before."""

@@ -80,6 +80,13 @@ def archive_sha256() -> str | None:
     return None if read_sha256 is None else read_sha256()
 
 
+def forget_loaded() -> None:
+    """Let go of the packed byte code of all modules that have been loaded. In a checkout there is none."""
+    forget: Callable[[], None] | None = getattr(globals()["__loader__"], "forget", None)
+    if forget is not None:
+        forget()
+
+
 def manifest() -> dict[str, object] | None:
     """Return the archive's own manifest, or None in a checkout."""
     if archive_path() is None:

@@ -12,7 +12,6 @@ from gateway import shield
 from gateway.app import Gateway, Lasting
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import SetupError
-from gateway.http.client import Client
 from gateway.log import Log
 from gateway.parts import Shared, assemble, make_lasting
 from gateway.settings import Settings
@@ -52,11 +51,10 @@ def keep_lasting(old: Settings, new: Settings) -> Settings:
 class Composition:
     """A gateway that can be made anew over the same store, keys and connections."""
 
-    def __init__(self, settings: Settings, scanner: Shield, lasting: Lasting, client: Client) -> None:
+    def __init__(self, settings: Settings, scanner: Shield, lasting: Lasting) -> None:
         self._settings = settings
         self._lasting = lasting
-        self._client = client
-        self.gateway = assemble(settings, scanner, lasting, client)
+        self.gateway = assemble(settings, scanner, lasting)
 
     def reload(self, settings: Settings) -> Gateway:
         """Make the gateway of other settings and freshly read rules, and return it.
@@ -67,7 +65,7 @@ class Composition:
             SetupError: the rules cannot be used; the old gateway goes on.
         """
         settings = keep_lasting(self._settings, settings)
-        self.gateway = assemble(settings, load_shield(settings.rules), self._lasting, self._client)
+        self.gateway = assemble(settings, load_shield(settings.rules), self._lasting)
         return self.gateway
 
 
@@ -91,12 +89,7 @@ async def open_composition(
     """
     scanner = shared.scanner if shared else load_shield(settings.rules)
     async with open_lasting(settings, log=log, shared=shared) as lasting:
-        client = Client(ca_file=settings.upstream_ca_file)
-        try:
-            yield Composition(settings, scanner, lasting, client)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await client.aclose()
+        yield Composition(settings, scanner, lasting)
 
 
 @asynccontextmanager
@@ -111,11 +104,13 @@ async def open_lasting(settings: Settings, *, log: Log, shared: Shared | None = 
     make_data_dir(settings.data_dir)
     store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
     try:
-        lasting = make_lasting(store, clock, ids, log, shared)
+        lasting = make_lasting(store, clock, ids, log, shared=shared, ca_file=settings.upstream_ca_file)
         try:
             yield lasting
         finally:
             with anyio.CancelScope(shield=True):
+                if lasting.has("client"):
+                    await lasting.client.aclose()
                 if lasting.has("refusals"):
                     await lasting.authentication.aclose()
                 if lasting.has("access"):

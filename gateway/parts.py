@@ -13,8 +13,8 @@ from gateway.app import Gateway, Lasting
 from gateway.auth.ratelimit import RateLimiter
 from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
-from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
-from gateway.http.client import Client
+from gateway.domain import policies as shield_policies
+from gateway.http import client
 from gateway.llm import connections, openai, prices, upstream, upstream_json
 from gateway.log import Log
 from gateway.metrics import Board, Metrics
@@ -87,50 +87,56 @@ class Shared:
     started_at: int
 
 
-class _Lasting(Lasting):
+class LastingParts(Lasting):
     """With what only parts ask for. shared: None when this process is the only worker."""
 
     shared: Shared | None
+    ca_file: str | None
+    client: "client.Client"
     refusals: "refusals.Refusals"
     passwords: "passwords.Passwords"
 
 
-class _Gateway(Gateway, _Lasting):
+class _Gateway(Gateway, LastingParts):
     """With what only parts ask for."""
 
-    client: Client
-    policy: ShieldPolicy
+    policy: "shield_policies.ShieldPolicy"
     dialect: "openai.OpenAiDialect"
     ways: "event_ways.EventWays"
 
 
-def make_lasting(store: Store, clock: Clock, ids: Ids, log: Log, shared: Shared | None) -> Lasting:
-    """Make the parts that a reload leaves alone. shared: given when this process is one of several workers."""
+def make_lasting(
+    store: Store, clock: Clock, ids: Ids, log: Log, *, shared: Shared | None = None, ca_file: str | None = None
+) -> LastingParts:
+    """Make the parts that a reload leaves alone.
+
+    shared: given when this process is one of several workers. ca_file: of authorities that upstreams are checked with.
+    """
     started_at = shared.started_at if shared else clock.now_at()
-    known = {"store": store, "clock": clock, "ids": ids, "log": log, "shared": shared, "started_at": started_at}
-    return Lasting(LASTING, known)
+    known = {"store": store, "clock": clock, "ids": ids, "log": log, "started_at": started_at}
+    return LastingParts(LASTING, known | {"shared": shared, "ca_file": ca_file})
 
 
-def assemble(settings: Settings, scanner: Shield, lasting: Lasting, client: Client) -> Gateway:
+def assemble(settings: Settings, scanner: Shield, lasting: Lasting) -> Gateway:
     """Make the parts that depend on settings and rules, and put them together with the lasting ones."""
     rows: dict[str, Callable[[Any], object]] = {
         **{name: partial(_of, lasting, name) for name in (*_GIVEN, *LASTING)},
         **PARTS,
     }
-    return Gateway(rows, {"settings": settings, "shield": scanner, "client": client})
+    return Gateway(rows, {"settings": settings, "shield": scanner})
 
 
 def _of(lasting: Lasting, name: str, _: object) -> object:
     return getattr(lasting, name)
 
 
-def _metrics(of: _Lasting) -> Metrics:
+def _metrics(of: LastingParts) -> Metrics:
     metrics = Metrics(board=of.shared.board if of.shared else None)
     metrics.gauge("gateway_start_time_seconds", of.started_at / 1000)
     return metrics
 
 
-def _signin(of: _Lasting) -> object:
+def _signin(of: LastingParts) -> object:
     throttle = sign_in_throttle.SignInThrottle(store=of.store, clock=of.clock, refusals=of.refusals)
     return signin.SignIn(
         store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, passwords=of.passwords, throttle=throttle
@@ -139,8 +145,9 @@ def _signin(of: _Lasting) -> object:
 
 _GIVEN = ("store", "clock", "ids", "log", "shared", "started_at")
 
-LASTING: Mapping[str, Callable[[_Lasting], object]] = {
+LASTING: Mapping[str, Callable[[LastingParts], object]] = {
     "metrics": _metrics,
+    "client": lambda of: client.Client(ca_file=of.ca_file),
     "audit": lambda of: audit.Audit(store=of.store, clock=of.clock, ids=of.ids, instance_id=of.store.instance_id),
     "keys": lambda of: keys.Keys(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit),
     "authentication": lambda of: authentication.Authentication(
@@ -168,7 +175,7 @@ LASTING: Mapping[str, Callable[[_Lasting], object]] = {
     "host_load": lambda of: host_load.HostLoad(clock=of.clock, is_worker=of.shared is not None),
     "feed": lambda of: feed.Feed(store=of.store, clock=of.clock),
     "first_start": lambda of: first_start.FirstStart(
-        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, keys=of.keys
+        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, keys=lambda: of.keys
     ),
     "passwords": lambda of: passwords.Passwords(ids=of.ids),
     "users": lambda of: users.Users(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, passwords=of.passwords),
@@ -193,12 +200,12 @@ LASTING: Mapping[str, Callable[[_Lasting], object]] = {
 }
 
 
-def _policy(of: _Gateway) -> ShieldPolicy:
+def _policy(of: _Gateway) -> object:
     """Return what holds for keys that have no policy of their own."""
-    return ShieldPolicy(
-        mode=ShieldMode(of.settings.shield_mode),
-        unscannable=Unscannable(of.settings.unscannable),
-        outbound=OutboundAction(of.settings.outbound_action),
+    return shield_policies.ShieldPolicy(
+        mode=shield_policies.ShieldMode(of.settings.shield_mode),
+        unscannable=shield_policies.Unscannable(of.settings.unscannable),
+        outbound=shield_policies.OutboundAction(of.settings.outbound_action),
         tool_injection=of.settings.tool_injection,
     )
 

@@ -1,6 +1,7 @@
 """One process that answers: from an open listener to the end of the last request. Knows of others its parent alone."""
 
 import argparse
+import gc
 import os
 import signal
 import socket
@@ -85,8 +86,7 @@ class Live:
         return self._dispatch.body_limit(method, path)
 
     async def get_ready(self) -> None:
-        """Do what the first prompt would wait for, once the first probes have their answers."""
-        await anyio.sleep(SETTLE_SECONDS)
+        """Do what the first prompt would wait for."""
         await to_thread.run_sync(self._composition.gateway.shield.ready)
         self._dispatch.load_prompts()
 
@@ -133,7 +133,7 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
                 stop = partial(stop_all, server, mcp)
                 await group.start(obey_signals, stop, None if child else live, site.options)
                 group.start_soon(run_jobs, live.gateway)
-                group.start_soon(live.get_ready)
+                group.start_soon(settle, live, child)
                 if child is not None:
                     heed_signals()
                     group.start_soon(stop_when_alone, child, stop, site.log)
@@ -143,6 +143,22 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
         composition.gateway.metrics.publish()
         if child is None:
             await end(composition.gateway)
+
+
+async def settle(live: Live, child: Child | None) -> None:
+    """Load what the first prompt would wait for, once the first probes have their answers, and then tidy up."""
+    await anyio.sleep(SETTLE_SECONDS)
+    await live.get_ready()
+    if child is None:
+        tidy_up()
+
+
+def tidy_up() -> None:
+    """Give back the memory that loading took. Not in a worker: it would have a copy of all that it looks at."""
+    bundle.forget_loaded()
+    gc.unfreeze()
+    gc.collect()  # while it was loaded, garbage was left alone
+    gc.freeze()
 
 
 async def begin(gateway: Gateway, console: Console) -> None:

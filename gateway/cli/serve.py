@@ -1,7 +1,6 @@
 """`serve`: one process or a group of them that stays and answers over HTTP."""
 
 import argparse
-import gc
 import resource
 import signal
 import socket
@@ -13,7 +12,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from gateway import compose, parts, settings
-from gateway.cli.answering import Site, answer, begin, end
+from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
 from gateway.clock import SystemClock
@@ -113,7 +112,7 @@ def serve_group(site: Site) -> int:
         hung_seconds=HUNG_SECONDS,
     )
     anyio.run(checkpoint)  # imports what every worker would import for itself; the loop is closed again
-    gc.freeze()  # so that no collection in a worker writes to the pages that all have in common
+    tidy_up()  # and no collection in a worker writes to the pages that all have in common
     first = keeper.once()
     if isinstance(first, Child):
         anyio.run(begin_group, site, group.shared)

@@ -20,6 +20,7 @@ from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
 from gateway.store import backup as copies
+from gateway.store import exchange
 from gateway.store.store import Store, open_store
 from gateway.wire import write_time
 
@@ -215,7 +216,7 @@ def _refuse_to_replace(database: str, *, force: bool) -> None:
     """Refuse early what `_swap` would refuse after long work."""
     if os.path.exists(database) and not force:
         raise SetupError(f"{database} exists: --force replaces it, and keeps it beside under another name.")
-    with copies.held(database):
+    with exchange.held(database):
         return
 
 
@@ -225,8 +226,8 @@ def _swap(new: str, database: str, now_at: int) -> str | None:
         raise SetupError("The restored database could not be closed in order. Nothing was changed.")
     stamp = write_time(now_at).replace("-", "").replace(":", "")
     aside = f"{database}.replaced-{stamp}"
-    with copies.held(database):
-        copies.put_in_place(new, database, aside)
+    with exchange.held(database):
+        exchange.put_in_place(new, database, aside)
     return aside if os.path.exists(aside) else None
 
 

@@ -1,18 +1,21 @@
 """The first credentials: an admin and a key with every scope, made once, when nobody could manage it otherwise."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain, count
+from typing import TYPE_CHECKING
 
-from gateway.auth.keyhash import KEY_RANDOM_BYTES
-from gateway.auth.passwords import hash_random_password, make_password
+from gateway.auth import keyhash, passwords
 from gateway.clock import Clock, Ids
-from gateway.domain.keys import NewKey
+from gateway.domain import keys as key_records
+from gateway.domain import users
 from gateway.domain.principals import RequestContext, Role, Scope, local
-from gateway.domain.users import User
 from gateway.services.audit import Audit
-from gateway.services.keys import Keys
 from gateway.store.database import Transaction
 from gateway.store.store import Store
+
+if TYPE_CHECKING:
+    from gateway.services.keys import Keys
 
 USERNAME = "admin"
 SALT_BYTES = 16
@@ -28,9 +31,9 @@ class FirstCredentials:
 
 
 class FirstStart:
-    """Makes the first credentials."""
+    """Makes the first credentials. keys: returns the service, which most starts do without."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, keys: Keys) -> None:
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, keys: Callable[[], "Keys"]) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -50,12 +53,12 @@ class FirstStart:
             return None
         who = local("first-start")
         context = RequestContext(request_id=self._ids.new("req"))
-        created = await self._keys.create(who, NewKey(name="first key", scopes=tuple(Scope)), context)
-        password = make_password(self._ids.random_bytes(KEY_RANDOM_BYTES))
-        user = User(
+        created = await self._keys().create(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
+        password = passwords.make_password(self._ids.random_bytes(keyhash.KEY_RANDOM_BYTES))
+        user = users.User(
             id=self._ids.new("usr"),
             username=await self._store.db.read(self._free_name),
-            password_hash=hash_random_password(password, self._ids.random_bytes(SALT_BYTES)),
+            password_hash=passwords.hash_random_password(password, self._ids.random_bytes(SALT_BYTES)),
             role=Role.ADMIN,
             created_at=self._clock.now_at(),
             disabled_at=None,

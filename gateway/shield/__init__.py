@@ -76,7 +76,11 @@ def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
 
 
 def _load_own() -> RuleSet:
-    plans, regexes = _read_if_there(PLANS_FILE), _read_if_there(REGEXES_FILE)
+    try:
+        plans = _read_beside(PLANS_FILE)
+    except FileNotFoundError:
+        plans = None  # a checkout that was never built
+    regexes = _read_if_there(REGEXES_FILE)
     # In an archive the plans are of the rules beside them, which are read when somebody asks for them.
     if plans and hasattr(__spec__.loader, "archive"):
         planned = planned_rules(plans, source=partial(_read_beside, RULES_FILE), regexes=regexes)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.shield.decode import decodings
+from gateway.shield import decode
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity
 from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief
@@ -161,7 +161,7 @@ class Shield:
         return brief
 
     def _decoded(self, reading: "_Reading", shapes: Shapes, signals: frozenset[str]) -> list[Decoded]:
-        found = decodings(shapes) + self._disguises.readings(shapes, signals, reading.chain)
+        found = decode.decodings(shapes) + self._disguises.readings(shapes, signals, reading.chain)
         return [decoded for decoded in found if decoded.text != reading.text]
 
     def _keep(

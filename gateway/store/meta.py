@@ -1,7 +1,6 @@
 """Single values that belong to the database as a whole."""
 
 from gateway.clock import Ids
-from gateway.domain.traffic import PRODUCTION
 from gateway.store.database import Transaction
 
 GET = "SELECT value FROM meta WHERE name = :name"
@@ -33,9 +32,9 @@ class MetaRepository:
             self.set(tx, _INSTANCE_ID, known)
         return known
 
-    def origin(self, tx: Transaction) -> str:
-        """Return the origin of what this database holds: production, unless it was made up as a whole."""
-        return self.get(tx, _ORIGIN) or PRODUCTION
+    def origin(self, tx: Transaction) -> str | None:
+        """Return the origin of what this database holds, or None for production: it was not made up as a whole."""
+        return self.get(tx, _ORIGIN)
 
     def set_origin(self, tx: Transaction, origin: str) -> None:
         """Say what this database holds. Holds from the next opening on."""

@@ -48,7 +48,8 @@ class Store(Assembly):
     """One database and what is in it, a repository for each noun, made when it is first asked for.
 
     db: for transactions over several tables. generation: moves with each change of authority.
-    instance_id: under which the audit chain of this database's gateway is written; set by `open_store`.
+    instance_id: under which the audit chain of this database's gateway is written; origin: of what it holds, if not
+    production. Both are set by `open_store`.
     """
 
     meta: "meta.MetaRepository"
@@ -90,6 +91,7 @@ class Store(Assembly):
         self.headfile = headfile or HeadFile(None)
         self.keyfile = keyfile or KeyFile(None)
         self.instance_id = ""
+        self.origin: str | None = None
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything."""
@@ -104,7 +106,7 @@ _REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {
     "audit": lambda store: audit.AuditRepository(store.headfile),
     "alerts": lambda store: alerts.AlertRepository(),
     "agents": lambda store: agents.AgentRepository(store.generation),
-    "traffic": lambda store: traffic.TrafficRepository(),
+    "traffic": lambda store: traffic.TrafficRepository(store.origin),
     "captures": lambda store: captures.CaptureRepository(),
     "leases": lambda store: leases.LeaseRepository(),
     "fleet": lambda store: fleet.FleetRepository(),
@@ -174,7 +176,7 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
 
     def work(tx: Transaction) -> str:
         instance_id = store.meta.instance_id(tx, ids)
-        store.traffic.origin = store.meta.origin(tx)
+        store.origin = store.meta.origin(tx)
         noted = store.headfile.read(instance_id)
         if noted is None:
             head = store.audit.head(tx, instance_id)

@@ -81,8 +81,8 @@ class Pending:
 class TrafficRepository:
     """The table of requests. origin: of the rows that say nothing of theirs, and of what is counted."""
 
-    def __init__(self) -> None:
-        self.origin = PRODUCTION
+    def __init__(self, origin: str | None = None) -> None:
+        self.origin = origin or PRODUCTION
 
     def insert(self, tx: Transaction, row: TrafficRow) -> None:
         """Insert a row, before the commit, together with others."""

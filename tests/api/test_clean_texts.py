@@ -12,7 +12,6 @@ from gateway.app import Gateway
 from gateway.clock import SystemClock
 from gateway.compose import open_lasting
 from gateway.domain.audit import AuditFilter
-from gateway.http.client import Client
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.parts import assemble
@@ -88,7 +87,7 @@ async def site() -> AsyncIterator[Site]:
     settings = Settings(data_dir=":memory:", rbac_enabled=False)
     shield = CountingShield()
     async with open_lasting(settings, log=Log(io.StringIO(), SystemClock())) as lasting:
-        yield Site(assemble(settings, shield, lasting, Client()), shield)
+        yield Site(assemble(settings, shield, lasting), shield)
 
 
 async def test_a_clean_text_is_scanned_once_and_answered_and_recorded_every_time(site: Site) -> None:
