@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import accumulate
 
 from gateway.shield import typos
 from gateway.shield.shapes import BLOCK_CHARS, LEET, SEPARATORS, Ranges, Shapes
@@ -61,6 +62,7 @@ _ALONE = "[0-9A-Za-z@$!]"
 _SPACED_RUN = re.compile(
     f"(?<!{_ALONE}){_ALONE}(?:[{re.escape(SEPARATORS.decode())}]{{1,4}}{_ALONE}(?!{_ALONE})){{3,}}".encode()
 )
+_SPACED_LETTER = re.compile(f"({_ALONE})")
 _CODE_CHARS = 24
 _CODES = _LETTERS + b"0123456789+/"
 _CODE = re.compile(rb"[A-Za-z0-9+/]{24}")
@@ -188,8 +190,10 @@ class Disguises:
         return builder.done()
 
     def _join(self, builder: Builder, text: str, start: int, end: int) -> None:
-        letters = [place for place in range(start, end) if text[place].isalnum() or text[place] in "@$!"]
-        gaps = [text[here + 1 : there] for here, there in zip(letters, letters[1:], strict=False)]
+        parts = _SPACED_LETTER.split(text[start:end])
+        # A run begins and ends with a letter.
+        places = list(accumulate(map(len, parts), initial=start))
+        letters, gaps = places[1:-1:2], parts[2:-1:2]
         # Letters of a word stand apart by the commonest gap; any other gap ends a word, and may hold a sign.
         joint = Counter(gaps).most_common(1)[0][0]
         # Where words are told apart, only what is too long for one is words run together.
@@ -229,8 +233,11 @@ class Disguises:
 
     def _split(self, builder: Builder, text: str, places: list[int], least: int) -> None:
         """Add letters as words if they are words run together and more than `least`, else as they are."""
-        letters = "".join(text[place] for place in places)
+        letters = "".join([text[place] for place in places])
         cuts = self._parts(letters.lower()) if len(letters) > least else []
+        if not cuts:
+            builder.add(letters, places[0], places[-1] + 1)
+            return
         for low, high in zip((0, *cuts), (*cuts, len(places)), strict=True):
             if low:
                 builder.add(" ", places[low], places[low])

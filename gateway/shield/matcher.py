@@ -26,8 +26,6 @@ __all__ = ["BLOCK_CHARS", "BUDGET", "Match", "Matcher", "Matches"]
 
 BLOCK_CHARS = 32_768
 BUDGET = 4_096
-# A half more for words of other scripts: some are led to by two letters, which their ordinary texts are full of.
-_MORE = 2
 # What an anchor at the end of a block is looked at with: the longest word there is a signal for.
 _AHEAD_CHARS = 32
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -120,7 +118,6 @@ class Matcher:
         part = raw.decode("utf-8", "surrogatepass")
         self._script("words").follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if not part.isascii() and attempt.left >= 0:
-            attempt.left += attempt.budget // _MORE
             for name in scripts_in(raw, self._letters):
                 self._script(name).follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
         if self._runs and "00" in part:
