@@ -108,7 +108,7 @@ class Shield:
     def counted(self, direction: Direction, policy: Policy) -> Iterator[tuple[Brief, Plan]]:
         """Yield every rule that counts in a direction, as it counts now, and how it is run."""
         for number in range(self._ruleset.layout.count):
-            brief, plan = self._brief(number), self._ruleset.layout.rule(number)[1]
+            brief, plan = self._brief(number), self._ruleset.layout.plan(number)
             if direction in brief.direction and _has(policy, brief.category) and brief.id not in self._disabled:
                 yield brief, plan
 
@@ -147,7 +147,7 @@ class Shield:
         if is_cut_short:
             detections.append(_over_budget(text))
         if hint is not None:
-            detections.append(hint)
+            detections.append(_as_mentioned(hint, detections))
         return judge(detections, policy, redacted=self._redacted(places, text, policy))
 
     def _brief(self, number: int) -> Brief:
@@ -249,6 +249,16 @@ def _stronger(hint: Detection | None, other: Detection | None, reading: _Reading
         return hint
     start, end = reading.span(other.start, other.end)
     return replace(other, start=start, end=end, view=">".join(reading.chain) or other.view)
+
+
+def _as_mentioned(hint: Detection, detections: Sequence[Detection]) -> Detection:
+    """Lower the statistical detection if all that rules matched in its span is a mention: it judged the same words."""
+    inside = [
+        one for one in detections if one.category in MENTIONABLE and one.start < hint.end and hint.start < one.end
+    ]
+    if not inside or not all(one.description.endswith(LOWER_NOTE) for one in inside):
+        return hint
+    return replace(hint, severity=lowered(hint.severity, 2), description=hint.description + LOWER_NOTE)
 
 
 def _over_budget(text: str) -> Detection:

@@ -9,7 +9,7 @@ ahead take the same form in memory, so there is one way to run them.
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.shield import anchors
@@ -20,7 +20,7 @@ from gateway.shield.plan import Plan
 from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 7
+VERSION = 8
 INDEXES = ("words", "tokens", *SCRIPTS)
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
@@ -64,7 +64,7 @@ class Brief:
 class Layout:
     """A rule file made ready. Reads a line when it is asked for."""
 
-    __slots__ = ("_head", "_lines", "_places", "_regexes")
+    __slots__ = ("_head", "_leads", "_lines", "_places", "_regexes")
 
     def __init__(self, raw: bytes, regexes: Regexes | None = None) -> None:
         """raw: bytes made by `make_layout`. regexes: those of its rules, compiled, if there are any for this Python.
@@ -82,6 +82,7 @@ class Layout:
         for name, size in zip(INDEXES, self._head["sizes"], strict=True):
             self._places[name] = place
             place += size
+        self._leads = place
 
     @property
     def digest(self) -> str:
@@ -124,9 +125,9 @@ class Layout:
         return kept or compile_regex(text)
 
     def rule(self, number: int) -> tuple[Brief, Plan]:
-        """Return a rule's short form and its plan."""
+        """Return a rule's short form and its plan without the leads, which a scan knows from their literals."""
         told, plan = json.loads(self._lines[2 + len(INDEXES) + number])
-        source, how, reach, leads, parts, starts, run_chars, run_digits, first, guard, alone, gate = plan
+        source, how, reach, parts, starts, run_chars, run_digits, first, guard, alone, gate = plan
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
             id=name,
@@ -144,7 +145,6 @@ class Layout:
             source,
             how,
             reach,
-            leads=tuple(Lead(literal, low, high, parts[rest], parts[back]) for literal, low, high, rest, back in leads),
             parts=tuple(parts),
             starts=starts,
             run_chars=run_chars,
@@ -154,6 +154,14 @@ class Layout:
             alone=alone,
             gate=tuple(gate),
         )
+
+    def plan(self, number: int) -> Plan:
+        """Return the whole plan of a rule."""
+        plan = self.rule(number)[1]
+        rows = json.loads(self._lines[self._leads + number])
+        parts = plan.parts
+        leads = (Lead(literal, low, high, parts[rest], parts[back]) for literal, low, high, rest, back in rows)
+        return replace(plan, leads=tuple(leads))
 
 
 def make_layout(
@@ -184,6 +192,7 @@ def make_layout(
     ends: list[Any] = [[brief.row(), _plan_row(plan)] for brief, plan in zip(briefs, plans, strict=True)]
     for name in INDEXES:
         ends += [[[w.literal, w.before, int(w.is_signal), w.leads] for w in words] for words in found[name].values()]
+    ends += [[[lead.literal, *_lead_row(plan, lead)] for lead in plan.leads] for plan in plans]
     middle = " ".join(sorted(set(vocabulary))).encode()
     return pack_lines([*map(_line, lines), middle, *map(_line, ends)])
 
@@ -193,8 +202,7 @@ def _line(value: Any) -> bytes:
 
 
 def _plan_row(plan: Plan) -> list[Any]:
-    leads = [[lead.literal, *_lead_row(plan, lead)] for lead in plan.leads]
-    told = [plan.source, plan.how, plan.reach_chars, leads, plan.parts, plan.starts]
+    told = [plan.source, plan.how, plan.reach_chars, plan.parts, plan.starts]
     return [*told, plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate]
 
 

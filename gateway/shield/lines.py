@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 
-_BLOCK_BYTES = 8_192
+_BLOCK_BYTES = 3_072
 _WORDS_BYTES = 32_768  # all that zlib looks back
 # So many lines of the same spacing give `words`, each so much of its beginning.
 _SAMPLES = 300

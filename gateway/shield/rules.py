@@ -108,7 +108,7 @@ class RuleSet:
     @property
     def plans(self) -> tuple[Plan, ...]:
         """How each rule is run."""
-        return tuple(self.layout.rule(number)[1] for number in range(self.layout.count))
+        return tuple(self.layout.plan(number) for number in range(self.layout.count))
 
 
 def load_rules(raw: bytes, *, plans: bytes | None = None, regexes: bytes | None = None) -> RuleSet:
