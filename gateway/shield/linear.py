@@ -1,10 +1,13 @@
-"""The statistical second signal: a linear model over words, their pairs and triples. Trains nothing, decides nothing.
+"""The statistical second signal: a linear model over classes of words, and pairs of them. Trains and decides nothing.
 
-Theory of operation. A text's words are its runs of letters in the normalized view. They are read in windows of
-WINDOW_WORDS words that overlap by half, so that a short instruction is seen in a long document. A window's margin is
-the sum of the weights of its distinct n-grams, over the root of the window's length, plus a constant; the text's margin
-is the highest. Most windows are never added up: only those with LEAST_HOT distinct words that speak strongly for an
-attack, and most texts have no such window. That is part of the model: it is trained, and its levels are set, with it.
+Theory of operation. A text's words are its runs of letters in the normalized view. A lexicon gives some words a class
+by what they mean ("disregard" and "olvida" are of class `ignore`); every two words in a row that have none are a gap,
+and a single one is left out. So a text becomes a row of marks, a byte each, which all is done in C. The marks are read
+in windows that overlap by half, so that a short instruction is seen in a long document. A window's margin is the sum of
+the weights of its distinct classes and of its distinct pairs of classes at most REACH marks apart, over the root of the
+window's length, plus a constant; the text's margin is the highest. Most windows are never added up: only those whose
+distinct classes have enough heat, which is a sum of few small numbers. That is part of the model: it is trained, and
+its levels are set, with it.
 
 The weights are data (`linear.json`, written by `bench/detection/train.py`) and are read at the first use.
 """
@@ -15,7 +18,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, repeat
+from itertools import accumulate, compress, repeat
+from operator import sub
+from typing import NamedTuple
 
 from gateway.shield.detections import Detection, Severity
 from gateway.shield.normalize import View
@@ -23,22 +28,31 @@ from gateway.shield.scoring import MODEL_RULE
 
 WEIGHTS_FILE = "linear.json"
 CATEGORY = "injection"
-# Words in a window, and from one window to the next. A shorter rest belongs to the window before it.
-WINDOW_WORDS = 64
-STEP_WORDS = 32
-LEAST_HOT = 3
+# Marks in a window, and from one window to the next. A shorter rest belongs to the window before it.
+WINDOW_MARKS = 20
+STEP_MARKS = 10
+# Marks from the first to the second of a pair, at most.
+REACH = 3
+GAP = 255
+# A window needs one more of heat for each so many marks: what many words share says less.
+MARKS_A_HEAT = 7
+MOST_CLASSES = 254
 # The form of a weights file this code reads.
-VERSION = 1
+VERSION = 2
 
-# So many windows of one piece of a text are added up, those with the most hot words: the time is bounded.
+# Of so many marks so many windows are added up, those with the most heat: the time is bounded.
+_PART_MARKS = 5_120
 _MOST_WINDOWS = 256
 _PIECE_CHARS = 32_768
 _LONGEST_MATCHED = 5
-_SHORT_WORDS = 8
-_WORD_CHARS = 6
+_SHORT_MARKS = 8
+# More than any window has.
+_ANY_HEAT = 1 << 16
+# Weights are stored from 1 to 255; this one is nothing.
+_NOTHING = 128
 _PLAIN = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
 _RUN = re.compile("[a-z'\u0080-\U0010ffff]+")
-_NO_WEIGHT = repeat(0)
+_NO_CLASS = repeat(0)
 _SEVERITIES = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
 _DESCRIPTION = (
     "The wording as a whole resembles attacks on language models more than it resembles harmless texts. "
@@ -48,18 +62,21 @@ _DESCRIPTION = (
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A trained model.
+    """A trained model. Classes have numbers from 1 on.
 
-    features: weight of each n-gram, words joined by one blank; -127 to 127. unit: what one of a weight is worth.
-    constant: what every margin begins with. hot: the words without which no window is added up.
+    classes: the class of each word that has one, in UTF-8. rows: row FIRST holds at SECOND the weight of that pair, and
+    row 0 at SECOND that of a class alone; each plus 128. unit: what one of a weight is worth. constant: what every
+    margin begins with. heat: of each class, as a table to translate marks by. least_heat: of a window that is added up.
     levels: least margins for the severities low, medium and high, rising. slope, offset: of the logistic curve that
     makes a confidence of a margin.
     """
 
-    features: Mapping[str, int]
+    classes: Mapping[bytes, int]
+    rows: Sequence[bytes]
     unit: float
     constant: float
-    hot: frozenset[str]
+    heat: bytes
+    least_heat: int
     levels: tuple[float, float, float]
     slope: float
     offset: float
@@ -67,39 +84,74 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The window that most resembles an attack. start, end: half-open span of words. words: of that window."""
+    """The window that most resembles an attack: its marks, and its half-open span of marks in the text."""
 
     margin: float
     start: int
     end: int
-    words: tuple[str, ...]
+    marks: bytes
 
 
-def words_of(normalized: str) -> list[str]:
-    """Cut a normalized text into words: runs of letters, apostrophes left out. Digits and signs are none."""
-    raw = normalized.encode("utf-8", "surrogatepass").translate(_PLAIN, b"'")
-    return raw.decode("utf-8", "surrogatepass").split()
+class _Mark(NamedTuple):
+    """Where a mark comes from: a half-open span of characters, and the word, none for a gap."""
+
+    start: int
+    end: int
+    word: str
 
 
-def windows_of(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the half-open spans of words that are looked at, at least one."""
-    last = max(0, len(words) - STEP_WORDS - 1)
-    for start in range(0, last + 1, STEP_WORDS):
-        yield start, min(len(words), start + WINDOW_WORDS)
+def words_of(normalized: str) -> list[bytes]:
+    """Cut a normalized text into words in UTF-8: runs of letters, apostrophes left out. Digits and signs are none."""
+    return normalized.encode("utf-8", "surrogatepass").translate(_PLAIN, b"'").split()
 
 
-def grams_of(words: Sequence[str]) -> set[str]:
-    """Return the distinct words, pairs and triples, each joined by blanks."""
-    grams = set(words)
-    grams.update(map(" ".join, zip(words, words[1:], strict=False)))
-    grams.update(map(" ".join, zip(words, words[1:], words[2:], strict=False)))
-    return grams
+def marks_of(words: Sequence[bytes], classes: Mapping[bytes, int]) -> bytes:
+    """Return a byte for each word that has a class and for each two in a row that have none."""
+    return bytes(map(classes.get, words, _NO_CLASS)).replace(b"\0\0", b"\xff").replace(b"\0", b"")
 
 
-def share_of(words: Sequence[str]) -> float:
-    """Return what each n-gram of a window counts for: long windows hold more of them, and long words are many."""
-    length = max(len(words), sum(map(len, words)) / _WORD_CHARS)
-    return math.sqrt(_SHORT_WORDS / (length + _SHORT_WORDS))
+def windows_of(count: int) -> Iterator[tuple[int, int]]:
+    """Yield the half-open spans of so many marks that are looked at, at least one."""
+    for start in range(0, max(0, count - STEP_MARKS - 1) + 1, STEP_MARKS):
+        yield start, min(count, start + WINDOW_MARKS)
+
+
+def pairs_of(marks: bytes) -> set[tuple[int, int]]:
+    """Return the distinct pairs of marks that stand near one another in this order, and each mark alone after 0."""
+    pairs = set(zip(marks, marks[1:], strict=False))
+    for reach in range(2, REACH + 1):
+        pairs.update(zip(marks, marks[reach:], strict=False))
+    pairs.update(zip(repeat(0), marks))
+    return pairs
+
+
+def share_of(count: int) -> float:
+    """Return what each pair of a window of so many marks counts for: long windows hold more of them."""
+    return math.sqrt(_SHORT_MARKS / (count + _SHORT_MARKS))
+
+
+def hot_windows(marks: bytes, heat: bytes, least: int) -> list[tuple[int, int]]:
+    """Return the windows whose distinct classes have enough heat, the more the longer; of many, the hottest."""
+    count = len(marks)
+    if count <= WINDOW_MARKS:
+        return [(0, count)] if _warmth(marks, heat) >= least + count // MARKS_A_HEAT else []
+    # All marks of a window, and then its distinct ones: adding up every one costs less, and is never less.
+    sums = [0, *accumulate(marks.translate(heat))][::STEP_MARKS]
+    sums.append(sums[-1] + _ANY_HEAT)
+    need = least + STEP_MARKS // MARKS_A_HEAT
+    found = []
+    for number in compress(range(len(sums) - 2), map(need.__le__, map(sub, sums[2:], sums))):
+        start = number * STEP_MARKS
+        window = marks[start : start + WINDOW_MARKS]
+        if len(window) > STEP_MARKS and (warmth := _warmth(window, heat)) >= least + len(window) // MARKS_A_HEAT:
+            found.append((-warmth, start, start + len(window)))
+    if len(found) > _MOST_WINDOWS:
+        found = sorted(found)[:_MOST_WINDOWS]
+    return [(start, end) for _, start, end in found]
+
+
+def _warmth(marks: bytes, heat: bytes) -> int:
+    return sum([heat[mark] for mark in set(marks)])
 
 
 def read_weights(raw: bytes) -> Weights:
@@ -112,21 +164,29 @@ def read_weights(raw: bytes) -> Weights:
         entry = json.loads(raw)
         if entry["version"] != VERSION:
             raise ValueError(f"version {entry['version']} of the weights is not {VERSION}")
-        features: dict[str, int] = {}
-        for weight, grams in entry["features"].items():
-            features.update(dict.fromkeys(grams.split(","), int(weight)))
+        classes: dict[bytes, int] = {}
+        for number, words in enumerate(entry["classes"].values(), 1):
+            classes.update(dict.fromkeys(words.encode().split(b","), number))
+        alone = map(int, entry["alone"].split(","))
+        rows = [_row(alone), *(_row(map(int, weights.split(","))) for weights in entry["pairs"].values())]
         low, medium, high = entry["levels"]
         return Weights(
-            features=features,
+            classes=classes,
+            rows=(*rows, *[bytes([_NOTHING]) * 256] * (256 - len(rows))),
             unit=float(entry["unit"]),
             constant=float(entry["constant"]),
-            hot=frozenset(entry["hot"].split(",")),
+            heat=bytes([0, *map(int, entry["heat"].split(","))]).ljust(256, b"\0"),
+            least_heat=int(entry["least_heat"]),
             levels=(float(low), float(medium), float(high)),
             slope=float(entry["slope"]),
             offset=float(entry["offset"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("this is no weights file") from error
+
+
+def _row(weights: Iterator[int]) -> bytes:
+    return bytes([_NOTHING, *(weight + _NOTHING for weight in weights)]).ljust(256, bytes([_NOTHING]))
 
 
 class LinearModel:
@@ -147,31 +207,15 @@ class LinearModel:
 
     def signal(self, normalized: str) -> Signal | None:
         """Return the strongest window of a normalized text, or None when no window is worth adding up."""
-        best: Signal | None = None
-        done = 0
-        words: list[str] = []
-        for piece, is_last in _pieces(normalized):
-            words += words_of(piece)
-            best = self._stronger(best, words, done, is_last=is_last)
-            # The windows that begin later begin where these end, as if the text had come in one piece.
-            seen = max(0, len(words) - WINDOW_WORDS) // STEP_WORDS * STEP_WORDS
-            done += seen
-            words = words[seen:]
-        return best
-
-    def _stronger(self, best: Signal | None, words: Sequence[str], before: int, *, is_last: bool) -> Signal | None:
-        """Add up the windows of some words, of which `before` others stand in front; only the last may be shorter."""
         weights = self.weights
-        if len(words) <= WINDOW_WORDS and len(weights.hot.intersection(words)) < LEAST_HOT:
-            return best
-        for start, end in hot_windows(words, weights.hot):
-            if end - start < WINDOW_WORDS and not is_last:
-                continue
-            window = words[start:end]
-            total = sum(map(weights.features.get, grams_of(window), _NO_WEIGHT))
-            margin = total * weights.unit * share_of(window) + weights.constant
-            if best is None or margin > best.margin:
-                best = Signal(margin, before + start, before + end, tuple(window))
+        marks = b"".join([marks_of(words_of(piece), weights.classes) for piece in _pieces(normalized)])
+        best: Signal | None = None
+        for first in range(0, max(1, len(marks) - STEP_MARKS), _PART_MARKS):
+            part = marks[first : first + _PART_MARKS + STEP_MARKS]
+            for start, end in hot_windows(part, weights.heat, weights.least_heat):
+                margin = margin_of(part[start:end], weights)
+                if best is None or margin > best.margin:
+                    best = Signal(margin, first + start, first + end, part[start:end])
         return best
 
     def detect(self, view: View) -> Detection | None:
@@ -181,14 +225,15 @@ class LinearModel:
         if signal is None or signal.margin < weights.levels[0]:
             return None
         severity = _SEVERITIES[sum(signal.margin >= level for level in weights.levels) - 1]
-        start, end = view.span(*_chars_of(view.text, signal.start, signal.end))
+        places = _places(view.text, signal.start, signal.end, weights.classes)
+        start, end = view.span(places[0].start, places[-1].end)
         return Detection(
             rule=MODEL_RULE,
             name="Resembles known attacks",
             category=CATEGORY,
             severity=severity,
             description=_DESCRIPTION,
-            matched=", ".join(self.strongest(signal.words)),
+            matched=", ".join(strongest(signal.marks, [place.word for place in places], weights)),
             confidence=round(1 / (1 + math.exp(-weights.slope * signal.margin - weights.offset)), 3),
             score=0,
             count=1,
@@ -198,63 +243,76 @@ class LinearModel:
             standards=("OWASP LLM01:2025", "MITRE ATLAS AML.T0051"),
         )
 
-    def strongest(self, words: Sequence[str]) -> list[str]:
-        """Return the n-grams of a window that speak most for an attack, none inside another, the strongest first."""
-        features = self.weights.features
-        known = sorted((-weight, gram) for gram in grams_of(words) if (weight := features.get(gram, 0)) > 0)
-        chosen: list[str] = []
-        for _, gram in known:
-            if not any(f" {gram} " in f" {other} " or f" {other} " in f" {gram} " for other in chosen):
-                chosen.append(gram)
-            if len(chosen) == _LONGEST_MATCHED:
-                break
-        return chosen
+
+def margin_of(marks: bytes, weights: Weights) -> float:
+    """Add up one window."""
+    rows = weights.rows
+    pairs = pairs_of(marks)
+    total = sum([rows[first][second] for first, second in pairs]) - _NOTHING * len(pairs)
+    return total * weights.unit * share_of(len(marks)) + weights.constant
 
 
-def hot_windows(words: Sequence[str], hot: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yield the windows that hold enough distinct hot words."""
-    if len(words) <= WINDOW_WORDS:
-        yield 0, len(words)
-        return
-    blocks: dict[int, set[str]] = {}
-    for place in compress(range(len(words)), map(hot.__contains__, words)):
-        blocks.setdefault(place // STEP_WORDS, set()).add(words[place])
-    counted: list[tuple[int, int]] = []
-    none: set[str] = set()
-    for block in range((len(words) - 1) // STEP_WORDS):
-        here, after = blocks.get(block, none), blocks.get(block + 1, none)
-        if len(here) + len(after) >= LEAST_HOT and (count := len(here | after)) >= LEAST_HOT:
-            counted.append((-count, block * STEP_WORDS))
-    if len(counted) > _MOST_WINDOWS:
-        counted = sorted(counted)[:_MOST_WINDOWS]
-    for _, start in counted:
-        yield start, min(len(words), start + WINDOW_WORDS)
+def strongest(marks: bytes, words: Sequence[str], weights: Weights) -> list[str]:
+    """Return the words and pairs of a window that speak most for an attack, the strongest first, each once."""
+    ranked: list[tuple[int, int, tuple[str, ...]]] = []
+    for place, mark in enumerate(marks):
+        if mark == GAP:
+            continue
+        ranked.append((-weights.rows[0][mark], place, (words[place],)))
+        ranked += [
+            (-weights.rows[mark][marks[other]], place, (words[place], words[other]))
+            for other in range(place + 1, min(len(marks), place + REACH + 1))
+            if marks[other] != GAP
+        ]
+    chosen: list[str] = []
+    named: set[str] = set()
+    for weight, _, pair in sorted(ranked):
+        if weight >= -_NOTHING or len(chosen) == _LONGEST_MATCHED:
+            break
+        if not named.issuperset(pair):
+            named.update(pair)
+            chosen.append(" ".join(pair))
+    return chosen
 
 
-def _pieces(normalized: str) -> Iterator[tuple[str, bool]]:
-    """Cut a long text at blanks, so that another thread never waits for long; tell which piece is the last."""
+def _pieces(normalized: str) -> Iterator[str]:
+    """Cut a long text at blanks, so that another thread never waits for long."""
     place, length = 0, len(normalized)
     while length - place > _PIECE_CHARS:
         end = normalized.rfind(" ", place, place + _PIECE_CHARS) + 1 or place + _PIECE_CHARS
-        yield normalized[place:end], False
+        yield normalized[place:end]
         place = end
-    yield normalized[place:], True
+    yield normalized[place:]
 
 
-def _chars_of(normalized: str, start: int, end: int) -> tuple[int, int]:
-    """Return the half-open span of characters of a non-empty span of words."""
-    first = last = (0, 0)
-    number = 0
-    for run in _RUN.finditer(normalized):
-        if not run[0].strip("'"):
-            continue
-        if number == start:
-            first = run.span()
-        number += 1
-        if number == end:
-            last = run.span()
+def _places(normalized: str, start: int, end: int, classes: Mapping[bytes, int]) -> list[_Mark]:
+    """Return where the marks of a half-open span stand."""
+    found: list[_Mark] = []
+    number = offset = 0
+    for piece in _pieces(normalized):
+        count = len(marks_of(words_of(piece), classes))
+        if number + count > start:
+            found += list(_marks_in(piece, offset, classes))[max(0, start - number) : end - number]
+        number += count
+        offset += len(piece)
+        if number >= end:
             break
-    return first[0], last[1]
+    return found
+
+
+def _marks_in(piece: str, offset: int, classes: Mapping[bytes, int]) -> Iterator[_Mark]:
+    """Yield the marks of one piece with their places; as `marks_of`, only slower."""
+    idle = -1
+    for run in _RUN.finditer(piece):
+        word = run[0].replace("'", "")
+        if word.encode("utf-8", "surrogatepass") in classes:
+            yield _Mark(offset + run.start(), offset + run.end(), word)
+            idle = -1
+        elif word and idle < 0:
+            idle = run.start()
+        elif word:
+            yield _Mark(offset + idle, offset + run.end(), "")
+            idle = -1
 
 
 def _read_beside(name: str) -> bytes:
