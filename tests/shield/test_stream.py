@@ -56,8 +56,12 @@ def behind_gap(plan: Plan, text: str, start: int, end: int) -> int:
     view = Normalizer().normalize(text)
     low, high = (next(at for at in range(len(view.text)) if view.position(at) >= place) for place in (start, end - 1))
     matched = view.text[low : high + 1]
-    found = re.match(unfinished(plan.source, gap_chars=GAP_CHARS), matched, re.ASCII)
-    behind = min([place for place, _ in found.regs[1:] if place >= 0], default=0) if found else 0
+    begun = re.compile(unfinished(plan.source, gap_chars=GAP_CHARS), re.ASCII)
+    behind = 0
+    # What looks ahead may be sure of itself only some way behind the match.
+    for end_of_text in range(high + 1, len(view.text) + 1):
+        found = begun.match(view.text[low:end_of_text])
+        behind = max(behind, min([place for place, _ in found.regs[1:] if place >= 0], default=0) if found else 0)
     if any(lead.high - lead.low > GAP_CHARS for lead in plan.leads):
         behind = max(behind, *(squash_digits(matched).find(lead.literal) for lead in plan.leads))
     return first_of(text, view.position(low + behind), end)
