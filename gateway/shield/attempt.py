@@ -1,6 +1,9 @@
 """What one scan of one view has tried and found so far, and what is left of its budget. Finds no literal."""
 
 import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from gateway.shield.layout import CHARS_PER_TRY
@@ -8,6 +11,7 @@ from gateway.shield.normalize import View
 from gateway.shield.runner import Lead, Runner, Span
 
 _DIGITS_PER_TRY = 256
+_END = itemgetter(1)
 
 
 class Match(NamedTuple):
@@ -32,8 +36,8 @@ class Matches(NamedTuple):
 class Attempt:
     """One scan under way.
 
-    budget: for each block. left: what may still be spent on the one at hand; below 0 it is cut short. windows: where
-    the matches of a rule may begin, to be searched at the end.
+    values: spans of the text as sent where values stand. budget: for each block. left: what may still be spent on the
+    one at hand; below 0 it is cut short. windows: where the matches of a rule may begin, to be searched at the end.
     """
 
     __slots__ = (
@@ -44,12 +48,16 @@ class Attempt:
         "left",
         "signals",
         "subject",
+        "values",
         "view",
         "windows",
     )
 
-    def __init__(self, view: View, *, with_text_rules: bool, budget: int = 0) -> None:
+    def __init__(
+        self, view: View, *, with_text_rules: bool, values: Sequence[tuple[int, int]] = (), budget: int = 0
+    ) -> None:
         self.view = view
+        self.values = values
         self.subject = view.text
         self.left = 0
         self.budget = budget
@@ -68,6 +76,10 @@ class Attempt:
             subject = self.view.source
             if runner.plan.how == "words":
                 place = self.view.position(place)
+            if runner.plan.has_value and not self._holds_value(
+                place - lead.high, place - lead.low + runner.reach_chars
+            ):
+                return
         self.left -= 1
         if lead.low != lead.high:
             if not lead.rest or runner.part(lead.rest)(subject, place, place + runner.reach_chars):
@@ -79,6 +91,12 @@ class Attempt:
         match = runner.first(subject, start, start + runner.reach_chars)
         if match:
             self.keep(runner, subject, match)
+
+    def _holds_value(self, start: int, end: int) -> bool:
+        """Tell whether a value stands, or begins, within a span of the text as sent."""
+        values = self.values
+        number = bisect_left(values, start, key=_END)
+        return number < len(values) and values[number][0] < end
 
     def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
         """Note a match of a rule's first regex, unless the rule wants more than that."""

@@ -127,7 +127,7 @@ class Layout:
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan without the leads, which a scan knows from their literals."""
         told, plan = json.loads(self._lines[2 + len(INDEXES) + number])
-        source, how, reach, parts, starts, run_chars, run_digits, first, guard, alone, gate = plan
+        source, how, reach, parts, starts, run_chars, run_digits, first, guard, alone, gate, has_value = plan
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
             id=name,
@@ -153,6 +153,7 @@ class Layout:
             guard=guard,
             alone=alone,
             gate=tuple(gate),
+            has_value=bool(has_value),
         )
 
     def plan(self, number: int) -> Plan:
@@ -203,7 +204,7 @@ def _line(value: Any) -> bytes:
 
 def _plan_row(plan: Plan) -> list[Any]:
     told = [plan.source, plan.how, plan.reach_chars, plan.parts, plan.starts]
-    return [*told, plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate]
+    return [*told, plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate, int(plan.has_value)]
 
 
 def _lead_row(plan: Plan, lead: Lead) -> tuple[int, int, int, int]:

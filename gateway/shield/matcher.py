@@ -3,9 +3,10 @@
 Theory of operation. The automaton reads the normalized view with its digits written as 0, block by block. Where it
 finds an anchor, the literal around it is compared, and each rule of such a literal is tried: at one place when its plan
 knows where a match must begin, else over a window, once what must come after the literal was found there. Rules that
-begin with a long token are looked for in long tokens alone, rules of digits in runs of digits. The answer is what
-trying each regex at each place would give: a rule's matches are the leftmost that do not overlap. Trying costs budget;
-a text that would need more than BUDGET tries in a block is cut short there, and `is_cut_short` says so.
+begin with a long token are looked for in long tokens alone, rules of digits in runs of digits; a rule of which every
+match holds a long value is tried where one stands near. The answer is what trying each regex at each place would give:
+a rule's matches are the leftmost that do not overlap. Trying costs budget; a text that would need more than BUDGET
+tries in a block is cut short there, and `is_cut_short` says so.
 
 Nothing here works on more of a text at a time than a block: another thread never waits for long.
 """
@@ -88,7 +89,8 @@ class Matcher:
         shapes: of `view.source`. with_text_rules: whether the rules for the text as it is are run too.
         budget: for one block.
         """
-        attempt = Attempt(view, with_text_rules=with_text_rules, budget=budget)
+        shapes = shapes or Shapes(view.source)
+        attempt = Attempt(view, with_text_rules=with_text_rules, values=shapes.values, budget=budget)
         runs: Ranges = []
         for begin in range(0, len(view.text), BLOCK_CHARS):
             attempt.left = budget
@@ -96,7 +98,6 @@ class Matcher:
         if runs:
             self._try_runs(attempt, runs)
         if with_text_rules:
-            shapes = shapes or Shapes(view.source)
             if shapes.tokens:
                 self._try_tokens(attempt, shapes.tokens)
             if view.others:

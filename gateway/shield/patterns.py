@@ -11,6 +11,8 @@ from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 LONGEST_MATCH_CHARS = 4096
 DIGIT_SEPARATORS = " -.()/+"
 SIGNS_IN_TOKENS = "_-.+/="
+# A value holds no blank, no quote, no bracket and nothing that sets values apart.
+SIGNS_IN_VALUES = SIGNS_IN_TOKENS + "~%!*$@:#&^|\\"
 _ANY_WORD = "az09AZ_"
 
 
@@ -63,6 +65,15 @@ class Pattern:
             count += least
         return count
 
+    def least_value_chars(self) -> int:
+        """Return how many characters of a value stand in a row in every match: letters, digits, SIGNS_IN_VALUES."""
+        longest = count = 0
+        for least, members in _runs(self.tree):
+            chars = _chars_of(members)
+            count = count + least if chars is not None and all(map(is_value_char, chars)) else 0
+            longest = max(longest, count)
+        return longest
+
     def first_chars(self) -> str:
         """Return the characters a match may begin with if none of them is ASCII, else an empty text."""
         for least, members in _runs(self.tree):
@@ -74,6 +85,11 @@ class Pattern:
 def is_token_char(char: str) -> bool:
     """Say whether a character may stand in a token: an ASCII letter, digit or one of a few signs."""
     return char.isascii() and (char.isalnum() or char in SIGNS_IN_TOKENS)
+
+
+def is_value_char(char: str) -> bool:
+    """Say whether a character may stand in a value: an ASCII letter, digit or one of some signs."""
+    return char.isascii() and (char.isalnum() or char in SIGNS_IN_VALUES)
 
 
 def _check(items: Iterable[Any], fold: Callable[[str], str] | None) -> int:

@@ -14,7 +14,7 @@ from gateway.shield.patterns import Pattern, PatternError
 
 GATE_CHARS = 64
 _START_CHARS = 6
-LONG_TOKEN_CHARS = 16
+LONG_TOKEN_CHARS = LONG_VALUE_CHARS = 16
 _LEAST_RUN_CHARS = 9
 # A block is looked at with a little of what follows it: a longer literal might not stand there whole.
 _LONGEST_LEAD_CHARS = 24
@@ -50,6 +50,7 @@ class Plan:
     alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
     ``alnum``, a letter or digit; ``digit``; or nothing.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
+    has_value: whether every match of a rule for the text as sent holds LONG_VALUE_CHARS characters of a value in a row.
     """
 
     source: str
@@ -64,6 +65,7 @@ class Plan:
     guard: str = ""
     alone: str = ""
     gate: tuple[str, ...] = ()
+    has_value: bool = False
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
@@ -121,7 +123,8 @@ def plan_rule(
     begins = None
     if is_normalized and any(lead.low != lead.high for lead in best.leads):
         begins = Literals(parsed.tree, folded, digit="0", blank=" ", least=1)
-    return _words_plan(source, reach, best, gate, derived=derived, begins=begins)
+    has_value = not is_normalized and parsed.least_value_chars() >= LONG_VALUE_CHARS
+    return _words_plan(source, reach, best, gate, derived=derived, begins=begins, has_value=has_value)
 
 
 def _source_of(
@@ -135,7 +138,14 @@ def _source_of(
 
 
 def _words_plan(
-    source: str, reach: int, way: Way, gate: tuple[str, ...], *, derived: Literals, begins: Literals | None
+    source: str,
+    reach: int,
+    way: Way,
+    gate: tuple[str, ...],
+    *,
+    derived: Literals,
+    begins: Literals | None,
+    has_value: bool,
 ) -> Plan:
     return Plan(
         source,
@@ -147,6 +157,7 @@ def _words_plan(
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),
         gate=gate,
+        has_value=has_value,
     )
 
 
