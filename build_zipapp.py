@@ -12,7 +12,7 @@ Layout of the archive:
     rules.json            the shield's rules
     rules.plans           how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version
-    _regexes/TAG.pack     the rules' regexes, compiled, for each as well
+    _regexes/TAG.pack     the rules' regexes, compiled, for each as well; what all have alike is in the first
     _native/LIBC/*.so     the C automaton, by C library and extension suffix
     META/                 manifest with a SHA-256 a member, CycloneDX SBOM, licences
 """
@@ -72,6 +72,15 @@ sys.path.insert(0, "")
 from gateway.shield import load_rules, write_regexes
 rules = load_rules(open("rules.json", "rb").read(), plans=sys.stdin.buffer.read())
 sys.stdout.buffer.write(write_regexes(rules))
+"""
+
+
+SHARE = """
+import marshal, sys
+sys.path.insert(0, "")
+from gateway.shield.regexes import share_pieces
+packs = marshal.loads(sys.stdin.buffer.read())
+sys.stdout.buffer.write(marshal.dumps(share_pieces(packs)))
 """
 
 
@@ -325,7 +334,9 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     version = collect_gateway(contents)
     packs = dict(make_pack(python, contents.members) for python in pythons)
     plans = contents.members["rules.plans"]
-    members = contents.members | packs | dict(compile_regexes(python, plans) for python in pythons)
+    regexes = dict(compile_regexes(python, plans) for python in pythons)
+    regexes = marshal.loads(run_python(sys.executable, SHARE, marshal.dumps(regexes), folder=str(HERE)))  # noqa: S302
+    members = contents.members | packs | regexes
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {
         "version": version,

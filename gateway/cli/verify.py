@@ -73,6 +73,7 @@ def check_bytecode(archive: "ZipFile") -> list[str]:
     """Compile sources and regexes in the archive and compare with what is kept compiled for the running Python."""
     from gateway.shield.layout import Layout
     from gateway.shield.regexes import differences as differences_of_regexes
+    from gateway.shield.regexes import whole
 
     tag = sys.implementation.cache_tag
     packs = [name for name in archive.namelist() if name.startswith("_pyc/")]
@@ -85,9 +86,8 @@ def check_bytecode(archive: "ZipFile") -> list[str]:
     regexes = f"_regexes/{tag}.pack"
     plans = Layout(archive.read("rules.plans"))
     rules = [plans.rule(number)[1].regexes() for number in range(plans.count)]
-    return problems + [
-        f"{regexes}: {told}" for told in differences_of_regexes(archive.read(regexes), plans.digest, rules)
-    ]
+    kept = whole(archive.read(regexes), archive.read)
+    return problems + [f"{regexes}: {told}" for told in differences_of_regexes(kept, plans.digest, rules)]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

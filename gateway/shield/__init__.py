@@ -12,6 +12,7 @@ from gateway.shield.detections import Detection, Direction, ScanResult, Severity
 from gateway.shield.engine import Shield
 from gateway.shield.linear import LinearModel
 from gateway.shield.redact import redact
+from gateway.shield.regexes import whole
 from gateway.shield.rules import (
     Rule,
     RuleError,
@@ -80,7 +81,7 @@ def _load_own() -> RuleSet:
         plans = _read_beside(PLANS_FILE)
     except FileNotFoundError:
         plans = None  # a checkout that was never built
-    regexes = _read_if_there(REGEXES_FILE)
+    regexes = _read_regexes()
     # In an archive the plans are of the rules beside them, which are read when somebody asks for them.
     if plans and hasattr(__spec__.loader, "archive"):
         planned = planned_rules(plans, source=partial(_read_beside, RULES_FILE), regexes=regexes)
@@ -89,11 +90,11 @@ def _load_own() -> RuleSet:
     return load_rules(_read_beside(RULES_FILE), plans=plans, regexes=regexes)
 
 
-def _read_if_there(name: str) -> bytes | None:
+def _read_regexes() -> bytes | None:
     try:
-        return _read_beside(name)
-    except OSError:
-        return None
+        return whole(_read_beside(REGEXES_FILE), _read_beside)
+    except (OSError, LookupError, ValueError):
+        return None  # everything is compiled as it is met
 
 
 def _read_beside(name: str) -> bytes:

@@ -1,10 +1,12 @@
 """The compiled regexes of a rule file, kept from the build: `re` needs milliseconds for one, a scan meets a hundred.
 
 What `re` makes of a regex is a list of numbers, which only the engine that it was made for can run. So there is one
-pack for each Python, and where none fits, everything is compiled as ever.
+pack for each Python, and where none fits, everything is compiled as ever. Most numbers are the same for all engines, so
+one pack has all of them, and the others what differs: they name its member.
 
 Layout: a line of JSON, the preset dictionary of all that follows (zlib), then a piece a rule (zlib). The line says of
-which engine and rule file the pack is and where the pieces end. A piece is a line of JSON, which says of each regex its
+which engine and rule file the pack is, where the pieces end, and which member of the archive has those that are empty
+here (`base`). A piece is a line of JSON, which says of each regex its
 CRC-32, flags, groups, names of groups and how many numbers it has, and all the numbers, 4 bytes each: the first byte
 of all of them, then the second of all and so on, which packs better.
 """
@@ -17,7 +19,8 @@ import re._parser as parser  # type: ignore[import-not-found]
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from gateway.shield.factor import factor
@@ -40,16 +43,39 @@ def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
     """Compile regexes for the running Python. digest: of the rule file. rules: the regexes of each rule."""
     pieces = [_piece(texts) for texts in rules]
     words = b"".join(piece.partition(b"\n")[2][:_WORDS_OF_EACH_BYTES] for piece in pieces)[-_WORDS_BYTES:]
+    return _packed({"engine": _engine(), "digest": digest}, words, pieces)
+
+
+def _packed(head: Mapping[str, Any], words: bytes, pieces: Iterable[bytes]) -> bytes:
     packed = [zlib.compress(words, 9)]
     for piece in pieces:
         packer = zlib.compressobj(9, zdict=words)
-        packed.append(packer.compress(piece) + packer.flush())
-    ends, end = [], 0
-    for part in packed:
-        end += len(part)
-        ends.append(end)
-    head = {"engine": _engine(), "digest": digest, "ends": ends}
-    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(packed)
+        packed.append(packer.compress(piece) + packer.flush() if piece else b"")
+    ends = list(accumulate(map(len, packed)))
+    return json.dumps({**head, "ends": ends}, separators=(",", ":")).encode() + b"\n" + b"".join(packed)
+
+
+def share_pieces(packs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return packs by member, all but the first without the pieces that the first has as well."""
+    (member, first), *others = packs.items()
+    shared, base = {member: first}, Regexes(first)
+    for name, raw in others:
+        pack = Regexes(raw)
+        pieces = ((pack.piece(number), base.piece(number)) for number in range(len(pack)))
+        own = [b"" if piece == known else piece for piece, known in pieces]
+        shared[name] = _packed(pack.head | {"base": member}, b"", own)
+    return shared
+
+
+def whole(raw: bytes, read: Callable[[str], bytes]) -> bytes:
+    """Return a pack with the one that it is based on, if it is. read: returns a member of the archive by its name.
+
+    Raises:
+        ValueError, LookupError: it is no pack.
+        OSError, as `read` raises: the member that it names is not there.
+    """
+    base = json.loads(raw[: raw.index(b"\n")]).get("base")
+    return raw if base is None else raw + read(base)
 
 
 def differences(raw: bytes, digest: str, rules: Sequence[Sequence[str]]) -> list[str]:
@@ -70,18 +96,20 @@ def differences(raw: bytes, digest: str, rules: Sequence[Sequence[str]]) -> list
 class Regexes:
     """A pack of compiled regexes. A rule's piece is unpacked when one of its regexes is asked for."""
 
-    __slots__ = ("_begin", "_digest", "_ends", "_engine", "_raw", "_words")
+    __slots__ = ("_base", "_begin", "_ends", "_raw", "_words", "head")
 
     def __init__(self, raw: bytes) -> None:
-        """raw: bytes made by `pack_regexes`; they are trusted as the program itself is.
+        """raw: bytes that `whole` returned, or made by `pack_regexes`; they are trusted as the program itself is.
 
         Raises:
             ValueError, LookupError, TypeError, zlib.error: they are not.
         """
         self._begin = raw.index(b"\n") + 1
-        head: dict[str, Any] = json.loads(raw[: self._begin])
-        self._engine, self._digest, self._ends = head["engine"], head["digest"], head["ends"]
-        self._raw = raw
+        self.head: dict[str, Any] = json.loads(raw[: self._begin])
+        self._ends: list[int] = self.head["ends"]
+        end = self._begin + self._ends[-1]
+        self._base = Regexes(raw[end:]) if "base" in self.head else None
+        self._raw = raw[:end]
         self._words = zlib.decompress(raw[self._begin : self._begin + self._ends[0]])
 
     def __len__(self) -> int:
@@ -89,11 +117,13 @@ class Regexes:
 
     def fits(self, digest: str) -> bool:
         """Tell whether they are for the running Python and a rule file."""
-        return (self._engine, self._digest) == (_engine(), digest)
+        return (self.head["engine"], self.head["digest"]) == (_engine(), digest)
 
     def piece(self, number: int) -> bytes:
         """Return what is kept of one rule."""
         packed = self._raw[self._begin + self._ends[number] : self._begin + self._ends[number + 1]]
+        if not packed and self._base is not None:
+            return self._base.piece(number)
         return zlib.decompressobj(zdict=self._words).decompress(packed)
 
     def get(self, number: int, text: str) -> re.Pattern[str] | None:
@@ -109,7 +139,7 @@ class Regexes:
 
 
 def _engine() -> str:
-    return f"{sys.implementation.cache_tag} {_sre.MAGIC} {_sre.CODESIZE} {sys.byteorder}"
+    return f"{sys.implementation.cache_tag} {_sre.MAGIC} {_sre.CODESIZE} {_sre.MAXREPEAT} {sys.byteorder}"
 
 
 def _coded(text: str) -> tuple[list[int], Any]:

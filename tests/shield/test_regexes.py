@@ -10,7 +10,7 @@ import pytest
 
 from gateway import bundle
 from gateway.shield import Direction, RuleSet, Shield, load_rules, write_plans, write_regexes
-from gateway.shield.regexes import Regexes, compile_regex, differences, pack_regexes
+from gateway.shield.regexes import Regexes, compile_regex, differences, pack_regexes, share_pieces, whole
 
 
 def texts_of(ruleset: RuleSet) -> list[list[str]]:
@@ -52,6 +52,23 @@ def test_regexes_of_another_engine_or_rule_file_are_never_run(
     ready = Shield(load_rules(raw, plans=write_plans(ruleset), regexes=foreign))
     assert ready.scan(positives["override"], Direction.INBOUND).detections
     assert differences(foreign, ruleset.digest, texts_of(ruleset)) == ["its regexes are of another engine or rule file"]
+
+
+def test_what_pythons_have_alike_is_kept_once_and_read_by_each(ruleset: RuleSet) -> None:
+    rules = texts_of(ruleset)
+    first, second = pack_regexes("digest", [*rules[:-1], ["another"]]), pack_regexes("digest", rules)
+    shared = share_pieces({"first": first, "second": second, "third": first})
+    assert shared["first"] == first
+    assert len(shared["second"]) < len(second) / 3
+    read = whole(shared["second"], shared.__getitem__)
+    assert differences(read, "digest", rules) == []
+    assert all(Regexes(read).get(number, text) for number, texts in enumerate(rules) for text in texts)
+    assert differences(whole(shared["third"], shared.__getitem__), "digest", rules) == [
+        f"the regexes of 1 rules are not theirs, the first is number {len(rules) - 1}"
+    ]
+    assert whole(first, {}.__getitem__) == first
+    with pytest.raises(KeyError):
+        whole(shared["second"], {}.__getitem__)
 
 
 def test_a_pack_that_was_changed_or_is_of_other_rules_is_told(ruleset: RuleSet) -> None:
