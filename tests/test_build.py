@@ -48,7 +48,7 @@ def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
     code = compiled(source, "m.py")
     exec(code, names)
     one = names["C"]()
-    assert (one.__doc__, one.f.__doc__, names.get("__doc__")) == (" ", None, None)
+    assert (one.__doc__, one.f.__doc__, names.get("__doc__")) == ("-", None, None)
     usual: dict[str, Any] = {}
     exec(compile(source, "m.py", "exec"), usual)
     lean, full = one.f.__code__, usual["C"].f.__code__

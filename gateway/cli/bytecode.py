@@ -3,7 +3,7 @@
 The build makes packs with it and `verify --bytecode` makes them again. Nothing of a pack that is compared is ever
 unmarshalled, since marshal data from elsewhere can crash the interpreter.
 
-Byte code leaves out what the program does not need: docstrings (a class keeps a blank, or `dataclasses` would write it
+Byte code leaves out what the program does not need: docstrings (a class keeps a dash, or `dataclasses` would write it
 one) and the columns of a line, which only the marks under the lines of a traceback would show.
 
 Layout: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the boot code,
@@ -65,7 +65,7 @@ def _take_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.Asyn
     if not isinstance(first.value.value, str):
         return
     if isinstance(node, ast.ClassDef):
-        first.value.value = " "
+        first.value.value = "-"
     else:
         nothing: ast.stmt = ast.copy_location(ast.Pass(), first)
         node.body[:1] = [] if len(node.body) > 1 else [nothing]
