@@ -131,7 +131,7 @@ def build(texts: list[Text], lexicon: Lexicon, left_out: Collection[str] = ()) -
     windows = []
     for number, text in enumerate(texts):
         for start, end in hot_windows(text.marks, heat, LEAST_HEAT):
-            pairs = sorted(pair for pair in pairs_of(text.marks[start:end]) if GAP not in pair)
+            pairs = [divmod(pair, 256) for pair in sorted(pairs_of(text.marks[start:end]))]
             features = [first * SIDE + second for first, second in pairs]
             features += [_group_of(lexicon, first, second) for first, second in pairs]
             windows.append(Window(number, tuple(features), share_of(end - start)))

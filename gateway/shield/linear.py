@@ -17,9 +17,8 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, compress, repeat
-from operator import sub
+from dataclasses import dataclass, field
+from itertools import repeat
 from typing import NamedTuple
 
 from gateway.shield.detections import Detection, Severity
@@ -46,8 +45,10 @@ _MOST_WINDOWS = 256
 _PIECE_CHARS = 32_768
 _LONGEST_MATCHED = 5
 _SHORT_MARKS = 8
-# More than any window has.
-_ANY_HEAT = 1 << 16
+# A text of no more characters is asked for its heat before it is made into marks.
+_FEW_CHARS = 400
+# A class has no more heat: a window's sum is one byte.
+_MOST_HEAT = 255 // WINDOW_MARKS
 # Weights are stored from 1 to 255; this one is nothing.
 _NOTHING = 128
 _PLAIN = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
@@ -64,15 +65,16 @@ _DESCRIPTION = (
 class Weights:
     """A trained model. Classes have numbers from 1 on.
 
-    classes: the class of each word that has one, in UTF-8. rows: row FIRST holds at SECOND the weight of that pair, and
-    row 0 at SECOND that of a class alone; each plus 128. unit: what one of a weight is worth. constant: what every
-    margin begins with. heat: of each class, as a table to translate marks by. least_heat: of a window that is added up.
+    classes: the class of each word that has one, in UTF-8. table: 256 rows of 256 bytes; row FIRST holds at SECOND the
+    weight of that pair, and row 0 at SECOND that of a class alone; each plus 128. unit: what one of a weight is worth.
+    constant: what every margin begins with. heat: of each class, at most 12, as a table to translate marks by.
+    least_heat: of a window that is added up. hot: the words whose classes have heat.
     levels: least margins for the severities low, medium and high, rising. slope, offset: of the logistic curve that
     makes a confidence of a margin.
     """
 
     classes: Mapping[bytes, int]
-    rows: Sequence[bytes]
+    table: bytes
     unit: float
     constant: float
     heat: bytes
@@ -80,6 +82,12 @@ class Weights:
     levels: tuple[float, float, float]
     slope: float
     offset: float
+    hot: frozenset[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the hot words."""
+        hot = frozenset(word for word, number in self.classes.items() if self.heat[number])
+        object.__setattr__(self, "hot", hot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +124,20 @@ def windows_of(count: int) -> Iterator[tuple[int, int]]:
         yield start, min(count, start + WINDOW_MARKS)
 
 
-def pairs_of(marks: bytes) -> set[tuple[int, int]]:
-    """Return the distinct pairs of marks that stand near one another in this order, and each mark alone after 0."""
-    pairs = set(zip(marks, marks[1:], strict=False))
-    for reach in range(2, REACH + 1):
-        pairs.update(zip(marks, marks[reach:], strict=False))
-    pairs.update(zip(repeat(0), marks))
+def pairs_of(marks: bytes) -> set[int]:
+    """Return the distinct pairs of classes that stand near one another, and each class alone after 0.
+
+    A pair is a number: 256 times the first, and the second. Gaps are in none.
+    """
+    pairs = {
+        first << 8 | second
+        for place, first in enumerate(marks, 1)
+        if first != GAP
+        for second in marks[place : place + REACH]
+        if second != GAP
+    }
+    pairs.update(marks)
+    pairs.discard(GAP)
     return pairs
 
 
@@ -133,25 +149,38 @@ def share_of(count: int) -> float:
 def hot_windows(marks: bytes, heat: bytes, least: int) -> list[tuple[int, int]]:
     """Return the windows whose distinct classes have enough heat, the more the longer; of many, the hottest."""
     count = len(marks)
-    if count <= WINDOW_MARKS:
-        return [(0, count)] if _warmth(marks, heat) >= least + count // MARKS_A_HEAT else []
-    # All marks of a window, and then its distinct ones: adding up every one costs less, and is never less.
-    sums = [0, *accumulate(marks.translate(heat))][::STEP_MARKS]
-    sums.append(sums[-1] + _ANY_HEAT)
-    need = least + STEP_MARKS // MARKS_A_HEAT
+    heats = marks.translate(heat)
+    # A sum of all marks is never less than that of the distinct ones, and costs less.
+    sums = _sums(heats)[: count - STEP_MARKS : STEP_MARKS] if count > WINDOW_MARKS else [sum(heats)]
     found = []
-    for number in compress(range(len(sums) - 2), map(need.__le__, map(sub, sums[2:], sums))):
-        start = number * STEP_MARKS
+    for start, most in zip(range(0, count, STEP_MARKS), sums, strict=False):
+        if most < least:
+            continue
         window = marks[start : start + WINDOW_MARKS]
-        if len(window) > STEP_MARKS and (warmth := _warmth(window, heat)) >= least + len(window) // MARKS_A_HEAT:
+        need = least + len(window) // MARKS_A_HEAT
+        if most >= need and (warmth := _warmth(window, heat)) >= need:
             found.append((-warmth, start, start + len(window)))
     if len(found) > _MOST_WINDOWS:
         found = sorted(found)[:_MOST_WINDOWS]
     return [(start, end) for _, start, end in found]
 
 
+def _sums(heats: bytes) -> bytes:
+    """Return, for each place, the sum of the WINDOW_MARKS bytes from there on: of 2, 4, 8, 16 and of 16 and 4.
+
+    One large number is all places at once, as no sum is more than a byte.
+    """
+    row = int.from_bytes(heats, "little")
+    row += row >> 8
+    row = four = row + (row >> 16)
+    row += row >> 32
+    row += row >> 64
+    row += four >> 128
+    return row.to_bytes(len(heats), "little")
+
+
 def _warmth(marks: bytes, heat: bytes) -> int:
-    return sum([heat[mark] for mark in set(marks)])
+    return sum(bytes(set(marks)).translate(heat))
 
 
 def read_weights(raw: bytes) -> Weights:
@@ -170,12 +199,15 @@ def read_weights(raw: bytes) -> Weights:
         alone = map(int, entry["alone"].split(","))
         rows = [_row(alone), *(_row(map(int, weights.split(","))) for weights in entry["pairs"].values())]
         low, medium, high = entry["levels"]
+        heat = bytes([0, *map(int, entry["heat"].split(","))])
+        if max(heat) > _MOST_HEAT:
+            raise ValueError(f"a class of the weights has more heat than {_MOST_HEAT}")
         return Weights(
             classes=classes,
-            rows=(*rows, *[bytes([_NOTHING]) * 256] * (256 - len(rows))),
+            table=b"".join(rows).ljust(1 << 16, bytes([_NOTHING])),
             unit=float(entry["unit"]),
             constant=float(entry["constant"]),
-            heat=bytes([0, *map(int, entry["heat"].split(","))]).ljust(256, b"\0"),
+            heat=heat.ljust(256, b"\0"),
             least_heat=int(entry["least_heat"]),
             levels=(float(low), float(medium), float(high)),
             slope=float(entry["slope"]),
@@ -208,15 +240,21 @@ class LinearModel:
     def signal(self, normalized: str) -> Signal | None:
         """Return the strongest window of a normalized text, or None when no window is worth adding up."""
         weights = self.weights
-        marks = b"".join([marks_of(words_of(piece), weights.classes) for piece in _pieces(normalized)])
-        best: Signal | None = None
+        if len(normalized) <= _FEW_CHARS:
+            words = words_of(normalized)
+            if not _may_be_warm(words, weights):
+                return None
+            marks = marks_of(words, weights.classes)
+        else:
+            marks = b"".join([marks_of(words_of(piece), weights.classes) for piece in _pieces(normalized)])
+        best = None
+        margin = -math.inf
         for first in range(0, max(1, len(marks) - STEP_MARKS), _PART_MARKS):
             part = marks[first : first + _PART_MARKS + STEP_MARKS]
             for start, end in hot_windows(part, weights.heat, weights.least_heat):
-                margin = margin_of(part[start:end], weights)
-                if best is None or margin > best.margin:
-                    best = Signal(margin, first + start, first + end, part[start:end])
-        return best
+                if (found := margin_of(part[start:end], weights)) > margin:
+                    best, margin = (first + start, first + end), found
+        return Signal(margin, *best, marks[slice(*best)]) if best else None
 
     def detect(self, view: View) -> Detection | None:
         """Return the detection for a normalized text, its span in `view.source`; None below the lowest level."""
@@ -246,9 +284,9 @@ class LinearModel:
 
 def margin_of(marks: bytes, weights: Weights) -> float:
     """Add up one window."""
-    rows = weights.rows
+    table = weights.table
     pairs = pairs_of(marks)
-    total = sum([rows[first][second] for first, second in pairs]) - _NOTHING * len(pairs)
+    total = sum([table[pair] for pair in pairs]) - _NOTHING * len(pairs)
     return total * weights.unit * share_of(len(marks)) + weights.constant
 
 
@@ -258,9 +296,9 @@ def strongest(marks: bytes, words: Sequence[str], weights: Weights) -> list[str]
     for place, mark in enumerate(marks):
         if mark == GAP:
             continue
-        ranked.append((-weights.rows[0][mark], place, (words[place],)))
+        ranked.append((-weights.table[mark], place, (words[place],)))
         ranked += [
-            (-weights.rows[mark][marks[other]], place, (words[place], words[other]))
+            (-weights.table[256 * mark + marks[other]], place, (words[place], words[other]))
             for other in range(place + 1, min(len(marks), place + REACH + 1))
             if marks[other] != GAP
         ]
@@ -273,6 +311,13 @@ def strongest(marks: bytes, words: Sequence[str], weights: Weights) -> list[str]
             named.update(pair)
             chosen.append(" ".join(pair))
     return chosen
+
+
+def _may_be_warm(words: Sequence[bytes], weights: Weights) -> bool:
+    """Whether all words together have the heat of a window. There are at least half as many marks as words."""
+    need = weights.least_heat + min(STEP_MARKS, len(words) // 2) // MARKS_A_HEAT
+    classes = map(weights.classes.__getitem__, weights.hot.intersection(words))
+    return sum(map(weights.heat.__getitem__, classes)) >= need
 
 
 def _pieces(normalized: str) -> Iterator[str]:
