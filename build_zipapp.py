@@ -39,6 +39,7 @@ LOCK = HERE / "deploy" / "requirements.txt"
 WHEELS = HERE / "build" / "wheels"
 LAUNCHER = HERE / "deploy" / "launcher.py"
 BOOT = HERE / "deploy" / "boot.py"
+FIRST = HERE / "deploy" / "first.txt"  # the modules that a start runs: not packed into blocks
 COMPILER = HERE / "deploy" / "compile.py"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name
 # A zip file is found from its end. What was cut off there is read as a program, whose second line names its encoding.
@@ -233,8 +234,9 @@ def collect_gateway(contents: Contents) -> str:
 def make_pack(python: str, members: dict[str, bytes]) -> tuple[str, bytes]:
     """Compile every source with `python` in a fresh process and return the member's name and bytes."""
     sources = [(name, data) for name, data in sorted(members.items()) if name.endswith(".py")]
+    first = FIRST.read_text("utf-8").split()
     tag = run_python(python, "import sys; sys.stdout.write(sys.implementation.cache_tag)", b"").decode()
-    return f"_pyc/{tag}.pack", run_python(python, COMPILER.read_text("utf-8"), marshal.dumps(sources, 2))
+    return f"_pyc/{tag}.pack", run_python(python, COMPILER.read_text("utf-8"), marshal.dumps((sources, first), 2))
 
 
 def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:

@@ -66,15 +66,17 @@ class Finder:
         if pack:
             begin = 16 + int.from_bytes(pack[8:12], "little")
             end = begin + int.from_bytes(pack[begin - 4 : begin], "little")
-            index = json.loads(pack[begin:end])
+            index = json.loads(decompress(pack[begin:end], -15))
             self._index = index["modules"]
             self._codes = memoryview(pack)[end:]
             self._words = decompress(self._codes[slice(*index["words"])], -15)
+            self._blocks = {number: self._codes[slice(*place)] for number, place in enumerate(index["blocks"], 1)}
+            self._unpacked = 0, b""
             dataclasses.exec = self.write_methods  # the module looks `exec` up among its own names first
             self._regexes = re._cache if index["engine"] == [_sre.MAGIC, _sre.CODESIZE] else None
         else:
             names = [name.replace(os.sep, "/") for name in self._members if name.endswith(".py")]
-            self._index = {module_of(name): (name, name.endswith("/__init__.py"), 0, 0) for name in names}
+            self._index = {module_of(name): (name, name.endswith("/__init__.py"), 0, 0, 0) for name in names}
         self._sha256 = ""
         self._kept = {}
         for name in self._members:
@@ -96,9 +98,10 @@ class Finder:
         return Waiting(spec.name) if is_late else None
 
     def get_code(self, name):
-        path, _, begin, end = self._index[name]
-        if end:
-            raw = decompressobj(-15, self._words).decompress(self._codes[begin:end])
+        path, _, begin, end, block = self._index[name]
+        packed = self.unpacked(block)[begin:end] if block else self._codes[begin:end] if end else b""
+        if packed:
+            raw = packed if block else decompressobj(-15, self._words).decompress(packed)
             code, methods, regexes = marshal.loads(raw)  # noqa: S302 - checked at the start
             if methods:
                 self._methods[name] = dict(zip(methods[::2], methods[1::2], strict=True))
@@ -106,6 +109,19 @@ class Finder:
                 self.keep_regexes(regexes)
             return code
         return compile(self.get_data(self.archive + os.sep + path), path, "exec", dont_inherit=True)
+
+    def unpacked(self, number):
+        """Return a block of modules, empty in a Python that cannot unpack it. The last one is kept."""
+        known, raw = self._unpacked
+        if known != number:
+            try:
+                from _lzma import FORMAT_RAW, LZMADecompressor
+            except ImportError:
+                return b""
+            unpacker = LZMADecompressor(FORMAT_RAW, None, [{"id": 0x21, "dict_size": 1 << 20}])
+            raw = unpacker.decompress(self._blocks[number])
+            self._unpacked = number, raw
+        return raw
 
     def exec_module(self, module):
         if type(module) is not Waiting:
@@ -127,16 +143,20 @@ class Finder:
 
     def forget(self):
         """Let go of the byte code of modules that have been run: nobody asks for it again."""
-        kept = bytearray()
+        kept, blocks = bytearray(), set()
         for name, entry in self._index.items():
             module = sys.modules.get(name)
-            if entry[3] and (module is None or type(module) is Waiting):
+            is_wanted = entry[3] and (module is None or type(module) is Waiting)
+            if is_wanted and entry[4]:
+                blocks.add(entry[4])
+            elif is_wanted:
                 begin = len(kept)
                 kept += self._codes[entry[2] : entry[3]]
-                entry[2:] = begin, len(kept)
+                entry[2:4] = begin, len(kept)
             elif entry[3]:
-                entry[2:] = 0, 0
-        self._codes = memoryview(bytes(kept))
+                entry[2:] = 0, 0, 0
+        self._blocks = {number: bytes(self._blocks[number]) for number in blocks}
+        self._codes, self._unpacked = memoryview(bytes(kept)), (0, b"")
 
     def keep_regexes(self, regexes):
         """Put regexes where `re.compile` looks for those that it has compiled before."""

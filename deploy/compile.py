@@ -1,4 +1,7 @@
-"""Run by each Python of a build, alone: sources on stdin, its byte-code pack on stdout. See gateway/cli/bytecode.py."""
+"""Run by each Python of a build, alone: sources and the names of those that a start runs on stdin, a pack on stdout.
+
+See gateway/cli/bytecode.py.
+"""
 
 import dataclasses
 import importlib
@@ -7,7 +10,8 @@ import marshal
 import re
 import sys
 
-sources = dict(marshal.loads(sys.stdin.buffer.read()))  # noqa: S302 - written by the build
+given, first = marshal.loads(sys.stdin.buffer.read())  # noqa: S302 - written by the build
+sources = dict(given)
 
 
 class Sources:
@@ -60,4 +64,4 @@ for file in sorted(sources):
             continue  # for another system than this one; its records are compiled when they are made
 own = {module_of(file) for file in sources} & (methods.keys() | regexes.keys())
 made = {name: Made(frozenset(methods.get(name, ())), frozenset(regexes.get(name, ()))) for name in own}
-sys.stdout.buffer.write(make_pack(sources, made))
+sys.stdout.buffer.write(make_pack(sources, made, frozenset(first)))

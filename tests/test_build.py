@@ -1,6 +1,7 @@
 """The build: reproducible, refusing a release that is not whole, and with recipes that hold what they say."""
 
 import json
+import lzma
 import marshal
 import re
 import shutil
@@ -17,6 +18,7 @@ from gateway.cli.bytecode import Made, compiled, differences, engine, make_pack,
 
 SOURCES = {"_boot.py": b"install = None\n", "a/__init__.py": b"", "a/b.py": b"def f() -> int:\n    return 1\n"}
 MADE = {"a.b": Made(frozenset(["x = 1"]), frozenset([("(?P<n>a)|b", 2), (b"\xff+", 0)]))}
+LZMA2 = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]
 UNIT = ROOT / "deploy" / "gateway.service"
 
 
@@ -37,9 +39,12 @@ def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
 
 
 def test_a_pack_is_the_byte_code_of_its_sources() -> None:
-    pack = make_pack(SOURCES, MADE)
-    assert pack == make_pack(dict(reversed(SOURCES.items())), MADE)
-    assert differences(pack, SOURCES) == []
+    for first in ((), ("a",), ("a", "a.b")):  # by itself, or in a block
+        pack = make_pack(SOURCES, MADE, first)
+        assert pack == make_pack(dict(reversed(SOURCES.items())), MADE, first)
+        assert differences(pack, SOURCES) == []
+        other = SOURCES | {"a/b.py": b""}
+        assert differences(pack, other) == ["a/b.py has other byte code"]
 
 
 def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
@@ -62,13 +67,15 @@ def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
 def test_a_pack_tells_what_its_modules_make_and_of_which_engine() -> None:
     pack, other = make_pack(SOURCES, MADE), make_pack(SOURCES, {"a.b": Made(frozenset(["x = 2"]))})
     head = 12 + int.from_bytes(pack[8:12], "little")
-    index = json.loads(pack[head + 4 : head + 4 + int.from_bytes(pack[head : head + 4], "little")])
+    index = json.loads(
+        zlib.decompress(pack[head + 4 : head + 4 + int.from_bytes(pack[head : head + 4], "little")], -15)
+    )
     assert index["engine"] == engine()
     assert pack != other
     assert differences(other, SOURCES) == []
     begin, end = index["made"]
     blob = pack[len(pack) - max(index["made"][1], index["words"][1]) :]
-    assert json.loads(zlib.decompress(blob[begin:end], -15)) == {"a.b": MADE["a.b"].told()}
+    assert json.loads(lzma.decompress(blob[begin:end], lzma.FORMAT_RAW, filters=LZMA2)) == {"a.b": MADE["a.b"].told()}
     assert Made.read(MADE["a.b"].told()) == MADE["a.b"]
 
 

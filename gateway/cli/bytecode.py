@@ -6,13 +6,15 @@ unmarshalled, since marshal data from elsewhere can crash the interpreter.
 Byte code leaves out what the program does not need: docstrings (a class keeps a dash, or `dataclasses` would write it
 one) and the columns of a line, which only the marks under the lines of a traceback would show.
 
-Layout: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the boot code,
-the length of the index (4), the index as JSON, then what the index points into: {"modules": {name: [file, is_package,
-start, end]}, "engine": of the regexes, "words": [start, end], "made": [start, end]}. Each piece is deflated, a module
-with `words` as its preset dictionary. A module is a marshalled tuple: its code; the CRC-32 and the code of each text
-that `dataclasses` compiles when the module is run; what `re` makes of each regex that it compiles then. `made` is JSON:
-those texts and regexes by module. A module whose end is 0 is compiled from its source when somebody asks for it.
-Integers are little endian.
+Layout: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the boot
+code, the length of the index (4), the index as JSON, deflated, then what the index points into: {"modules": {name:
+[file, is_package, start, end, block]}, "blocks": [[start, end]], "engine": of the regexes, "words": [start, end],
+"made": [start, end]}. What a start runs is a piece by itself in block 0, deflated with `words` as its preset
+dictionary. All other modules lie one after the other in the blocks from 1 on, each packed with LZMA: a third smaller,
+and slower. `made` is packed so too. A module is a marshalled tuple: its code; the CRC-32 and the code of each text
+that `dataclasses` compiles when the module is run; what `re` makes of each regex that it compiles then. `made` is
+JSON: those texts and regexes by module. A module whose end is 0 is compiled from its source when somebody asks for
+it. Integers are little endian.
 """
 
 import _sre  # type: ignore[import-not-found]
@@ -20,11 +22,12 @@ import ast
 import importlib.util
 import json
 import marshal
+import re
 import re._compiler as compiler  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -39,6 +42,8 @@ _SLICE, _BYTES, _NUMBER_BYTES = b":", b"s", 4
 _RAW = -15  # deflate without a checksum of its own: there is one over all
 _WORDS_BYTES = 32_768  # all that zlib looks back
 _WORDS_OF_EACH_BYTES = 1_200
+_BLOCK_BYTES = 512 * 1024  # after the module that makes it so long a block ends
+_LZMA2 = 0x21
 # Kinds of entries in a table of lines, as CPython's Objects/locations.md has them.
 _LONG, _NO_COLUMNS, _NO_LINE = 14, 13, 15
 _ONE_LINE = (10, 11, 12)
@@ -175,33 +180,72 @@ def is_left_out(file: str) -> bool:
     return file == "typing_extensions.py" and sys.version_info >= (3, 13)
 
 
-def make_pack(sources: Mapping[str, bytes], made: Mapping[str, Made]) -> bytes:
+def make_pack(sources: Mapping[str, bytes], made: Mapping[str, Made], first: Collection[str] = ()) -> bytes:
     """Compile every source for the running Python.
 
-    sources: by file name; the launcher is left out. made: what modules make, by their names.
+    sources: by file name; the launcher is left out. made: what modules make, by their names. first: names of the
+    modules that a start runs.
     """
     files = [file for file in sorted(sources) if file not in (BOOT, LAUNCHER)]
     codes = {file: _module(compiled(sources[file], file), made.get(module_of(file), Made())) for file in files}
     # How modules begin: names and constants that many of them share.
-    words = b"".join(code[:_WORDS_OF_EACH_BYTES] for code in codes.values())[-_WORDS_BYTES:]
-    blob = bytearray()
+    begins = (code[:_WORDS_OF_EACH_BYTES] for file, code in codes.items() if module_of(file) in first)
+    words = b"".join(begins)[-_WORDS_BYTES:]
+    blob, blocks = bytearray(), [bytearray()]
 
-    def add(data: bytes, dictionary: bytes = b"") -> list[int]:
-        begin = len(blob)
-        packer = zlib.compressobj(9, wbits=_RAW, zdict=dictionary)
-        blob.extend(packer.compress(data) + packer.flush())
-        return [begin, len(blob)]
+    def add(packed: bytes) -> list[int]:
+        blob.extend(packed)
+        return [len(blob) - len(packed), len(blob)]
+
+    def place(file: str, code: bytes) -> list[int]:
+        if is_left_out(file):
+            return [0, 0, 0]
+        if module_of(file) in first:
+            return [*add(_deflated(code, words)), 0]
+        if len(blocks[-1]) >= _BLOCK_BYTES:
+            blocks.append(bytearray())
+        blocks[-1].extend(code)
+        return [len(blocks[-1]) - len(code), len(blocks[-1]), len(blocks)]
 
     modules = {
-        module_of(file): [file, file.endswith("/__init__.py"), *([0, 0] if is_left_out(file) else add(code, words))]
-        for file, code in codes.items()
+        module_of(file): [file, file.endswith("/__init__.py"), *place(file, code)] for file, code in codes.items()
     }
     told = json.dumps({name: made[name].told() for name in sorted(made)}, separators=(",", ":"))
-    index = {"modules": modules, "engine": engine(), "words": add(words), "made": add(told.encode())}
-    head = json.dumps(index, separators=(",", ":")).encode()
+    index = {
+        "modules": modules,
+        "blocks": [add(_squeezed(block)) for block in blocks],
+        "engine": engine(),
+        "words": add(_deflated(words)),
+        "made": add(_squeezed(told.encode())),
+    }
+    head = _deflated(json.dumps(index, separators=(",", ":")).encode())
     boot = marshalled(compiled(sources[BOOT], BOOT))
     rest = b"".join((_number(len(boot)), boot, _number(len(head)), head, bytes(blob)))
     return importlib.util.MAGIC_NUMBER + _number(zlib.crc32(rest)) + rest
+
+
+def _deflated(data: bytes, dictionary: bytes = b"") -> bytes:
+    packer = zlib.compressobj(9, wbits=_RAW, zdict=dictionary)
+    return packer.compress(data) + packer.flush()
+
+
+def _squeezed(data: bytes | bytearray) -> bytes:
+    import lzma  # missing in some Pythons, which then make no pack
+
+    filters = [{"id": _LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0, "dict_size": 1 << 20}]
+    return lzma.compress(data, format=lzma.FORMAT_RAW, filters=filters)
+
+
+def _unsqueezed(packed: bytes) -> bytes:
+    try:
+        import lzma
+    except ImportError as error:
+        raise ValueError("this Python has no lzma") from error
+
+    try:
+        return lzma.decompress(packed, format=lzma.FORMAT_RAW, filters=[{"id": _LZMA2, "dict_size": 1 << 20}])
+    except lzma.LZMAError as error:
+        raise ValueError("no packed block") from error
 
 
 def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
@@ -215,11 +259,12 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
     problems = [] if zlib.crc32(pack[8:]) == int.from_bytes(pack[4:8], "little") else ["its checksum is wrong"]
     end = 12 + int.from_bytes(pack[8:12], "little")
     boot, begin = pack[12:end], end + 4 + int.from_bytes(pack[end : end + 4], "little")
-    index, blob = json.loads(pack[end + 4 : begin]), pack[begin:]
+    index, blob = json.loads(zlib.decompress(pack[end + 4 : begin], _RAW)), pack[begin:]
     if boot != marshalled(compiled(sources[BOOT], BOOT)):
         problems.append(f"{BOOT} has other byte code")
     words = zlib.decompress(blob[slice(*index["words"])], _RAW)
-    told: dict[str, Any] = json.loads(zlib.decompress(blob[slice(*index["made"])], _RAW))
+    blocks = [_unsqueezed(blob[slice(*place)]) for place in index["blocks"]]
+    told: dict[str, Any] = json.loads(_unsqueezed(blob[slice(*index["made"])]))
     if index["engine"] != engine():
         problems.append("its regexes are of another engine")
     wanted = {module_of(file): file for file in sources if file not in (BOOT, LAUNCHER)}
@@ -228,15 +273,20 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
         if file is None or name not in index["modules"]:
             problems.append(f"{name} is only in the {'byte code' if file is None else 'sources'}")
             continue
-        said, is_package, start, stop = index["modules"][name]
+        said, is_package, start, stop, block = index["modules"][name]
         if (said, is_package) != (file, file.endswith("/__init__.py")):
             problems.append(f"{name} is said to be {said}")
             continue
         if (start, stop) == (0, 0) and is_left_out(file):
             continue
-        module = zlib.decompressobj(_RAW, words).decompress(blob[start:stop])
+        alone = zlib.decompressobj(_RAW, words)
+        module = blocks[block - 1][start:stop] if block else alone.decompress(blob[start:stop])
         made = Made.read(told[name]) if name in told else Made()
-        if module != _module(compiled(sources[file], file), made):
+        try:
+            is_same = module == _module(compiled(sources[file], file), made)
+        except (SyntaxError, re.error, OverflowError, RecursionError):
+            is_same = False  # what it is said to make is no program
+        if not is_same:
             problems.append(f"{file} has other byte code")
     return problems
 

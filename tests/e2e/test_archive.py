@@ -264,3 +264,46 @@ def test_the_bill_of_materials_names_every_bundled_project(archive: Path) -> Non
         bill = json.loads(pyz.read("META/sbom.cdx.json"))
     names = {part["name"] for part in bill["components"]}
     assert names == {"anyio", "h11", "idna", "pyahocorasick", "typing-extensions"}
+
+
+# Runs the archive, and says what of it has been run when it listens.
+WATCHED = """
+import os, runpy, sys
+
+class Watched:
+    def write(self, text):
+        if "listening" in text:
+            finder = sys.meta_path[0]
+            kinds = {name: type(sys.modules.get(name)).__name__ for name in finder._index}
+            ran = [name for name, kind in kinds.items() if kind not in ("NoneType", "Waiting")]
+            os.write(1, " ".join(ran).encode())
+            os._exit(0)
+        return len(text)
+
+    def flush(self):
+        pass
+
+sys.stderr = Watched()
+sys.path.insert(0, sys.argv[1])
+sys.argv[:] = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_what_a_start_runs_is_packed_by_itself(archive: Path) -> None:
+    serve = [sys.executable, "-I", "-S", "-c", WATCHED, str(archive), "serve", "--port", "0", "--data-dir", ":memory:"]
+    done = subprocess.run(serve, capture_output=True, text=True, env=environment(), timeout=60, check=True)
+    listed = (ROOT / "deploy" / "first.txt").read_text("utf-8").split()
+    assert listed == sorted(set(listed))
+    assert "gateway.http.server" in done.stdout.split()
+    assert set(done.stdout.split()) - set(listed) == set(), "deploy/first.txt lacks modules that a start runs"
+
+
+def test_a_python_that_cannot_unpack_blocks_compiles_their_modules(archive: Path) -> None:
+    program = (
+        "import runpy, sys; sys.modules['_lzma'] = None; sys.argv[:] = sys.argv[1:]; sys.path.insert(0, sys.argv[0]); "
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program, str(archive), "scan"]
+    done = subprocess.run(command, input=ATTACK, capture_output=True, text=True, env=environment(), timeout=60)
+    assert done.returncode == 1, done.stderr
