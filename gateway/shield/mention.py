@@ -32,7 +32,9 @@ _TELLING = re.compile(
     r"(?:refus(?:es?|ed|ing)|declin(?:es?|ed|ing)) (?:when|if) asked to|"
     r"matched|flag(?:s|ged)?|detect(?:s|ed|or|ion)?|filter(?:s|ed|ing)?|blocked|classif(?:y|ies|ier)|"
     r"def test_\w{0,60}|assert\w{0,20}|expect|headline|slogan|lyrics?|quoted|so-called|"
-    r"copies of|meme|joke|sätze wie|wie etwa|wie zum beispiel|phrases? comme|frases? como|frasi come|"
+    r"copies of|meme|joke|attacks?|awareness|phishing|translat(?:or|ion)'?s? note|grep|quiz|exam(?:ple)? question|"
+    r"explain why|blocks?|rejects?|(?:test|it|describe)(?=\()|dialogue|villain|chapter|subtitles?|"
+    r"sätze wie|wie etwa|wie zum beispiel|phrases? comme|frases? como|frasi come|"
     r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b|"
     r"インジェクション|프롬프트 인젝션|提示词注入|提示注入|例如|比如|例えば|инъекци|например|इंजेक्शन|जैसे|حقن|مثل)",
     re.IGNORECASE,
@@ -44,6 +46,16 @@ _HAIL = re.compile(
     r"(?: ?[,!.:]|(?= (?:please|can you|could you|i )))",
     re.IGNORECASE,
 )
+# What others may ask for, told to whoever is to withstand it: "if anyone tells you to ..."
+_FORESEEN = re.compile(
+    r"\b(?:(?:if|when|whenever|should|even if) (?:(?:an?|the|any|some) )?(?:[\w'-]{1,16} ){0,3}"
+    r"(?:asks?|tells?|orders?|instructs?|wants?|tries|begs?|says?|claims?|urges?|commands?|requests?)"
+    r"(?: (?:you|it|them|him|her|the [\w-]{1,12}))?(?: to)?|"
+    r"(?:do not|don.t|never|must not|refuse to|don.t ever) (?:follow|obey|accept|comply with|act on|fall for|let|allow|"
+    r"carry out|believe|heed|respond to|answer)(?: [\w'-]{1,16}){0,4} (?:to|that|who|which|such as|like))"
+    r"(?: [\w'/-]{1,16}){0,12} ?[\"'“«(]{0,2}$",
+    re.IGNORECASE,
+)
 _NEGATED = re.compile(
     r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|nobody|without|refuse to|avoid)"
     r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$",
@@ -52,7 +64,7 @@ _NEGATED = re.compile(
 
 
 def level(text: str, start: int, category: str) -> Level:
-    """Say how surely a match at `start` is a mention: 2 quoted and announced, 1 one of both, 0 neither.
+    """Say how surely a match at `start` is a mention: 2 quoted or foreseen of others, 1 announced, 0 neither.
 
     The beginning of a text is no mention, nor is a text that stands in quotation marks as a whole. What is said to
     machines that read a text counts as one where the text begins with it: its writer is the user himself.
@@ -62,13 +74,13 @@ def level(text: str, start: int, category: str) -> Level:
     before = text[max(0, start - _BEFORE_CHARS) : start]
     if category in _FORBIDDABLE and _NEGATED.search(before[-_NEGATION_CHARS:]):
         return 2
+    if _FORESEEN.search(before):
+        return 2
     telling = [found.end() for found in _TELLING.finditer(before)]
     quoted = _quoted_at(before)
     if quoted is not None:
-        if telling:
-            return 2
         # A string in code or data holds anything, and is no quotation until something says so.
-        return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
+        return 0 if not telling and before[:quoted].rstrip()[-1:] in _CODE else 2
     return 1 if telling and not _END.search(before[telling[-1] :]) else 0
 
 
