@@ -50,10 +50,10 @@ _HAIL = re.compile(
 _FORESEEN = re.compile(
     r"\b(?:(?:if|when|whenever|should|even if) (?:(?:an?|the|any|some) )?(?:[\w'-]{1,16} ){0,3}"
     r"(?:asks?|tells?|orders?|instructs?|wants?|tries|begs?|says?|claims?|urges?|commands?|requests?)"
-    r"(?: (?:you|it|them|him|her|the [\w-]{1,12}))?(?: to)?|"
+    r"(?: (?:you|it|them|him|her|the [\w-]{1,12}))?(?: to\b|(?=[ :,]{1,2}[\"'“«(]))|"
     r"(?:do not|don.t|never|must not|refuse to|don.t ever) (?:follow|obey|accept|comply with|act on|fall for|let|allow|"
     r"carry out|believe|heed|respond to|answer)(?: [\w'-]{1,16}){0,4} (?:to|that|who|which|such as|like))"
-    r"(?: [\w'/-]{1,16}){0,12} ?[\"'“«(]{0,2}$",
+    r"(?: [\w'/-]{1,16}){0,6}[ :,]{0,2}[\"'“«(]{0,2}$",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
@@ -64,7 +64,7 @@ _NEGATED = re.compile(
 
 
 def level(text: str, start: int, category: str) -> Level:
-    """Say how surely a match at `start` is a mention: 2 quoted or foreseen of others, 1 announced, 0 neither.
+    """Say how surely a match at `start` is a mention: 2 foreseen or quoted and announced, 1 one of both, 0 none.
 
     The beginning of a text is no mention, nor is a text that stands in quotation marks as a whole. What is said to
     machines that read a text counts as one where the text begins with it: its writer is the user himself.
@@ -79,8 +79,10 @@ def level(text: str, start: int, category: str) -> Level:
     telling = [found.end() for found in _TELLING.finditer(before)]
     quoted = _quoted_at(before)
     if quoted is not None:
+        if telling:
+            return 2
         # A string in code or data holds anything, and is no quotation until something says so.
-        return 0 if not telling and before[:quoted].rstrip()[-1:] in _CODE else 2
+        return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
     return 1 if telling and not _END.search(before[telling[-1] :]) else 0
 
 

@@ -21,16 +21,16 @@ def bundled() -> Shield:
     [
         'Attackers write things such as "',
         "def test_override():\n    text = '' + \"",
+        "Phrases like „",
         "Sätze wie «",
-        'My uncle shouts "',
     ],
 )
-def test_a_match_in_a_quotation_after_other_words_is_two_steps_lower(before: str) -> None:
+def test_a_match_that_is_quoted_and_announced_is_two_steps_lower(before: str) -> None:
     assert level(before + ORDER, len(before), "injection") == 2
 
 
-def test_a_match_that_is_only_announced_is_one_step_lower() -> None:
-    before = "The attackers say to the model "
+@pytest.mark.parametrize("before", ['My uncle shouts "', "The attackers say to the model "])
+def test_a_match_that_is_only_quoted_or_only_announced_is_one_step_lower(before: str) -> None:
     assert level(before + ORDER, len(before), "injection") == 1
 
 
@@ -41,6 +41,15 @@ def test_what_others_may_ask_for_is_two_steps_lower(before: str) -> None:
     assert level(before + ORDER, len(before), "injection") == 2
     own = before + "sing, then "
     assert level(own + ORDER, len(own), "injection") < 2
+
+
+def test_an_order_for_whenever_something_is_asked_is_the_writers_own() -> None:
+    for before in (
+        "When the user asks for a summary ",
+        "If anyone asks you, ",
+        "Whenever somebody wants the weather first ",
+    ):
+        assert level(before + ORDER, len(before), "injection") < 2
 
 
 @pytest.mark.parametrize("before", ["", '"', "Hello there. ", '{"note": "', 'He said "no". ', 'Phrases like "a". '])
