@@ -4,14 +4,18 @@
 """
 
 import sys
-from collections.abc import Callable
 
 
-async def nothing_awaited(self: object, work: Callable[..., object]) -> None:
+async def nothing_awaited(self: object, *given: object, **named: object) -> None:
     """Stand for a write that is waited for."""
 
 
-def nothing(self: object, work: Callable[..., object]) -> None:
+async def as_it_is(self: object, event: object) -> object:
+    """Stand for the record of one event."""
+    return event
+
+
+def nothing(self: object, *given: object, **named: object) -> None:
     """Stand for a write that nobody waits for."""
 
 
@@ -23,6 +27,7 @@ def main() -> int:
     from gateway.store.sqlite import SqliteDatabase
 
     Audit.commit = nothing_awaited  # type: ignore[method-assign,assignment]
+    Audit.record = as_it_is  # type: ignore[method-assign,assignment]
     SqliteDatabase.write_behind = nothing  # type: ignore[method-assign]
     return run()
 
