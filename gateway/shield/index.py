@@ -40,7 +40,7 @@ def _step(word: Word, anchor: str, row: tuple[int, int, int, int, int], runner: 
 class Index:
     """Literals, and an automaton over their anchors."""
 
-    __slots__ = ("_anchors", "_dearest", "_find", "_layout", "_name", "_runner", "_sizes", "_steps", "kind")
+    __slots__ = ("_anchors", "_dearest", "_find", "_layout", "_name", "_runner", "_sizes", "_steps")
 
     def __init__(self, layout: Layout, name: str, runner: Callable[[int], Runner], *, native: bool | None) -> None:
         """name: of the layout's index. runner: gives the rule of a number. native: as in automaton.build."""
@@ -48,7 +48,7 @@ class Index:
         self._name = name
         self._runner = runner
         self._anchors = layout.anchors(name)
-        self._find, self.kind = automaton.build(self._anchors, native=native)
+        self._find, _ = automaton.build(self._anchors, native=native)
         # The last one is for words that automaton.build adds for itself.
         self._steps: list[tuple[Step, ...] | None] = [*[None] * len(self._anchors), ()]
         self._sizes = [*map(len, self._anchors), 1]
