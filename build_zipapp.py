@@ -13,7 +13,7 @@ Layout of the archive:
     rules.plans           how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version
     _regexes/TAG.pack     the rules' regexes, compiled, for each as well; what all have alike is in the first
-    _native/LIBC/*.so     the C automaton, by C library and extension suffix
+    _native/LIBC/*.so     the C automaton, by C library and extension suffix, without what debuggers want of it
     META/                 manifest with a SHA-256 a member, CycloneDX SBOM, licences
 """
 
@@ -25,6 +25,7 @@ import marshal
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -186,11 +187,29 @@ def add_wheel_member(contents: Contents, wheel: str, project: str, name: str, da
         member = f"_native/{libc}/{name}"
         if member in contents.members:
             sys.exit(f"build_zipapp.py: two wheels want to be {member}")
-        contents.members[member] = data
+        contents.members[member] = without_debugging(data)
     elif ".dist-info/licenses/" in name and not name.endswith("/"):
         contents.members[f"META/licenses/{project}/{name.rpartition('/')[2]}"] = data
     elif name.endswith(".py") and name not in UNUSED:
         contents.members[name] = data
+
+
+def without_debugging(native: bytes) -> bytes:
+    """Return a native file as far as a process maps it: what follows in Linux's is for debuggers, and most of it.
+
+    The table that names the sections stands at the end and goes too; nothing asks for it to map and run the file.
+    """
+    if not native.startswith(b"\x7fELF\x02\x01"):  # 64 bits, little endian, as all of Linux's wheels are
+        return native
+    (table,), (each, count) = struct.unpack_from("<Q", native, 32), struct.unpack_from("<HH", native, 54)
+    end = table + each * count
+    for place in range(table, end, each):
+        begin, _, _, size = struct.unpack_from("<4Q", native, place + 8)
+        end = max(end, begin + size)
+    head = bytearray(native[:end])
+    struct.pack_into("<Q", head, 40, 0)  # where the table of sections begins, and how many there are
+    struct.pack_into("<HH", head, 60, 0, 0)
+    return bytes(head)
 
 
 def plan_rules() -> bytes:

@@ -96,14 +96,26 @@ def test_without_a_native_file_it_falls_back_and_says_so(archive: Path, tmp_path
 
 def test_a_changed_native_file_refuses_to_start(archive: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive) as old:
-        native = next(name for name in old.namelist() if name.startswith("_native/"))
-        data = bytearray(old.read(native))
-    data[-1] ^= 1
-    changed = rewrite(archive, tmp_path / "changed.pyz", {native: bytes(data)})
+        natives = {name: old.read(name) for name in old.namelist() if name.startswith("_native/")}
+    change = {name: data[:-1] + bytes([data[-1] ^ 1]) for name, data in natives.items()}
+    changed = rewrite(archive, tmp_path / "changed.pyz", change)
     done = run(changed, "scan", stdin="hello")
     assert done.returncode == 2
     assert "damaged" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_native_file_of_linux_is_its_wheels_as_far_as_a_process_maps_it(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as pyz:
+        natives = {name.rpartition("/")[2]: pyz.read(name) for name in pyz.namelist() if name.startswith("_native/")}
+    for path in (ROOT / "build" / "wheels").glob("pyahocorasick-*linux*.whl"):
+        with zipfile.ZipFile(path) as wheel:
+            whole = {name: wheel.read(name) for name in wheel.namelist() if name in natives}
+        for name, data in whole.items():
+            head_bytes = 64
+            assert natives[name][head_bytes:] == data[head_bytes : len(natives[name])]
+            assert b".debug_info" in data
+            assert b".debug_info" not in natives[name]
 
 
 def test_verify_names_what_was_changed_added_and_dropped(archive: Path, tmp_path: Path) -> None:
