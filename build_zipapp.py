@@ -42,6 +42,7 @@ LAUNCHER = HERE / "deploy" / "launcher.py"
 BOOT = HERE / "deploy" / "boot.py"
 FIRST = HERE / "deploy" / "first.txt"  # the modules that a start runs: not packed into blocks
 COMPILER = HERE / "deploy" / "compile.py"
+TYPING = HERE / "deploy" / "typing_extensions.py"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name
 # A zip file is found from its end. What was cut off there is read as a program, whose second line names its encoding.
 FIRST_LINES = b"#!/usr/bin/env python3\n# coding: this-archive-is-cut-off--get-a-fresh-copy\n"
@@ -246,6 +247,7 @@ def collect_gateway(contents: Contents) -> str:
     found = re.search(r'^__version__ = "([^"]+)"', (HERE / "gateway" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     assert found, "gateway/__init__.py names the version"
     contents.members["_boot.py"] = BOOT.read_bytes()
+    contents.members[TYPING.name] = TYPING.read_bytes()
     contents.members["__main__.py"] = LAUNCHER.read_bytes().replace(b"@VERSION@", found[1].encode())
     return found[1]
 
