@@ -13,8 +13,7 @@ code, the length of the index (4), the index as JSON, deflated, then what the in
 dictionary. All other modules lie one after the other in the blocks from 1 on, each packed with LZMA: a third smaller,
 and slower. `made` is packed so too. A module is a marshalled tuple: its code; the CRC-32 and the code of each text
 that `dataclasses` compiles when the module is run; what `re` makes of each regex that it compiles then. `made` is
-JSON: those texts and regexes by module. A module whose end is 0 is compiled from its source when somebody asks for
-it. Integers are little endian.
+JSON: those texts and regexes by module. Integers are little endian.
 """
 
 import _sre  # type: ignore[import-not-found]
@@ -25,7 +24,6 @@ import marshal
 import re
 import re._compiler as compiler  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
-import sys
 import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -175,11 +173,6 @@ def engine() -> list[int]:
     return [_sre.MAGIC, _sre.CODESIZE]
 
 
-def is_left_out(file: str) -> bool:
-    """Tell whether a source travels without byte code, since the running Python hardly needs it."""
-    return file == "typing_extensions.py" and sys.version_info >= (3, 13)
-
-
 def make_pack(sources: Mapping[str, bytes], made: Mapping[str, Made], first: Collection[str] = ()) -> bytes:
     """Compile every source for the running Python.
 
@@ -198,8 +191,6 @@ def make_pack(sources: Mapping[str, bytes], made: Mapping[str, Made], first: Col
         return [len(blob) - len(packed), len(blob)]
 
     def place(file: str, code: bytes) -> list[int]:
-        if is_left_out(file):
-            return [0, 0, 0]
         if module_of(file) in first:
             return [*add(_deflated(code, words)), 0]
         if len(blocks[-1]) >= _BLOCK_BYTES:
@@ -276,8 +267,6 @@ def differences(pack: bytes, sources: Mapping[str, bytes]) -> list[str]:
         said, is_package, start, stop, block = index["modules"][name]
         if (said, is_package) != (file, file.endswith("/__init__.py")):
             problems.append(f"{name} is said to be {said}")
-            continue
-        if (start, stop) == (0, 0) and is_left_out(file):
             continue
         alone = zlib.decompressobj(_RAW, words)
         module = blocks[block - 1][start:stop] if block else alone.decompress(blob[start:stop])

@@ -275,7 +275,34 @@ def test_the_bill_of_materials_names_every_bundled_project(archive: Path) -> Non
     with zipfile.ZipFile(archive) as pyz:
         bill = json.loads(pyz.read("META/sbom.cdx.json"))
     names = {part["name"] for part in bill["components"]}
-    assert names == {"anyio", "h11", "idna", "pyahocorasick", "typing-extensions"}
+    assert names == {"anyio", "h11", "idna", "pyahocorasick"}
+
+
+# Runs the archive, and then imports every module of anyio in it.
+ALL_OF_ANYIO = """
+import runpy, sys
+
+sys.path.insert(0, sys.argv[1])
+sys.argv[:] = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except SystemExit:
+    pass
+import importlib, typing
+finder = sys.meta_path[0]
+for name in [name for name in finder._index if name.partition(".")[0] == "anyio"]:
+    importlib.import_module(name)
+assert sys.modules["typing_extensions"].__file__.startswith(finder.archive)
+import anyio, typing_extensions
+assert typing_extensions.Self is typing.Self
+assert repr(anyio._core._typedattr.undefined) == "undefined"
+"""
+
+
+def test_what_stands_in_for_typing_extensions_is_all_that_anyio_asks_for(archive: Path) -> None:
+    command = [sys.executable, "-I", "-S", "-W", "error", "-c", ALL_OF_ANYIO, str(archive), "version"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # Runs the archive, and says what of it has been run when it listens.
