@@ -93,10 +93,10 @@ class Session:
         head = await self._next_head()
         if head is None:
             return False
-        started_seconds = site.sweep.now_seconds()
         self._is_head = head.method == "HEAD"
         if self._is_surplus:
             raise HttpError(503, "overloaded", "Too many connections are open.", headers=(("retry-after", "1"),))
+        body_bytes = head.body_bytes
         request = Request(
             head.method,
             head.path,
@@ -105,10 +105,16 @@ class Session:
             b"",
             connection.peer,
             connection.is_tls,
-            started_seconds,
+            connection.arrived_seconds,
         )
-        if head.body_bytes != 0:
-            request.body = await self._read_body(head, request)
+        if body_bytes != 0:
+            unread = self._unread
+            if body_bytes == len(unread) <= site.limits.unchecked_bytes:  # all of it came with the head
+                if body_bytes > site.body_limit(head.method, head.path):
+                    raise _body_too_large()
+                request.body, self._unread = unread, b""
+            else:
+                request.body = await self._read_body(head, request)
         request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
         try:
@@ -116,47 +122,72 @@ class Session:
         except Exception as error:
             site.sweep.report("a handler raised", error)
             response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
-        is_last = head.is_last or site.is_stopping
-        await self._answer(response, is_last=is_last, is_http10=head.is_http10)
-        self._release()
+        is_last, stream = head.is_last or site.is_stopping, response.stream
+        if stream is None:
+            try:
+                raw = site.writer.render(response, is_last=is_last, is_head=self._is_head)
+            except ValueError as error:
+                raw = self._refusal(error, is_last=is_last)
+            if len(raw) > site.limits.piece_bytes:
+                await self._send(raw)
+            else:
+                connection.write(raw)
+                if connection.is_full:
+                    await self._flush()
+        else:
+            is_last = is_last or head.is_http10
+            await self._answer_stream(response, stream, is_last=is_last, is_http10=head.is_http10)
+        if self._held_bytes:
+            self._release()
         return not is_last and not connection.is_gone
 
     # Reading.
 
     async def _next_head(self) -> Head | None:
         """Return the next head; None when the peer ended, or sent nothing at all in time."""
-        connection, limits, now_seconds = self._connection, self._site.limits, self._site.sweep.now_seconds
+        connection, site = self._connection, self._site
         data = self._unread
         if data:
             await anyio.lowlevel.checkpoint()  # pipelined requests give way to the other connections
+        else:
+            connection.deadline_seconds = site.sweep.now_seconds() + self._idle_seconds()
+            connection.is_idle = True
+            try:
+                data = await connection.read()
+            except DeadlinePassed:
+                return None
+            finally:
+                connection.is_idle = False
+            if not data:
+                return None
+        # What a head says depends on its own bytes alone, and a client that stays often sends the same ones again.
+        head = self._last_head
+        if head is None or not data.startswith(self._last_raw):
+            head, data = await self._read_head(data)
+            if head is None:
+                return None
+        self._unread = data[head.size_bytes :]
+        return head
+
+    async def _read_head(self, data: bytes) -> tuple[Head | None, bytes]:
+        """Return the head that `data` begins with, and all that was read; None when the peer is gone before its end."""
+        connection = self._connection
         seen_bytes = 0
-        while True:
-            if data:
-                head = self._parse(data, seen_bytes)
-                if head is not None:
-                    self._unread = data[head.size_bytes :]
-                    return head
-                if seen_bytes == 0:
-                    connection.deadline_seconds = now_seconds() + limits.head_seconds
-                seen_bytes = len(data)
-            else:
-                connection.deadline_seconds = now_seconds() + self._idle_seconds()
-                connection.is_idle = True
+        while (head := self._parse(data, seen_bytes)) is None:
+            if seen_bytes == 0:
+                connection.deadline_seconds = self._site.sweep.now_seconds() + self._site.limits.head_seconds
+            seen_bytes = len(data)
             try:
                 more = await connection.read()
             except DeadlinePassed:
-                if not data:
-                    return None
                 raise HttpError(408, "request_timeout", "The head did not arrive in time.") from None
-            finally:
-                connection.is_idle = False
             if not more:
-                if not data or connection.is_gone:
-                    return None
+                if connection.is_gone:
+                    return None, data
                 raise HttpError(400, "invalid_request", "The connection ended within the head.")
-            if data:
-                self._check_deadline("The head did not arrive in time.")
+            self._check_deadline("The head did not arrive in time.")
             data += more
+        return head, data
 
     def _check_deadline(self, message: str) -> None:
         """Refuse a request that drips in: the sweep ends only those who send nothing at its tick."""
@@ -164,12 +195,7 @@ class Session:
             raise HttpError(408, "request_timeout", message)
 
     def _parse(self, data: bytes, seen_bytes: int) -> Head | None:
-        """Return the head at the start of `data`, see `parse_head`.
-
-        What a head says depends on its own bytes alone, and a client that stays often sends the same ones again.
-        """
-        if self._last_head is not None and data.startswith(self._last_raw):
-            return self._last_head
+        """Return the head at the start of `data`, see `parse_head`, and keep it if it is short."""
         self._is_head = data.startswith(b"HEAD ")
         site = self._site
         head = parse_head(data, site.limits, allowed_hosts=site.allowed_hosts, seen_bytes=seen_bytes)
@@ -269,25 +295,31 @@ class Session:
 
     # Writing.
 
-    async def _answer(self, response: Response, *, is_last: bool, is_http10: bool) -> None:
-        site, stream = self._site, response.stream
-        is_last = is_last or (is_http10 and stream is not None)
+    def _refusal(self, error: ValueError, *, is_last: bool) -> bytes:
+        """Report an answer that cannot be sent, and return what goes in its place."""
+        site = self._site
+        site.sweep.report("an answer could not be sent", error)
+        response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
+        return site.writer.render(response, is_last=is_last, is_head=self._is_head)
+
+    async def _answer_stream(
+        self, response: Response, stream: AsyncIterator[bytes], *, is_last: bool, is_http10: bool
+    ) -> None:
         try:
             try:
-                raw = site.writer.render(response, is_last=is_last, is_head=self._is_head, is_http10=is_http10)
+                raw = self._site.writer.render(response, is_last=is_last, is_head=self._is_head, is_http10=is_http10)
             except ValueError as error:
-                site.sweep.report("an answer could not be sent", error)
-                response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
-                await self._send(site.writer.render(response, is_last=is_last, is_head=self._is_head))
+                await self._send(self._refusal(error, is_last=is_last))
                 return
             await self._send(raw)
-            if stream is not None and not self._is_head:
-                if response.ends_with_peer:
-                    await self._send_while_heard(stream, is_chunked=not is_http10)
-                else:
-                    await self._send_stream(stream, is_chunked=not is_http10)
+            if self._is_head:
+                return
+            if response.ends_with_peer:
+                await self._send_while_heard(stream, is_chunked=not is_http10)
+            else:
+                await self._send_stream(stream, is_chunked=not is_http10)
         finally:
-            if stream is not None and (close := getattr(stream, "aclose", None)) is not None:
+            if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
 
     async def _send_while_heard(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:

@@ -8,6 +8,7 @@ while nobody reads is held up to `_READ_AHEAD_BYTES`, then the socket is no long
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from typing import cast
 
@@ -26,8 +27,8 @@ class _Feed(asyncio.Protocol):
 
     __slots__ = (
         "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_reader", "_received",
-        "_sweep", "_tls", "_transport", "arrived_seconds", "deadline_seconds", "has_said_end", "is_full", "is_idle",
-        "is_tls", "peer",
+        "_sweep", "_tls", "_transport", "arrived_seconds", "deadline_seconds", "has_said_end", "is_full", "is_gone",
+        "is_idle", "is_tls", "peer",
     )  # fmt: skip
 
     def __init__(self, sweep: "Sweep") -> None:
@@ -37,6 +38,7 @@ class _Feed(asyncio.Protocol):
         self.is_tls = False
         self.is_full = False
         self.is_idle = False
+        self.is_gone = False
         self.has_said_end = False
         self._sweep = sweep
         self._loop = sweep.loop
@@ -63,7 +65,7 @@ class _Feed(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
-        self.arrived_seconds = self._loop.time()
+        self.arrived_seconds = time.monotonic()
         reader = self._reader
         if reader is not None:
             if not reader.done():
@@ -75,12 +77,13 @@ class _Feed(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._has_ended = True
         self.has_said_end = self._tls is None or _has_said_end(self._tls)
+        self.is_gone = self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
         _wake(self._reader)
         _wake(self._ending)
-        return not self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
+        return not self.is_tls
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._is_lost = self._has_ended = True
+        self._is_lost = self._has_ended = self.is_gone = True
         self.is_full = False
         self._sweep.remove(cast(Connection, self))
         _wake(self._reader)
@@ -102,15 +105,10 @@ class Connection(_Feed):
     arrived_seconds: monotonic time at which the last bytes came.
     peer: IP address of the other end. is_full: what was written waits for the peer; `flush` before writing more.
     has_said_end: the peer ended its side in order, not by a reset or, in TLS, without saying so. is_idle: its owner's
-    word that nothing is owed to the peer.
+    word that nothing is owed to the peer. is_gone: nothing that is written from now on would arrive.
     """
 
     __slots__ = ()
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether nothing that is written from now on would arrive."""
-        return self._is_lost or self._transport.is_closing()
 
     async def read(self) -> bytes:
         """Wait for bytes and return all that have arrived; b"" once the peer has sent its last.
@@ -175,12 +173,14 @@ class Connection(_Feed):
     def close(self, within_seconds: float) -> None:
         """Send what was written, then close; abort when the peer does not take it `within_seconds`."""
         if not self._is_lost:
-            self.deadline_seconds = self._loop.time() + within_seconds
+            self.is_gone = True
+            self.deadline_seconds = time.monotonic() + within_seconds
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once and drop what has not left yet."""
         if not self._is_lost:
+            self.is_gone = True
             self._transport.abort()
 
     def expire(self) -> None:
@@ -223,8 +223,9 @@ class Sweep:
         self._on_tick = on_tick
         self._timer: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
-        self.now_seconds = self.loop.time
-        """Return the monotonic clock by which deadlines are set."""
+
+    now_seconds = staticmethod(time.monotonic)
+    """Return the monotonic clock by which deadlines are set."""
 
     def add(self, connection: Connection) -> None:
         """Watch `connection` until it is lost."""
@@ -251,7 +252,7 @@ class Sweep:
     def _tick(self) -> None:
         if self._on_tick is not None:
             self._on_tick()
-        now_seconds = self.loop.time()
+        now_seconds = self.now_seconds()
         for connection in [one for one in self.connections if one.deadline_seconds <= now_seconds]:
             connection.expire()
         self._timer = self.loop.call_later(self._every_seconds, self._tick) if self.connections else None
