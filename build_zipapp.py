@@ -8,7 +8,8 @@ and the byte code of this Python; `--release` takes all of both and refuses to b
 Layout of the archive:
     __main__.py           refuses an old Python, keeps host packages out, starts _boot.py
     _boot.py              serves modules and data from memory: the byte-code pack of the running Python
-    gateway/, anyio/ ...  the sources, as they are
+    sources.zip           the sources, as they are: gateway/, anyio/ and the others
+    data.zip              what the gateway's sources read: statements, pages, tables
     rules.json            the shield's rules
     rules.plans           how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version
@@ -222,12 +223,7 @@ def plan_rules() -> bytes:
     parts.append(HERE / "gateway" / "shield" / "grams.json")
     kept = HERE / "build" / f"plans-{sha256(b''.join(path.read_bytes() for path in parts))[:32]}.plans"
     if not kept.exists():
-        command = [sys.executable, "-S", "-s", "-B", "-c", PLAN]
-        done = subprocess.run(command, capture_output=True, cwd=HERE, env={"PYTHONHASHSEED": "0"})  # noqa: S603
-        if done.returncode:
-            last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1]
-            sys.exit(f"build_zipapp.py: the rules cannot be planned: {last}")
-        keep(kept, done.stdout)
+        keep(kept, run_python(sys.executable, PLAN, b"", folder=str(HERE)))
     plans = kept.read_bytes()
     beside = HERE / "rules.plans"
     if not beside.exists() or beside.read_bytes() != plans:
@@ -291,7 +287,7 @@ def run_python(python: str, program: str, given: bytes, *, folder: str = os.sep)
     )
     if done.returncode:
         last = (done.stderr.decode(errors="replace").strip() or "it said nothing").splitlines()[-1]
-        sys.exit(f"build_zipapp.py: {python} could not compile the sources: {last}")
+        sys.exit(f"build_zipapp.py: {python} could not do its part: {last}")
     return done.stdout
 
 
@@ -334,18 +330,30 @@ def sbom(version: str, components: dict[tuple[str, str], list[tuple[str, str]]])
     return json.dumps(bill, sort_keys=True, indent=1).encode()
 
 
-def write_zip(members: dict[str, bytes]) -> bytes:
-    """Return the archive's bytes: sorted names, fixed times and modes. Packs are stored: their parts are packed."""
+def write_zip(members: dict[str, bytes], first_lines: bytes = b"") -> bytes:
+    """Return the bytes of a zip: sorted names, fixed times and modes. Packs are stored: their parts are packed.
+
+    Zips come first. In a file that is cut off, Python looks for the end of a zip in the last 64 KB.
+    """
     buffer = io.BytesIO()
-    buffer.write(FIRST_LINES)
+    buffer.write(first_lines)
     with zipfile.ZipFile(buffer, "a") as archive:  # "a": the offsets count the first lines
-        for name in sorted(members):
+        for name in sorted(members, key=lambda name: (not name.endswith(".zip"), name)):
             info = zipfile.ZipInfo(name, EPOCH)
             info.create_system, info.external_attr = 3, 0o100644 << 16
-            stored = name.endswith((".pack", ".plans")) or name == "__main__.py"
+            stored = name.endswith((".pack", ".plans", ".zip")) or name == "__main__.py"
             info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
             archive.writestr(info, members[name], compresslevel=9)
     return buffer.getvalue()
+
+
+def put_within(members: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the members with sources and data in a zip each: Python reads all members' names at each start."""
+    parts: dict[str, dict[str, bytes]] = {"": {}, "sources.zip": {}, "data.zip": {}}
+    for name, raw in members.items():
+        is_source = name.endswith(".py") and name not in ("__main__.py", "_boot.py")
+        parts["sources.zip" if is_source else "data.zip" if name.startswith("gateway/") else ""][name] = raw
+    return parts.pop("") | {name: write_zip(files) for name, files in parts.items()}
 
 
 def build(target: Path, *, wheels: Path, release: bool) -> str:
@@ -359,7 +367,7 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     plans = contents.members["rules.plans"]
     regexes = dict(compile_regexes(python, plans) for python in pythons)
     regexes = marshal.loads(run_python(sys.executable, SHARE, marshal.dumps(regexes), folder=str(HERE)))  # noqa: S302
-    members = contents.members | packs | regexes
+    members = put_within(contents.members) | packs | regexes
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {
         "version": version,
@@ -369,7 +377,7 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
         "sha256": {name: sha256(data) for name, data in sorted(members.items())},
     }
     members["META/manifest.json"] = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
-    data = write_zip(members)
+    data = write_zip(members, FIRST_LINES)
     partial = target.with_name(target.name + ".new")
     partial.write_bytes(data)
     partial.chmod(0o755)

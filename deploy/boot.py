@@ -2,8 +2,10 @@
 
 Byte code comes from the pack of this Python (layout: gateway/cli/bytecode.py), held in memory as it was read; without a
 pack the sources are compiled. Data files are read at once and kept compressed. Sources, which only tracebacks and anyio
-want, are read through a descriptor that stays open: the file may be renamed over or deleted meanwhile. Every member is
+want, are read through a descriptor that stays open: the file may be renamed over or deleted meanwhile. Every file is
 checked against its CRC, so what was overwritten in place is an error and never another version's bytes.
+
+Both are zips within the zip: Python reads the names of all members at each start, one after the other.
 """
 
 import _sre
@@ -20,8 +22,8 @@ from _thread import RLock
 from types import ModuleType
 from zlib import crc32, decompress, decompressobj, error
 
-SOURCE_ONLY = (".py", ".pack", ".so", ".pyd")
-META = "META" + os.sep
+SOURCES, DATA = "sources.zip", "data.zip"
+KEPT = ("rules.json", "rules.plans")
 LATE = "gateway."
 # What the import machinery looks at.
 IMPORTERS = frozenset(
@@ -54,6 +56,34 @@ class Waiting(ModuleType):
             return own(self, name)
 
 
+class Within:
+    """A zip that is a stored member of the archive. read: returns bytes of it, by place and number. size: of all."""
+
+    def __init__(self, read, size):
+        end = read(size - 22, 22)  # it has no comment
+        self._read = read
+        self._directory = read(number(end, 16, 4), number(end, 12, 4))
+
+    def entries(self):
+        """Yield the name of each file and where its entry in the directory begins."""
+        directory, place = self._directory, 0
+        while place < len(directory):
+            end = place + 46 + number(directory, place + 28, 2)
+            yield directory[place + 46 : end].decode(), place
+            place = end + number(directory, place + 30, 2) + number(directory, place + 32, 2)
+
+    def get(self, name):
+        """Return how a file is packed, its packed bytes and the CRC-32 of the file, or None when there is none."""
+        for known, place in self.entries():
+            if known == name:
+                offset = number(self._directory, place + 42, 4)
+                head = self._read(offset, 30)
+                begin = offset + 30 + number(head, 26, 2) + number(head, 28, 2)
+                packed = self._read(begin, number(self._directory, place + 20, 4))
+                return number(self._directory, place + 10, 2), packed, number(self._directory, place + 16, 4)
+        return None
+
+
 class Finder:
     """Finder and loader of everything in the archive. archive: its path. descriptor: the open file, or None."""
 
@@ -63,6 +93,10 @@ class Finder:
         self._members = dict(zipimport._zip_directory_cache[reader.archive])
         self.descriptor = os.open(reader.archive, os.O_RDONLY) if hasattr(os, "pread") else None
         self._methods = {}
+        self._kept = {name: self._raw(name) for name in KEPT if name in self._members}
+        data, (sources, sources_size) = self._raw(DATA), self._place(SOURCES)
+        self._data = Within(lambda place, size: data[place : place + size], len(data))
+        self._sources = Within(lambda place, size: self._piece(sources + place, size), sources_size)
         if pack:
             begin = 16 + int.from_bytes(pack[8:12], "little")
             end = begin + int.from_bytes(pack[begin - 4 : begin], "little")
@@ -75,13 +109,9 @@ class Finder:
             dataclasses.exec = self.write_methods  # the module looks `exec` up among its own names first
             self._regexes = re._cache if index["engine"] == [_sre.MAGIC, _sre.CODESIZE] else None
         else:
-            names = [name.replace(os.sep, "/") for name in self._members if name.endswith(".py")]
+            names = [name for name, _ in self._sources.entries()]
             self._index = {module_of(name): (name, name.endswith("/__init__.py"), 0, 0, 0) for name in names}
         self._sha256 = ""
-        self._kept = {}
-        for name in self._members:
-            if not name.endswith(SOURCE_ONLY) and not name.startswith(META):
-                self._kept[name] = self._raw(name)
 
     def find_spec(self, name, path=None, target=None):
         entry = self._index.get(name)
@@ -175,16 +205,25 @@ class Finder:
 
     def get_data(self, path):
         name = os.path.relpath(path, self.archive) if os.path.isabs(path) else path
-        if name not in self._members:
-            raise FileNotFoundError(2, "No such file in the archive", path)
-        raw = self._kept[name] if name in self._kept else self._raw(name)
+        if name in self._members:
+            member = self._members[name]
+            method, raw, checksum = member[1], self._kept.get(name) or self._raw(name), member[7]
+        else:
+            within = self._sources if name.endswith(".py") else self._data
+            method, raw, checksum = within.get(name.replace(os.sep, "/")) or (0, None, 0)
+            if raw is None:
+                raise FileNotFoundError(2, "No such file in the archive", path)
         try:
-            data = raw if self._members[name][1] == 0 else decompress(raw, -15)
+            data = raw if method == 0 else decompress(raw, -15)
         except error:
             data = None
-        if data is None or crc32(data) != self._members[name][7]:
+        if data is None or crc32(data) != checksum:
             raise OSError(5, "The archive was changed", path)
         return data
+
+    def data_names(self):
+        """Return the names of all data files but those beside the packages."""
+        return [name for name, _ in self._data.entries()]
 
     def sha256(self):
         """Return the SHA-256 of the archive as it was when first asked, which `serve` does before it listens."""
@@ -204,16 +243,24 @@ class Finder:
         return self._sha256
 
     def _raw(self, name):
-        _, method, size, _, offset, _, _, _ = self._members[name]
+        return self._piece(*self._place(name))
+
+    def _place(self, name):
+        """Return where the packed bytes of a member begin, and how many there are."""
+        _, _, size, _, offset, _, _, _ = self._members[name]
+        head = self._piece(offset, 30)
+        return offset + 30 + number(head, 26, 2) + number(head, 28, 2), size
+
+    def _piece(self, begin, size):
         if self.descriptor is None:  # a system without pread, which does not let an open file be replaced either
             with open(self.archive, "rb") as file:
-                file.seek(offset)
-                head = file.read(30)
-                file.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1)
+                file.seek(begin)
                 return file.read(size)
-        head = os.pread(self.descriptor, 30, offset)
-        begin = offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
         return os.pread(self.descriptor, size, begin)
+
+
+def number(raw, begin, size):
+    return int.from_bytes(raw[begin : begin + size], "little")
 
 
 def module_of(name):

@@ -50,11 +50,9 @@ def read(name: str) -> bytes:
 
 def names(folder: str) -> tuple[str, ...]:
     """Return the names of the data files under `folder`, such as ``gateway/dashboard``, from there and sorted."""
-    about = manifest()
-    if about is not None:
-        hashes = about["sha256"]
-        assert isinstance(hashes, dict)
-        found = [name.removeprefix(f"{folder}/") for name in hashes if name.startswith(f"{folder}/")]
+    list_data: Callable[[], list[str]] | None = getattr(globals()["__loader__"], "data_names", None)
+    if list_data is not None:
+        found = [name.removeprefix(f"{folder}/") for name in list_data() if name.startswith(f"{folder}/")]
     else:
         top = os.path.join(_ROOT, *folder.split("/"))
         found = [

@@ -1,6 +1,7 @@
 """What travels with the program: read from a checkout, and from an archive whose file is harmed meanwhile."""
 
 import importlib.util
+import io
 import os
 import stat
 import sys
@@ -15,12 +16,9 @@ from running import ROOT
 
 from gateway import bundle
 
-MEMBERS = {
-    "made_up/__init__.py": b"",
-    "made_up/one.py": b"def where():\n    return __file__\n",
-    "data.json": b'{"a": 1}' * 100,
-    "META/manifest.json": b"{}",
-}
+SOURCES = {"made_up/__init__.py": b"", "made_up/one.py": b"def where():\n    return __file__\n"}
+DATA = {"made_up/data.json": b'{"a": 1}' * 100, "made_up/more.sql": b""}
+MEMBERS = {"rules.json": b"[]" * 100, "META/manifest.json": b"{}"}
 
 
 def boot() -> Any:
@@ -31,13 +29,19 @@ def boot() -> Any:
     return module
 
 
+def zipped(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data, zipfile.ZIP_STORED if name.endswith(".zip") else zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
 @pytest.fixture
 def finder(tmp_path: Path) -> Any:
     """The archive's own finder over a small archive without any byte code."""
     path = tmp_path / "small.pyz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in MEMBERS.items():
-            archive.writestr(name, data)
+    path.write_bytes(zipped(MEMBERS | {"sources.zip": zipped(SOURCES), "data.zip": zipped(DATA)}))
     return boot().Finder(zipimport.zipimporter(str(path)), b"")
 
 
@@ -62,7 +66,7 @@ def test_without_byte_code_modules_are_compiled_from_their_sources(finder: Any) 
 
 def test_a_file_that_is_gone_is_still_read(finder: Any) -> None:
     Path(finder.archive).unlink()
-    for name, data in MEMBERS.items():
+    for name, data in (MEMBERS | SOURCES | DATA).items():
         assert finder.get_data(os.path.join(finder.archive, name)) == data
     with pytest.raises(FileNotFoundError):
         finder.get_data(os.path.join(finder.archive, "other"))
@@ -72,7 +76,9 @@ def test_what_was_overwritten_in_place_is_an_error_and_never_other_bytes(finder:
     size = os.path.getsize(finder.archive)
     with open(finder.archive, "r+b") as file:
         file.write(b"\x5a" * size)
-    assert finder.get_data(os.path.join(finder.archive, "data.json")) == MEMBERS["data.json"]  # kept since the start
+    assert (
+        finder.get_data(os.path.join(finder.archive, "made_up", "data.json")) == DATA["made_up/data.json"]
+    )  # kept since the start
     with pytest.raises(OSError):
         finder.get_source("made_up.one")
 

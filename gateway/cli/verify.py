@@ -11,7 +11,7 @@ from gateway import bundle
 from gateway.cli.bytecode import differences
 from gateway.cli.command import FOUND, OK, Command, Console, shown
 from gateway.errors import SetupError
-from gateway.services.archive_check import check_members
+from gateway.services.archive_check import MOST_BYTES, check_members
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -81,13 +81,28 @@ def check_bytecode(archive: "ZipFile") -> list[str]:
     if pack not in packs:
         have = ", ".join(name.removeprefix("_pyc/").removesuffix(".pack") for name in packs) or "none"
         return [f"there is no byte code of {tag} in it to compare (it has: {have}); run this with another Python"]
-    sources = {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
+    sources = read_sources(archive)
     problems = [f"{pack}: {problem}" for problem in differences(archive.read(pack), sources)]
     regexes = f"_regexes/{tag}.pack"
     plans = Layout(archive.read("rules.plans"))
     rules = [plans.rule(number)[1].regexes() for number in range(plans.count)]
     kept = whole(archive.read(regexes), archive.read)
     return problems + [f"{regexes}: {told}" for told in differences_of_regexes(kept, plans.digest, rules)]
+
+
+def read_sources(archive: "ZipFile") -> dict[str, bytes]:
+    """Return every source by its name.
+
+    Raises:
+        ValueError: they are too much to be those of a gateway.
+    """
+    from zipfile import ZipFile
+
+    with ZipFile(archive.open("sources.zip")) as within:
+        if sum(info.file_size for info in within.infolist()) > MOST_BYTES:
+            raise ValueError("too much")
+        sources = {name: within.read(name) for name in within.namelist()}
+    return sources | {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

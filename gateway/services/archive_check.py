@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from zipfile import ZipFile
 
 MANIFEST = "META/manifest.json"
-_MOST_BYTES = 256 * 1024 * 1024  # of all members together; a file that says it holds more is no archive of ours
+MOST_BYTES = 256 * 1024 * 1024  # of all members together; a file that says it holds more is no archive of ours
 
 
 def check_members(archive: "ZipFile") -> tuple[dict[str, str], list[str]]:
@@ -21,7 +21,7 @@ def check_members(archive: "ZipFile") -> tuple[dict[str, str], list[str]]:
         ValueError, LookupError, TypeError: it is no archive of the gateway.
     """
     names = archive.namelist()
-    if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:
+    if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
         raise ValueError("too much")
     hashes: dict[str, str] = json.loads(archive.read(MANIFEST))["sha256"]
     problems = ["a name stands twice"] if len(names) != len(set(names)) else []

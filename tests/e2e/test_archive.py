@@ -141,6 +141,17 @@ def test_a_cut_off_archive_is_one_clear_line(archive: Path, tmp_path: Path, kept
     assert started.stderr.strip().endswith("this-archive-is-cut-off--get-a-fresh-copy")
 
 
+def test_an_archive_that_ends_with_a_zip_within_it_runs_nothing(archive: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive) as whole:
+        ends = [info.header_offset for info in whole.infolist()]
+    half = tmp_path / "half.pyz"
+    for end in ends[1:3]:
+        half.write_bytes(archive.read_bytes()[:end])
+        started = run(half, "scan", stdin="hello")
+        assert (started.returncode, started.stdout) == (1, "")
+        assert len(started.stderr.strip().splitlines()) == 1
+
+
 def test_a_changed_byte_anywhere_never_starts_with_a_traceback(archive: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive) as old:
         pack = next(info for info in old.infolist() if info.filename.startswith("_pyc/"))

@@ -221,8 +221,8 @@ def alone(archive: Path, data_dir: Path) -> None:
     page = ask("GET", "/", key=None).body.decode()
     version = re.search(r"/dashboard/([0-9a-f]+)/", page)
     assert version is not None, page
-    with zipfile.ZipFile(archive) as whole:
-        files = [name.removeprefix("gateway/") for name in whole.namelist() if name.startswith("gateway/dashboard/")]
+    with zipfile.ZipFile(archive) as whole, zipfile.ZipFile(whole.open("data.zip")) as data:
+        files = [name.removeprefix("gateway/") for name in data.namelist() if name.startswith("gateway/dashboard/")]
     for name in files:
         if name.endswith((".js", ".css", ".svg")):
             path = name.replace("dashboard/", f"/dashboard/{version[1]}/", 1)
