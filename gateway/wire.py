@@ -187,6 +187,8 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _integer(digits: str) -> int:
+    if len(digits) <= 18:
+        return int(digits)
     # 20 characters hold every 64-bit integer; longer ones are never converted, which would take quadratic time.
     if len(digits) > 20 or not INT64_LOW <= (value := int(digits)) <= INT64_HIGH:
         raise InvalidJson("The JSON holds an integer beyond 64 bits.")

@@ -179,8 +179,16 @@ class Dialect(Protocol):
         """
         ...
 
+    def reply_texts(self, reply: Reply) -> Leaves:
+        """Return every text of the reply that reaches the client, one choice after the other.
+
+        Raises:
+            UpstreamUnavailable: more values than allowed.
+        """
+        ...
+
     def reply_leaves(self, reply: Reply) -> ReplyLeaves:
-        """Return every text of the reply that reaches the client.
+        """Return the same texts by what they are part of.
 
         Raises:
             UpstreamUnavailable: more values than allowed.

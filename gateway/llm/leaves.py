@@ -69,7 +69,7 @@ class Walk:
     def fields(
         self, fields: Mapping[str, object], place: str, kind: LeafKind = _FIELD, *, but: Collection[str] = ()
     ) -> None:
-        """Take every value and unknown key of an object, but for the fields `but`.
+        """Take every value and unknown key of an object, but for the fields `but`, which are words of the dialect.
 
         Raises:
             BodyTooLarge: a bound was reached.
@@ -77,15 +77,14 @@ class Walk:
         words = self._words
         self.step(len(fields))
         for key, item in fields.items():
-            if key in but:
-                self._nodes_left += 1
-            elif key not in words:
+            if key not in words:
                 self._inside(item, self.key(key, place, kind), kind)
+                continue
             # The others are silent: nothing that anybody says.
-            elif type(item) is str:
-                if len(item) >= _LONGEST_WORD or item not in words:
+            if type(item) is str:
+                if (len(item) >= _LONGEST_WORD or item not in words) and key not in but:
                     self.text(item, f"{place}.{key}" if place else key, kind)
-            elif type(item) not in _SILENT:
+            elif type(item) not in _SILENT and key not in but:
                 self._inside(item, f"{place}.{key}" if place else key, kind)
 
     def step(self, values: int = 1) -> None:
@@ -219,14 +218,18 @@ def message_ends(joined: JoinedText) -> Sequence[int]:
 def join(leaves: Sequence[Leaf]) -> JoinedText:
     """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
     texts: list[str] = []
-    content: list[Leaf] = []
+    before: Leaf | None = None
+    has_seams = False
     for leaf in leaves:
         texts.append(leaf.text)
         if leaf.kind is _CONTENT:
-            content.append(leaf)
+            if before is not None and not has_seams:
+                has_seams = _may_hide(before, leaf)
+            before = leaf
     text = "\n".join(texts)
-    runs = _runs(content) if len(content) > 1 else ()
-    return _with_seams(text, leaves, runs) if runs else JoinedText(text, leaves)
+    if not has_seams:
+        return JoinedText(text, leaves)
+    return _with_seams(text, leaves, _runs([leaf for leaf in leaves if leaf.kind is _CONTENT]))
 
 
 def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -> JoinedText:
@@ -280,6 +283,8 @@ def _may_hide(first: Leaf, second: Leaf) -> bool:
     all messages end with punctuation, so that a usual conversation has no seams at all.
     """
     before, after = first.text[-1], second.text[0]
-    if first.place.partition(".content")[0] == second.place.partition(".content")[0]:
-        return not before.isspace() and not after.isspace()
-    return (before.isalnum() or before in _INSIDE_WORDS) and (after.isalnum() or after in _INSIDE_WORDS)
+    if not ((before.isalnum() or before in _INSIDE_WORDS) and (after.isalnum() or after in _INSIDE_WORDS)):
+        if before.isspace() or after.isspace():
+            return False
+        return first.place.partition(".content")[0] == second.place.partition(".content")[0]
+    return True

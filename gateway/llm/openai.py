@@ -13,7 +13,7 @@ from gateway.llm.leaves import Walk
 from gateway.llm.openai_request import ROLES, TEXT_FIELDS, check_request
 from gateway.llm.openai_words import WORDS
 
-# Made once: to make a union takes longer than to look at a value.
+# What a reply may hold, as it comes out of JSON: no subclasses.
 _SAID, _CALLS, _WORD = (str, list, type(None)), (list, type(None)), (str, type(None))
 MAX_PROMPT_NODES = 100_000
 MAX_REPLY_NODES = 2_000_000
@@ -57,10 +57,14 @@ class OpenAiDialect:
         messages = prompt.body["messages"]
         assert isinstance(messages, list)
         for index, message in enumerate(messages):
-            _walk_message(walk, message, f"messages[{index}]")
+            content = message.get("content")
+            if len(message) == 2 and type(content) is str:  # the other field is its role, as in nearly all messages
+                walk.text(content, f"messages[{index}].content", LeafKind.CONTENT)
+            else:
+                _walk_message(walk, message, f"messages[{index}]")
         walk.fields(prompt.body, "", but=_READ_BEFORE)
-        tools = {name: prompt.body[name] for name in _TOOLS if name in prompt.body}
-        if tools:
+        if "tools" in prompt.body or "functions" in prompt.body:
+            tools = {name: prompt.body[name] for name in _TOOLS if name in prompt.body}
             walk.fields(tools, "", LeafKind.TOOL)
         return walk.leaves()
 
@@ -77,19 +81,42 @@ class OpenAiDialect:
             message = choice.get("message") if isinstance(choice, dict) else None
             if (
                 not isinstance(message, dict)
-                or not isinstance(message.get("content"), _SAID)
-                or not isinstance(message.get("tool_calls"), _CALLS)
-                or not isinstance(choice.get("finish_reason"), _WORD)
+                or type(message.get("content")) not in _SAID
+                or type(message.get("tool_calls")) not in _CALLS
+                or type(choice.get("finish_reason")) not in _WORD
             ):
                 raise _no_completion()
         usage = body.get("usage")
-        if usage is not None and not isinstance(usage, dict):
+        if usage is None:
+            return Reply(body)
+        if not isinstance(usage, dict):
             raise _no_completion()
+        sent, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        # A count is a whole number that is no truth value.
         return Reply(
             body,
-            prompt_tokens=_count(usage, "prompt_tokens"),
-            completion_tokens=_count(usage, "completion_tokens"),
+            (),
+            sent if type(sent) is int and sent >= 0 else None,
+            made if type(made) is int and made >= 0 else None,
         )
+
+    def reply_texts(self, reply: Reply) -> Leaves:
+        """Return every text of the reply that reaches the client, one choice after the other.
+
+        Raises:
+            UpstreamUnavailable: more text or more values than allowed.
+        """
+        choices = reply.body["choices"]
+        assert isinstance(choices, list)
+        parts = 1 + len(choices)
+        walk = Walk(WORDS, max_chars=parts * self._max_reply_chars, max_nodes=parts * MAX_REPLY_NODES)
+        try:
+            for index, choice in enumerate(choices):
+                _walk_choice(walk, choice, f"choices[{index}]")
+            walk.fields(reply.body, "", but=_CHOICES)
+        except BodyTooLarge as error:
+            raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
+        return walk.leaves()
 
     def reply_leaves(self, reply: Reply) -> ReplyLeaves:
         """Return every text of the reply that reaches the client.
@@ -109,14 +136,7 @@ class OpenAiDialect:
 
     def _choice_leaves(self, choice: Mapping[str, object], place: str) -> Leaves:
         walk = self._reply_walk()
-        message, logprobs = choice.get("message"), choice.get("logprobs")
-        if isinstance(message, dict):
-            _walk_message(walk, message, f"{place}.message")
-        else:
-            walk.collect(message, f"{place}.message")
-        if logprobs is not None:
-            _walk_logprobs(walk, logprobs, f"{place}.logprobs")
-        walk.fields(choice, place, but=_READ_APART)
+        _walk_choice(walk, choice, place)
         return walk.leaves()
 
     def _reply_walk(self) -> Walk:
@@ -127,9 +147,15 @@ def _no_completion() -> UpstreamUnavailable:
     return UpstreamUnavailable("The model gateway answered something that is no chat completion.")
 
 
-def _count(usage: Mapping[str, object] | None, name: str) -> int | None:
-    value = usage.get(name) if usage else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def _walk_choice(walk: Walk, choice: Mapping[str, object], place: str) -> None:
+    message, logprobs = choice.get("message"), choice.get("logprobs")
+    if isinstance(message, dict):
+        _walk_message(walk, message, f"{place}.message")
+    else:
+        walk.collect(message, f"{place}.message")
+    if logprobs is not None:
+        _walk_logprobs(walk, logprobs, f"{place}.logprobs")
+    walk.fields(choice, place, but=_READ_APART)
 
 
 def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None:
@@ -138,7 +164,6 @@ def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None
     if isinstance(content, str):
         walk.text(content, f"{place}.content", LeafKind.CONTENT)
         if len(message) == 2 and message.get("role") in ROLES:
-            walk.step()  # as nearly all messages are
             return
     elif isinstance(content, list):
         for index, part in enumerate(content):

@@ -3,7 +3,7 @@
 Shape: https://platform.openai.com/docs/api-reference/chat/create. Null stands for absent everywhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gateway.errors import InvalidRequest, UnsupportedValue
 from gateway.llm.base import Prompt
@@ -56,6 +56,10 @@ _FIELDS: Mapping[str, str] = {
     "tools": "an array of objects",
     "functions": "an array of objects",
 }
+# The types of a field, null included, of which nothing more has to be looked at.
+_GOOD: Mapping[str, Collection[type]] = {
+    name: (type(None), *(one for one in _TYPE_NAMES[kind] if one is not list)) for name, kind in _FIELDS.items()
+}
 _OF_MESSAGE = {
     "name": "a string",
     "tool_call_id": "a string",
@@ -88,13 +92,18 @@ def check_request(body: object, *, max_messages: int) -> Prompt:
     if not isinstance(messages, list) or not 0 < len(messages) <= max_messages:
         raise _wrong("messages", f"an array of 1 to {max_messages} messages")
     for index, message in enumerate(messages):
-        if not _is_plain(message):
+        if (
+            type(message) is not dict  # a role and a text and nothing else, as nearly all are
+            or len(message) != 2
+            or type(message.get("content")) is not str
+            or message.get("role") not in ROLES
+        ):
             _check_message(message, f"messages[{index}]")
     whole: dict[str, object] = {}
     for name, value in body.items():
-        kind = _FIELDS.get(name)
-        if kind is None or value is None:
+        if name not in _FIELDS or type(value) in _GOOD[name]:
             continue
+        kind = _FIELDS[name]
         if kind == "a whole number" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
             whole[name] = int(value)  # 5.0 is an integer in JSON Schema, but not to every upstream
         else:
@@ -121,16 +130,6 @@ def _check_type(value: object, param: str, kind: str) -> None:
         for index, item in enumerate(value):
             if not isinstance(item, wanted):
                 raise _wrong(f"{param}[{index}]", name)
-
-
-def _is_plain(message: object) -> bool:
-    """Tell whether a message is a role and a text and nothing else, as nearly all are."""
-    return (
-        isinstance(message, dict)
-        and len(message) == 2
-        and isinstance(message.get("content"), str)
-        and message.get("role") in ROLES
-    )
 
 
 def _check_message(message: object, place: str) -> None:

@@ -29,7 +29,7 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_bill import ChatBill
-from gateway.services.chat_guard import ChatGuard, TextJudge
+from gateway.services.chat_guard import ChatGuard, ScannedReply, TextJudge
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.policies import Policies
@@ -134,25 +134,9 @@ class Chat:
             UpstreamUnavailable, UpstreamRefused: no completion came back.
             AuditUnavailable: the event could not be written, so there is no answer.
         """
-        started_seconds = self._clock.monotonic_seconds()
-        prompt, leaves = request.prompt, request.leaves
-        turn = Turn(principal, context, prompt, None, started_seconds)
+        turn = Turn(principal, context, request.prompt, self._clock.monotonic_seconds())
         try:
-            if self._agents is not None and self._agents.any_blocked():
-                self._agents.check(turn.claimed_agent())
-            guard = self._guard_of(turn)
-            candidates = self._candidates(turn)
-            if self._bill.is_any():
-                await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
-            turn.inbound = await guard.inbound(leaves, prompt)
-            if turn.inbound.action == "blocked":
-                raise PromptBlocked(self._summary(turn))
-            if self._access.rules is not None:
-                await self._check_prompt(turn, leaves)
-            turn.reply = await self._ask(turn, guard, candidates)
-            if self._access.rules is not None:
-                await self._access.check_reply(principal, turn.reply, self._dialect)
-            turn.outbound = await guard.outbound(turn.reply)
+            reply, scanned = await self._answered(turn, request.leaves)
         except GatewayError as error:
             turn.fail(error)
             await self._settle(turn)
@@ -163,9 +147,45 @@ class Chat:
                 await self._settle(turn)
             raise
         await self._settle(turn)
-        body, reply = turn.outbound.body, turn.reply
+        body = scanned.body
         raw = reply.raw if body is reply.body else None  # what was changed is written anew
         return ChatAnswer(body, self._summary(turn), reply.headers, raw)
+
+    async def _answered(self, turn: Turn, leaves: Leaves) -> tuple[Reply, ScannedReply]:
+        """Return the reply, and what of it may be given out. Raises what `complete` does, but for the last."""
+        agents, prompt, now_seconds = self._agents, turn.prompt, self._clock.monotonic_seconds
+        if agents is not None and agents.any_blocked():
+            agents.check(turn.claimed_agent())
+        guard = self._guard_of(turn)
+        candidates = self._candidates(turn)
+        if self._bill.is_any():
+            await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
+        inbound = turn.inbound = await guard.inbound(leaves, prompt)
+        if inbound.action == "blocked":
+            raise PromptBlocked(self._summary(turn))
+        if self._access.rules is not None:
+            await self._check_prompt(turn, leaves)
+        begun_seconds = now_seconds()
+        outcome = "failed"
+        turn.is_sent = True
+        try:
+            routed = await self._routing.complete(
+                inbound.masked or prompt, candidates, traceparent=turn.context.traceparent
+            )
+            outcome = "ok"
+        except UpstreamRefused as error:
+            outcome = "refused"
+            raise await guard.refusal(error) from error
+        finally:
+            turn.upstream_seconds = now_seconds() - begun_seconds
+            if not candidates[0].is_echo:
+                self._meter.upstream(turn.upstream_seconds, outcome)
+        self._bill.answered(turn, routed, candidates)
+        reply = turn.reply = routed.reply
+        if self._access.rules is not None:
+            await self._access.check_reply(turn.principal, reply, self._dialect)
+        scanned = turn.outbound = await guard.outbound(reply)
+        return reply, scanned
 
     async def models(self, principal: Principal) -> Sequence[Mapping[str, object]]:
         """Return the models that a caller may use, as OpenAI model objects.
@@ -188,7 +208,7 @@ class Chat:
             NotFound: no provider serves the model. EntryDenied: the access list refuses all that do.
             AccessDenied: the key may not use the model.
         """
-        if not _may_use(turn.principal, turn.prompt.model):
+        if turn.principal.models and not _may_use(turn.principal, turn.prompt.model):
             raise AccessDenied("The API key may not use this model.", param="model")
         candidates: Sequence[Candidate] = self._routing.candidates(turn.prompt.model)
         turn.provider = candidates[0].name
@@ -198,11 +218,10 @@ class Chat:
         return candidates
 
     def _guard_of(self, turn: Turn) -> ChatGuard:
-        principal, policy = turn.principal, self._policy
-        judge = self._judge
+        principal, policy, judge = turn.principal, self._policy, self._judge
         if self._acceptances.any():
             judge = self._acceptances.judge_for(judge, Source(turn.claimed_agent(), principal.lineage))
-        if self._policies is not None:
+        if principal.policy is not None and self._policies is not None:
             policy = self._policies.of(principal, policy)
         known = self._guards.get(principal.id)
         if known is not None and known.judge is judge and known.policy is policy:
@@ -217,24 +236,6 @@ class Chat:
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name
         await self._access.check_prompt(turn.principal, turn.prompt, leaves, agent=agent)
-
-    async def _ask(self, turn: Turn, guard: ChatGuard, candidates: Sequence[Candidate]) -> Reply:
-        """Send the prompt to a provider and take the time."""
-        begun_seconds = self._clock.monotonic_seconds()
-        outcome = "failed"
-        turn.is_sent = True
-        try:
-            routed = await self._routing.complete(turn.forwarded(), candidates, traceparent=turn.context.traceparent)
-            self._bill.answered(turn, routed, candidates)
-            outcome = "ok"
-            return routed.reply
-        except UpstreamRefused as error:
-            outcome = "refused"
-            raise await guard.refusal(error) from error
-        finally:
-            turn.upstream_seconds = self._clock.monotonic_seconds() - begun_seconds
-            if not candidates[0].is_echo:
-                self._meter.upstream(turn.upstream_seconds, outcome)
 
     def _summary(self, turn: Turn) -> ShieldSummary:
         return turn.summary(self._clock.monotonic_seconds())
@@ -262,8 +263,7 @@ class Chat:
             details=turn.audit_details(row),
         )
 
-        sighting = turn.sighting(row)
-        captured = turn.captured()
+        sighting, captured = turn.sighting(row), turn.captured()
 
         def work(tx: Transaction) -> None:
             self._audit.append(tx, event)

@@ -62,6 +62,10 @@ class TextJudge(Protocol):
         """
         ...
 
+    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
+        """Scan as `judge_text` does, without waiting. None: the text is too long for that."""
+        ...
+
 
 @record
 class ScannedPrompt:
@@ -123,7 +127,11 @@ class ChatGuard:
         texts = leaves.texts
         joined = join(texts) if len(texts) <= _TEXTS_HERE else await self._join(texts)
         digest = hashlib.sha256(joined.text.encode("utf-8", "replace")).hexdigest()
-        result = await self._judge_prompt(leaves, joined)
+        result = None
+        if len(joined.text) <= LONG_CHARS and policy.tool_injection and not leaves.opaque_places:
+            result = self._placed_here(joined, Direction.INBOUND)
+        if result is None:
+            result = await self._judge_prompt(leaves, joined)
         if policy.capture is Capture.NONE and is_clean(result):
             return ScannedPrompt(result, "none", digest, len(joined.text))
         action: Action = "none"
@@ -151,18 +159,19 @@ class ChatGuard:
             ShieldUnavailable: the shield failed; nothing may be given out.
             UpstreamUnavailable: the reply holds more than can be scanned.
         """
-        scanned = await self._outbound(reply)
+        result = self._judge_reply_here(reply)
+        if result is None:
+            result = await self._judge_reply(reply)
+        scanned = ScannedReply(reply.body, result, "none") if is_clean(result) else await self._decided(reply, result)
         if self.policy.capture is Capture.NONE:
             return scanned
-        texts = await self._reply_texts(reply)
-        captured = await self._captures.of_leaves(texts, Direction.OUTBOUND, self.policy)
+        leaves = await self._reply_texts(reply)
+        captured = await self._captures.of_leaves(leaves.texts, Direction.OUTBOUND, self.policy)
         return replace(scanned, captured=captured)
 
-    async def _outbound(self, reply: Reply) -> ScannedReply:
+    async def _decided(self, reply: Reply, result: ScanResult) -> ScannedReply:
+        """Return what may be given out of a reply in which something was found."""
         policy = self.policy
-        result = await self._judge_reply(reply)
-        if is_clean(result):
-            return ScannedReply(reply.body, result, "none")
         must_mask = self._must_mask(result)
         if result.verdict is not Verdict.BLOCK and not must_mask:
             return ScannedReply(reply.body, result, "none")
@@ -199,9 +208,12 @@ class ChatGuard:
     async def _placed(self, joined: JoinedText, direction: Direction, policy: Policy) -> ScanResult:
         ends = message_ends(joined) if len(joined.text) > LONG_CHARS else ()
         result = await self.judge.judge_text(joined.text, direction, policy, owner=self._owner, ends=ends)
-        if not result.detections:
-            return result
-        return replace(result, detections=tuple(joined.locate(found) for found in result.detections))
+        return _located(result, joined)
+
+    def _placed_here(self, joined: JoinedText, direction: Direction) -> ScanResult | None:
+        """Do the same by the whole policy without waiting; None for a text that is too long for that."""
+        result = self.judge.judge_here(joined.text, direction, self.policy.scoring, owner=self._owner)
+        return _located(result, joined) if result is not None and result.detections else result
 
     async def _join(self, texts: Sequence[Leaf]) -> JoinedText:
         return join(texts) if len(texts) <= _TEXTS_HERE else await self.aside.run(join, texts)
@@ -210,24 +222,28 @@ class ChatGuard:
         read = self._dialect.reply_leaves
         return read(reply) if not reply.is_large else await self.aside.run(read, reply)
 
-    async def _reply_texts(self, reply: Reply) -> Sequence[Leaf]:
-        leaves = await self._reply_leaves(reply)
-        return [leaf for part in (*leaves.choices, leaves.outside) for leaf in part.texts]
+    async def _reply_texts(self, reply: Reply) -> Leaves:
+        read = self._dialect.reply_texts
+        return read(reply) if not reply.is_large else await self.aside.run(read, reply)
+
+    def _judge_reply_here(self, reply: Reply) -> ScanResult | None:
+        """Judge a short reply as `_judge_reply` does, without waiting; None for a longer one."""
+        if reply.is_large:
+            return None
+        leaves = self._dialect.reply_texts(reply)
+        if leaves.opaque_places or len(leaves.texts) > _TEXTS_HERE:
+            return None
+        joined = join(leaves.texts)
+        return self._placed_here(joined, Direction.OUTBOUND) if len(joined.text) <= LONG_CHARS else None
 
     async def _judge_reply(self, reply: Reply) -> ScanResult:
         """Judge all choices and what is outside of them together: one scan for the usual reply."""
-        leaves = await self._reply_leaves(reply)
-        texts: list[Leaf] = []
-        opaque_places: list[str] = []
-        for part in (*leaves.choices, leaves.outside):
-            texts += part.texts
-            opaque_places += part.opaque_places
-        return await self._judge_leaves(texts, opaque_places)
+        leaves = await self._reply_texts(reply)
+        return await self._judge_leaves(leaves.texts, leaves.opaque_places)
 
-    async def _judge_leaves(self, texts: Sequence[Leaf], opaque_places: Iterable[str]) -> ScanResult:
+    async def _judge_leaves(self, texts: Sequence[Leaf], opaque_places: tuple[str, ...]) -> ScanResult:
         result = await self._placed(await self._join(texts), Direction.OUTBOUND, self.policy.scoring)
-        places = tuple(opaque_places)
-        return with_unscannable(result, places, self.policy) if places else result
+        return with_unscannable(result, opaque_places, self.policy) if opaque_places else result
 
     async def _withheld_body(self, reply: Reply) -> Mapping[str, object]:
         """Put a notice in the place of each choice that is at fault, and mask what leaks outside of the choices.
@@ -305,3 +321,10 @@ class ChatGuard:
                 if left.verdict is Verdict.BLOCK:
                     masks[text] = NOTICE
         return masks
+
+
+def _located(result: ScanResult, joined: JoinedText) -> ScanResult:
+    """Return a result whose detections say where they stand."""
+    if not result.detections:
+        return result
+    return replace(result, detections=tuple(joined.locate(found) for found in result.detections))

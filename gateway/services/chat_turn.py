@@ -1,7 +1,6 @@
 """What is known of one completion, step by step, and the records made of it. Waits for nothing and writes nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gateway.domain.agents import AgentSource
 from gateway.domain.budgets import Usage
@@ -38,6 +37,8 @@ _STATUS_BY_CODE: Mapping[str, int] = {
 
 
 _NOTHING = ScanResult(Verdict.ALLOW, 0)
+_NO_ACTION: Action = "none"
+_NOT_KEPT = (None, None)
 
 
 @record
@@ -50,7 +51,6 @@ class ShieldSummary:
     overhead_ms: float
 
 
-@dataclass(slots=True)
 class Turn:
     """One completion on its way. Not frozen: each step fills in its part, and whatever happens, all of it is recorded.
 
@@ -62,17 +62,13 @@ class Turn:
     nothing was, or nobody counted. payees: ids and names of the providers who may be paid. is_sent: the prompt left.
     """
 
-    principal: Principal
-    context: RequestContext
-    prompt: Prompt
-    provider: str | None
-    started_seconds: float
-    upstream_seconds: float = 0.0
+    provider: str | None = None
+    upstream_seconds = 0.0
     inbound: ScannedPrompt | None = None
     reply: Reply | None = None
     outbound: ScannedReply | None = None
     failure: str | None = None
-    status: int = 200
+    status = 200
     denied_by: str | None = None
     blocked_agent: str | None = None
     hold_id: str | None = None
@@ -81,7 +77,13 @@ class Turn:
     used: Usage | None = None
     payees: frozenset[str] = frozenset()
     over_budget: OverBudget | None = None
-    is_sent: bool = False
+    is_sent = False
+
+    def __init__(self, principal: Principal, context: RequestContext, prompt: Prompt, started_seconds: float) -> None:
+        self.principal = principal
+        self.context = context
+        self.prompt = prompt
+        self.started_seconds = started_seconds
 
     def fail(self, error: GatewayError | None) -> None:
         """Note why there is no completion. None: the client left."""
@@ -101,24 +103,22 @@ class Turn:
         """Tell whether a rule of this gateway, and no failure, is why there is no completion."""
         return self.failure in _REFUSALS
 
-    def forwarded(self) -> Prompt:
-        """Return what goes to the model: the prompt, or what the policy leaves of it."""
-        masked = self.inbound.masked if self.inbound else None
-        return masked or self.prompt
-
     def summary(self, now_seconds: float) -> ShieldSummary:
         """Say what was found and done: the graver result, and what was done to the reply, else to the prompt.
 
         Prompt and reply are judged each by itself, so that what is told of both agrees with what was done.
         """
-        result = _NOTHING
-        action: Action = "none"
+        overhead_seconds = now_seconds - self.started_seconds - self.upstream_seconds
+        overhead_ms = round(overhead_seconds * 1000, 3) if overhead_seconds > 0 else 0.0
+        result, action = _NOTHING, _NO_ACTION
         for step in (self.outbound, self.inbound):
-            if step is not None:
-                result = step.result if step.result.score > result.score else result
-                action = step.action if action == "none" else action
-        overhead_seconds = max(0.0, now_seconds - self.started_seconds - self.upstream_seconds)
-        return ShieldSummary(result.verdict, result.score, action, round(overhead_seconds * 1000, 3))
+            if step is None:
+                continue
+            if step.result.score > result.score:
+                result = step.result
+            if action == "none":
+                action = step.action
+        return ShieldSummary(result.verdict, result.score, action, overhead_ms)
 
     def agent(self) -> str | None:
         """Return what the caller says of itself: its header, else the request's `user`, unless that holds a secret."""
@@ -141,49 +141,55 @@ class Turn:
     def sighting(self, row: TrafficRow) -> Sighting:
         """Return who was seen in this completion, and with which tools, unless something was found in their names."""
         body, inbound = self.prompt.body, self.inbound
-        has_tools = inbound is not None and ("tools" in body or "functions" in body)
-        if has_tools and inbound is not None:
-            has_tools = not any("tool" in (one.place or "") for one in inbound.result.detections)
+        tools: tuple[str, ...] = ()
+        if inbound is not None and ("tools" in body or "functions" in body):
+            if not any("tool" in (one.place or "") for one in inbound.result.detections):
+                tools = tuple(listed_tools(body))
         return Sighting(
             name=row.agent or "",
             source=AgentSource.TRAFFIC,
             occurred_at=row.occurred_at,
             model=row.model,
-            tools=tuple(listed_tools(body)) if has_tools else (),
+            tools=tools,
             blocked=self.blocked_agent is not None,
         )
 
     def traffic_row(self, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
         """Return the row that stands for this completion."""
-        inbound, reply, summary = self.inbound, self.reply, self.summary(now_seconds)
-        found = [step.result.detections for step in (inbound, self.outbound) if step and step.result.detections]
+        inbound, outbound, reply, summary = self.inbound, self.outbound, self.reply, self.summary(now_seconds)
+        detections: list[Mapping[str, object]] = []
+        for step in (inbound, outbound):
+            if step is not None and step.result.detections:
+                detections += described(step.result.detections)
+        principal, used = self.principal, self.used
         return TrafficRow(
             id=id,
             occurred_at=occurred_at,
             request_id=self.context.request_id,
             operation=OPERATION,
-            principal_id=self.principal.id,
-            key_prefix=self.principal.key_prefix,
-            agent=self.agent() or self.principal.name,
+            principal_id=principal.id,
+            key_prefix=principal.key_prefix,
+            agent=self.agent() or principal.name,
             model=self.model(),
             provider=self.provider,
-            verdict=str(summary.verdict),
+            verdict=summary.verdict.value,
             score=summary.score,
             action=summary.action,
             status=self.status,
-            detections=tuple(one for detections in found for one in described(detections)) if found else (),
+            detections=tuple(detections),
             text_sha256=inbound.text_sha256 if inbound else None,
             text_chars=inbound.text_chars if inbound else 0,
             prompt_tokens=reply.prompt_tokens if reply else None,
             reply_tokens=reply.completion_tokens if reply else None,
-            cost_microusd=self.used.microusd if self.used else None,
+            cost_microusd=used.microusd if used else None,
             elapsed_us=round((now_seconds - self.started_seconds) * 1_000_000),
             overhead_us=round(summary.overhead_ms * 1000),
         )
 
     def captured(self) -> Sequence[CapturedText]:
         """Return what is kept of the texts of prompt and reply: nothing, unless the policy says so."""
-        return [step.captured for step in (self.inbound, self.outbound) if step is not None and step.captured]
+        kept = (self.inbound and self.inbound.captured, self.outbound and self.outbound.captured)
+        return () if kept == _NOT_KEPT else [text for text in kept if text]
 
     def audit_details(self, row: TrafficRow) -> Mapping[str, object]:
         """Return what the audit keeps beside who and when: verdicts and counts, and never a text."""
@@ -210,7 +216,7 @@ class Turn:
         for name, step in (("inbound", self.inbound), ("outbound", self.outbound)):
             if step is not None:
                 details[name] = {
-                    "verdict": str(step.result.verdict),
+                    "verdict": step.result.verdict.value,
                     "score": step.result.score,
                     "action": step.action,
                     "detections": described(step.result.detections) if step.result.detections else [],

@@ -48,6 +48,10 @@ class TextJudge(Protocol):
         """Scan without recording anything."""
         ...
 
+    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
+        """Scan without waiting; None for a text that is too long for that."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedAcceptance:
@@ -279,6 +283,11 @@ class _Lenient:
         """Scan without recording anything."""
         result = await self._judge.judge_text(text, direction, policy, owner=owner, ends=ends)
         return self._acceptances.apply(result, policy, source=self._source, text=text)
+
+    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
+        """Scan without waiting; None for a text that is too long for that."""
+        result = self._judge.judge_here(text, direction, policy, owner=owner)
+        return result and self._acceptances.apply(result, policy, source=self._source, text=text)
 
 
 def _check_until(until_at: int, now_at: int) -> None:

@@ -35,6 +35,7 @@ from gateway.store.store import Store
 
 THREAD_CHARS = 16_384
 MAX_TEXT_CHARS = 500_000
+_CLEAN = ScanResult(Verdict.ALLOW, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,8 @@ class Scans:
         Raises:
             ShieldUnavailable: the shield failed, in whatever way.
         """
+        if len(text) <= THREAD_CHARS and not ends:
+            return self._judge_here(text, direction, policy, owner)
         try:
             generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
             if not owner:
@@ -220,7 +223,7 @@ class Scans:
             clean = self.clean
             mark = clean.mark(text, owner, direction, policy)
             if clean.knows(mark, generation):
-                return ScanResult(verdict_of(0, policy), 0)
+                return _nothing(policy)
             if not ends:
                 result = await self._scan(text, direction, policy)
                 clean.note(mark, result, generation)
@@ -234,8 +237,30 @@ class Scans:
             clean.note(marks[-1], result, generation)
             return result
         except Exception as error:  # whatever fails in a rule or the matcher: the text is not let through
-            # The cause is kept for the log. Its own message may quote the text, so it is not repeated here.
-            raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error
+            raise _unavailable() from error
+
+    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
+        """Scan a text as `judge_text` does, without waiting. None: it is too long for that.
+
+        Raises:
+            ShieldUnavailable: the shield failed, in whatever way.
+        """
+        return self._judge_here(text, direction, policy, owner) if len(text) <= THREAD_CHARS else None
+
+    def _judge_here(self, text: str, direction: Direction, policy: Policy, owner: str) -> ScanResult:
+        try:
+            generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
+            if not owner:
+                return self._shield.scan(text, direction, policy)
+            clean = self.clean
+            mark = clean.mark(text, owner, direction, policy)
+            if clean.knows(mark, generation):
+                return _nothing(policy)
+            result = self._shield.scan(text, direction, policy)
+            clean.note(mark, result, generation)
+            return result
+        except Exception as error:  # as above
+            raise _unavailable() from error
 
     async def _scan(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
         if len(text) <= THREAD_CHARS:
@@ -287,6 +312,16 @@ class Scans:
             self._insert(tx, row, captured)
 
         await self._audit.commit(work)
+
+
+def _nothing(policy: Policy) -> ScanResult:
+    """Return the result of a text in which nothing was found."""
+    return _CLEAN if policy.review_at > 0 < policy.block_at else ScanResult(verdict_of(0, policy), 0)
+
+
+def _unavailable() -> ShieldUnavailable:
+    # The cause is kept for the log. Its own message may quote the text, so it is not repeated here.
+    return ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1)
 
 
 def scan_schema() -> JsonSchema:

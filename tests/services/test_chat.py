@@ -72,6 +72,9 @@ class ScriptedJudge:
     async def judge_text(
         self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
     ) -> ScanResult:
+        return self.judge_here(text, direction, policy)
+
+    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
         self.texts.append((text, direction))
         if self.error is not None:
             raise self.error
@@ -147,7 +150,7 @@ class Room:
 
     async def row(self) -> dict[str, Any]:
         names = "agent model provider verdict score action status prompt_tokens reply_tokens text_chars".split()
-        rows = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic"))
+        rows = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic_all"))
         assert len(rows) == 1
         return {name: rows[0][name] for name in names}
 
