@@ -8,6 +8,7 @@ beside it.
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,6 +21,8 @@ MAX_AUDIT_LIMIT = 1000
 DEFAULT_AUDIT_LIMIT = 100
 
 Outcome = Literal["success", "refused", "failed"]
+
+_quote = json.encoder.encode_basestring  # as `canonical_text` writes a text
 
 canonical_text = json_writer(sort_keys=True)
 """Write a value as JSON with sorted keys and no blanks."""
@@ -116,36 +119,19 @@ def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
     """
-    # What sorts before `details`, those, and what sorts after them.
-    begin = canonical_text(
-        {
-            "action": event.action,
-            "actor": event.actor,
-            "actor_id": event.actor_id,
-            "actor_type": event.actor_type,
-            "after": event.after,
-            "before": event.before,
-        }
-    )
-    end = canonical_text(
-        {
-            "id": event.id,
-            "instance_id": event.instance_id,
-            "ip": event.ip,
-            "key_prefix": event.key_prefix,
-            "outcome": event.outcome,
-            "reason": event.reason,
-            "request_id": event.request_id,
-            "resource_id": event.resource_id,
-            "resource_type": event.resource_type,
-            "seq": event.seq if seq is None else seq,
-            "source": event.source,
-            "timestamp": event.occurred_at,
-            "user_agent": event.user_agent,
-        }
-    )
+    text = _text
     details = event.details_json or canonical_text(event.details)
-    return f'{begin[:-1]},"details":{details},{end[1:]}'.encode()
+    before = "null" if event.before is None else canonical_text(event.before)
+    after = "null" if event.after is None else canonical_text(event.after)
+    return (
+        f'{{"action":{text(event.action)},"actor":{text(event.actor)},"actor_id":{text(event.actor_id)},'
+        f'"actor_type":{text(event.actor_type)},"after":{after},"before":{before},"details":{details},'
+        f'"id":{text(event.id)},"instance_id":{text(event.instance_id)},"ip":{text(event.ip)},'
+        f'"key_prefix":{text(event.key_prefix)},"outcome":{text(event.outcome)},"reason":{text(event.reason)},'
+        f'"request_id":{text(event.request_id)},"resource_id":{text(event.resource_id)},'
+        f'"resource_type":{text(event.resource_type)},"seq":{event.seq if seq is None else seq},'
+        f'"source":{text(event.source)},"timestamp":{event.occurred_at},"user_agent":{text(event.user_agent)}}}'
+    ).encode()
 
 
 def chain(prev_hash: str, event: AuditEvent, *, seq: int | None = None) -> str:
@@ -182,6 +168,10 @@ def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHea
         head = ChainHead(event.seq, event.hash)
         good += 1
     return head, ChainReport(ok=True, events=good)
+
+
+def _text(text: str | None) -> str:
+    return "null" if text is None else _quote(text)
 
 
 def _recomputed(prev_hash: str, event: AuditEvent) -> str | None:

@@ -39,41 +39,42 @@ _FIELDS = (
 )
 _COLUMNS = (*_FIELDS, "before", "after", "details", "seq", "prev_hash", "hash")
 _VALUES = attrgetter(*_FIELDS)
-EVENTS = Insert("audit_events", _COLUMNS)
+EVENTS = Insert("audit_events", _COLUMNS, is_fresh=True)
 _NAMES = ", ".join(_COLUMNS)
-LIST = f"SELECT position, {_NAMES} FROM audit_events"  # noqa: S608  # our own column names
+LIST = f"SELECT position, {_NAMES} FROM audit_events_all"  # noqa: S608  # our own column names
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
 CHAIN = f"""
-    SELECT {_NAMES} FROM audit_events
+    SELECT {_NAMES} FROM audit_events_all
      WHERE instance_id = :instance_id AND seq > :seq
      ORDER BY seq LIMIT :limit
 """  # noqa: S608
+FRESH_HEAD = """
+    SELECT seq, hash FROM audit_events_fresh WHERE instance_id = :instance_id ORDER BY position DESC LIMIT 1
+"""
 HEAD = "SELECT seq, hash FROM audit_heads WHERE instance_id = :instance_id"
 OF_ALERT = f"""
-    SELECT {_NAMES} FROM audit_events
+    SELECT {_NAMES} FROM audit_events_all
      WHERE resource_type = 'alert' AND resource_id = :alert_id
      ORDER BY seq LIMIT :limit
 """  # noqa: S608
 BEGINNING = "SELECT first_seq - 1 AS seq, first_prev_hash AS hash FROM audit_heads WHERE instance_id = :instance_id"
-INSTANCES = "SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1"
+INSTANCES = """
+    SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events
+     UNION SELECT instance_id FROM audit_events_fresh ORDER BY 1
+"""
 TIMES_AT = """
-    SELECT occurred_at FROM audit_events
+    SELECT occurred_at FROM audit_events_all
      WHERE action = :action AND occurred_at >= :since ORDER BY occurred_at DESC LIMIT :limit
 """
-FIRST_AT = "SELECT occurred_at FROM audit_events ORDER BY position LIMIT 1"
-HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
-SAVE_HEAD = """
-    INSERT INTO audit_heads (instance_id, seq, hash, first_seq, first_prev_hash)
-    VALUES (:instance_id, :seq, :hash, 1, :genesis)
-        ON CONFLICT (instance_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
-"""
+FIRST_AT = "SELECT occurred_at, position FROM audit_events_all ORDER BY position LIMIT 1"
+HASH_AT = "SELECT hash FROM audit_events_all WHERE instance_id = :instance_id AND seq = :seq"
 SEARCHED = """
     (lower(action) LIKE lower(:search) ESCAPE '\\' OR lower(actor) LIKE lower(:search) ESCAPE '\\'
      OR lower(resource_type) LIKE lower(:search) ESCAPE '\\' OR lower(resource_id) LIKE lower(:search) ESCAPE '\\'
      OR lower(details) LIKE lower(:search) ESCAPE '\\')
 """
 AFTER = " ORDER BY position LIMIT :limit"
-NEWEST_POSITION = "SELECT COALESCE(MAX(position), 0) AS position FROM audit_events"
+NEWEST_POSITION = "SELECT position FROM audit_events_all ORDER BY position DESC LIMIT 1"
 
 
 class AuditRepository:
@@ -85,7 +86,7 @@ class AuditRepository:
     def append(self, tx: Transaction, event: AuditEvent) -> tuple[ChainHead, ChainHead]:
         """Link `event` to the end of its instance's chain and return the end before and after it.
 
-        The end is read and written once for a group of works, inside the transaction that the writer's lock guards.
+        The end is read once for a group of works, inside the transaction that the writer's lock guards.
 
         Raises:
             ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
@@ -94,7 +95,8 @@ class AuditRepository:
         before: ChainHead | None = tx.memo.get(name)
         if before is None:
             before = self.head(tx, event.instance_id)
-            tx.before_commit(name, lambda group: self._save_head(group, event.instance_id))
+            # What the disk may still lose is not noted beside it: the file must never be ahead of the database.
+            tx.after_commit(name, lambda is_durable: self._note(tx, event.instance_id) if is_durable else None)
         seq = before.seq + 1
         after = ChainHead(seq, chain(before.hash, event, seq=seq))
         tx.add(EVENTS, (*_VALUES(event), *_json(event), seq, before.hash, after.hash))
@@ -103,7 +105,8 @@ class AuditRepository:
 
     def head(self, tx: Transaction, instance_id: str) -> ChainHead:
         """Return the end of a chain."""
-        return _place(tx.query(HEAD, {"instance_id": instance_id}))
+        params = {"instance_id": instance_id}
+        return _place(tx.query(FRESH_HEAD, params) or tx.query(HEAD, params))
 
     def beginning(self, tx: Transaction, instance_id: str) -> ChainHead:
         """Return the place before the first event that is kept."""
@@ -150,7 +153,8 @@ class AuditRepository:
 
     def newest_position(self, tx: Transaction) -> int:
         """Return the place of the newest event, 0 when there is none."""
-        return int(tx.query(NEWEST_POSITION)[0]["position"])
+        rows = tx.query(NEWEST_POSITION)
+        return int(rows[0]["position"]) if rows else 0
 
     def of_alert(self, tx: Transaction, alert_id: str, *, limit: int) -> tuple[AuditEvent, ...]:
         """Return what was done about one alert, oldest first."""
@@ -174,11 +178,8 @@ class AuditRepository:
         following = None if last is None else write_cursor(query, (last["occurred_at"], last["position"]))
         return Page(events, limit, following)
 
-    def _save_head(self, tx: Transaction, instance_id: str) -> None:
-        head: ChainHead = tx.memo[f"audit_head:{instance_id}"]
-        tx.execute(SAVE_HEAD, {"instance_id": instance_id, "seq": head.seq, "hash": head.hash, "genesis": GENESIS_HASH})
-        # What the disk may still lose is not noted beside it: the file must never be ahead of the database.
-        tx.after_commit("headfile", lambda is_durable: self._headfile.write(instance_id, head) if is_durable else None)
+    def _note(self, tx: Transaction, instance_id: str) -> None:
+        self._headfile.write(instance_id, tx.memo[f"audit_head:{instance_id}"])
 
 
 def _where(wanted: AuditFilter) -> Where:

@@ -32,11 +32,13 @@ class Row(Protocol):
 class Insert:
     """A table and the columns of rows that are plain inserts, so that many of them can be one statement.
 
-    Each is one constant, equal to itself alone: it is looked up for every row.
+    Each is one constant, equal to itself alone: it is looked up for every row. is_fresh: its rows are moved there
+    later, see `fresh`.
     """
 
     table: str
     columns: tuple[str, ...]
+    is_fresh: bool = False
 
 
 class Transaction(Protocol):
@@ -55,10 +57,6 @@ class Transaction(Protocol):
 
     def add(self, insert: Insert, row: tuple[object, ...], /) -> None:
         """Insert a plain row before the commit, together with others of its kind."""
-        ...
-
-    def before_commit(self, name: str, work: Callable[["Transaction"], None], /) -> None:
-        """Run `work` once before the commit, after all works of the group. The first of a name counts."""
         ...
 
     def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:

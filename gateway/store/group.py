@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol, cast
 
-from gateway.store.database import Insert, Params, Row, StoreUnavailable, Transaction, chunks
+from gateway.store.database import Insert, Params, Row, StoreUnavailable, chunks
+from gateway.store.fresh import insert_sql
 from gateway.store.writer import Work
 
 # A statement for each, so that few are ever compiled. Each lets go of the interpreter several times, and to get it back
@@ -26,15 +27,18 @@ class Cursor(Protocol):
 
 
 class GroupTransaction:
-    """`Transaction` over whatever runs a statement. The writer also lets it do works and finish."""
+    """`Transaction` over whatever runs a statement. The writer also lets it do works and finish.
+
+    fresh_rows: how many rows it has inserted that are to be moved later.
+    """
 
     def __init__(self, run: Callable[[str, Params | Sequence[object]], Cursor]) -> None:
         self._run = run
         self._rows: dict[Insert, list[tuple[object, ...]]] = {}
-        self._before: dict[str, Callable[[Transaction], None]] = {}
         self._is_guarded = True
         self.after: dict[str, Callable[[bool], None]] = {}
         self.memo: dict[str, Any] = {}
+        self.fresh_rows = 0
 
     def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
         """Run one statement and return how many rows it changed."""
@@ -52,10 +56,6 @@ class GroupTransaction:
         """Insert a plain row before the commit."""
         self._rows.setdefault(insert, []).append(row)
 
-    def before_commit(self, name: str, work: Callable[[Transaction], None], /) -> None:
-        """Run `work` before the commit, after all works."""
-        self._before.setdefault(name, work)
-
     def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
         """Run `work` after the commit, under the lock."""
         self.after.setdefault(name, work)
@@ -67,7 +67,7 @@ class GroupTransaction:
             StoreUnavailable: the whole group must be given up.
         """
         marks = {insert: len(rows) for insert, rows in self._rows.items()}
-        memo, before, after = dict(self.memo), len(self._before), len(self.after)
+        memo, hooks = dict(self.memo), len(self.after)
         self._is_guarded = False
         try:
             work.result = work.call(self)
@@ -78,9 +78,8 @@ class GroupTransaction:
             if self._is_guarded:
                 self._run("ROLLBACK TO work", ())
             self.memo = memo
-            for hooks, count in ((self._before, before), (self.after, after)):
-                for name in list(hooks)[count:]:  # they only ever come to be more
-                    del hooks[name]
+            for name in list(self.after)[hooks:]:  # they only ever come to be more
+                del self.after[name]
             for insert, rows in self._rows.items():
                 del rows[marks.get(insert, 0) :]
         if self._is_guarded:
@@ -88,16 +87,11 @@ class GroupTransaction:
         self._is_guarded = True
 
     def finish(self) -> None:
-        """Run what was to be run before the commit, and insert the plain rows."""
-        for work in self._before.values():
-            work(self)
+        """Insert the plain rows."""
         for insert, rows in self._rows.items():
+            self.fresh_rows += len(rows) * insert.is_fresh
             for chunk in chunks(rows, _INSERT_ROWS):
                 self._run(_insert_sql(insert, len(chunk)), [value for row in chunk for value in row])
 
 
-@cache
-def _insert_sql(insert: Insert, rows: int) -> str:
-    row = "(" + ", ".join("?" * len(insert.columns)) + ")"
-    names = ", ".join(insert.columns)
-    return f"INSERT INTO {insert.table} ({names}) VALUES " + ", ".join([row] * rows)  # noqa: S608  # our own names
+_insert_sql = cache(insert_sql)

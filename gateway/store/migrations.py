@@ -45,6 +45,7 @@ MIGRATIONS = (
     Migration(16, "0016_event_outputs"),
     Migration(17, "0017_rule_overrides"),
     Migration(18, "0018_captures"),
+    Migration(19, "0019_fresh"),
 )
 
 

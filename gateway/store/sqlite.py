@@ -23,6 +23,7 @@ from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
 from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.filelock import FileLock
+from gateway.store.fresh import settle
 from gateway.store.group import GroupTransaction
 from gateway.store.place import Place
 from gateway.store.writer import Work, Writer
@@ -33,7 +34,8 @@ MEMORY = ":memory:"
 APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _MAGIC = b"SQLite format 3\0"
 _READERS = 4
-_CHECKPOINT_CHANGES = 2_000
+_FRESH_ROWS = 256
+_CHECKPOINT_CHANGES = 6_000
 _TRUNCATE_BYTES = 64 * 1024 * 1024
 _BUSY_SECONDS = 5.0
 _UNAVAILABLE = {
@@ -66,8 +68,9 @@ class SqliteDatabase:
         self._connection: sqlite3.Connection | None = None
         self._is_durable: bool | None = None
         self._changes = 0
+        self._fresh_rows = 0
         self._idle: deque[sqlite3.Connection] = deque()
-        self._writer = Writer(self._commit, log)
+        self._writer = Writer(self._commit, self._tidy, log)
         self._state = "new"
 
     async def open(self) -> None:
@@ -174,41 +177,62 @@ class SqliteDatabase:
                 except StoreUnavailable:
                     self._drop_writable()
                     raise
-                self._checkpoint(connection)
         except OSError as error:
             raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
 
     def _commit_locked(self, connection: sqlite3.Connection, works: Sequence[Work], is_durable: bool) -> None:
-        if is_durable is not self._is_durable:
-            _run(connection, f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
-            self._is_durable = is_durable
-        _run(connection, "BEGIN IMMEDIATE")
-        try:
-            tx = _transaction(connection)
+        with self._transaction(connection, is_durable=is_durable) as tx:
             for work in works:
                 if not work.is_abandoned:
                     tx.do(work)
             tx.finish()
-            _run(connection, "COMMIT")
-        except BaseException:
-            _roll_back(connection)
-            raise
+        self._fresh_rows += tx.fresh_rows
         for hook in tx.after.values():
             try:
                 hook(is_durable)
             except OSError as error:
                 self._log.error("store_after_commit_failed", error=error)
 
-    def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Move what was committed from the WAL into the file, now and then."""
-        if self._is_memory or connection.total_changes - self._changes < _CHECKPOINT_CHANGES:
-            return
-        self._changes = connection.total_changes
+    @contextmanager
+    def _transaction(self, connection: sqlite3.Connection, *, is_durable: bool) -> Iterator[GroupTransaction]:
+        """Commit what is done meanwhile, or nothing of it."""
+        if is_durable is not self._is_durable:
+            _run(connection, f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+            self._is_durable = is_durable
+        _run(connection, "BEGIN IMMEDIATE")
         try:
-            is_long = os.stat(self._path + "-wal").st_size > _TRUNCATE_BYTES
-            _run(connection, f"PRAGMA wal_checkpoint({'TRUNCATE' if is_long else 'PASSIVE'})")
+            yield _transaction(connection)
+            _run(connection, "COMMIT")
+        except BaseException:
+            _roll_back(connection)
+            raise
+
+    def _tidy(self) -> None:
+        """Move, now and then, fresh rows to where they are indexed, and what was committed from the WAL into the file.
+
+        Nobody waits for either, and nothing is lost when it fails.
+        """
+        connection = self._connection
+        if connection is None or self._state == "closed":
+            return
+        is_long = connection.total_changes - self._changes >= _CHECKPOINT_CHANGES
+        if self._fresh_rows < _FRESH_ROWS and not is_long:
+            return
+        try:
+            with self._lock:
+                if self._fresh_rows >= _FRESH_ROWS:
+                    self._fresh_rows = 0
+                    with self._transaction(connection, is_durable=False) as tx:
+                        settle(tx)
+                if is_long and not self._is_memory:
+                    self._changes = connection.total_changes
+                    self._checkpoint(connection)
         except (StoreUnavailable, OSError) as error:
-            self._log.error("store_checkpoint_failed", error=error)
+            self._log.error("store_tidy_failed", error=error)
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        is_large = os.stat(self._path + "-wal").st_size > _TRUNCATE_BYTES
+        _run(connection, f"PRAGMA wal_checkpoint({'TRUNCATE' if is_large else 'PASSIVE'})")
 
     def _drop_writable(self) -> None:
         if self._connection is not None and not self._is_memory:
@@ -225,6 +249,8 @@ class SqliteDatabase:
         try:
             with self._lock:
                 if not self._is_memory:
+                    with self._transaction(self._connection, is_durable=True) as tx:
+                        settle(tx)
                     _run(self._connection, "PRAGMA wal_checkpoint(TRUNCATE)")
                 self._connection.close()
         except (StoreUnavailable, OSError) as error:

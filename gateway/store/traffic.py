@@ -10,21 +10,22 @@ from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter,
 from gateway.domain.traffic_sums import COUNTERS, FIVE_MINUTES_MS, HOUR_MS, Counters, SumKey, sum_up
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit
+from gateway.store.fresh import settle
 from gateway.wire import json_text
 
 _COLUMNS = tuple(field.name for field in fields(TrafficRow))
 _DETECTIONS = _COLUMNS.index("detections")
 _ORIGIN = _COLUMNS.index("origin")
 _NAMES = ", ".join(_COLUMNS)
-ROWS = Insert("traffic", _COLUMNS)
-LIST = f"SELECT position, {_NAMES} FROM traffic"  # noqa: S608  # our own column names
+ROWS = Insert("traffic", _COLUMNS, is_fresh=True)
+LIST = f"SELECT position, {_NAMES} FROM traffic_all"  # noqa: S608  # our own column names
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
-BY_ID = f"SELECT {_NAMES} FROM traffic WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
-BY_REQUEST = f"SELECT {_NAMES} FROM traffic WHERE request_id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
+BY_ID = f"SELECT position, {_NAMES} FROM traffic_all WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
+BY_REQUEST = f"SELECT position, {_NAMES} FROM traffic_all WHERE request_id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
 UNSUMMED = """
     SELECT position, occurred_at, origin, verdict, status, action, prompt_tokens, reply_tokens, cost_microusd,
            elapsed_us, overhead_us, agent, key_prefix, model, provider, operation, detections
-      FROM traffic
+      FROM traffic_all
      WHERE position > :position
      ORDER BY position LIMIT :limit
 """
@@ -171,6 +172,7 @@ class TrafficRepository:
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some of the rows before a time that are in the sums; return how many."""
+        settle(tx)
         return tx.execute(PRUNE, {"before": before, "summed": self.summed(tx), "limit": limit})
 
     def prune_sums(self, tx: Transaction, *, size_ms: int, before: int) -> int:

@@ -62,11 +62,13 @@ class Writer:
     """One thread and its queue. Every method but `stop` is for the event loop that ran `start`.
 
     commit: has a group of works done and committed, sets their `result` or `error`, and raises StoreUnavailable when
-    none of it stands. The flag says whether the disk must have it. has_failed: the last group could not be written.
+    none of it stands. The flag says whether the disk must have it. tidy: does after a group what nobody waits for, and
+    raises nothing. has_failed: the last group could not be written.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Work], bool], None], log: Log) -> None:
+    def __init__(self, commit: Callable[[Sequence[Work], bool], None], tidy: Callable[[], None], log: Log) -> None:
         self._commit = commit
+        self._tidy = tidy
         self._log = log
         # The native token is the event loop itself. Its futures, timers and `call_soon_threadsafe` are all that is
         # asked of it; anyio's own way from a thread into the loop would make the writer wait for the loop's turn.
@@ -234,10 +236,9 @@ class Writer:
         else:
             self._is_failing = self.has_failed = False
             self._report(group)
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._deliver, group)
-        except RuntimeError:
-            return  # the loop is closed: nobody waits any more
+        self._tidy()
 
     def _fail(self, works: Sequence[Work], error: BaseException) -> None:
         is_unavailable = isinstance(error, StoreUnavailable)

@@ -12,6 +12,7 @@ from gateway.domain.principals import RequestContext, local
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.store.audit import EVENTS
+from gateway.store.fresh import settle
 from gateway.store.store import Store, open_store
 
 EVENT_COUNT = 4
@@ -43,6 +44,7 @@ class Chain:
             for number in range(EVENT_COUNT)
         ]
         await self.audit.commit(lambda tx: [self.audit.append(tx, event) for event in events])
+        await self.store.db.write(settle)
 
     async def query(self, sql: str) -> list[Any]:
         return await self.store.db.read(lambda tx: tx.query(sql))

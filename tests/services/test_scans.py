@@ -75,7 +75,7 @@ class Room:
 
     async def rows(self) -> list[dict[str, Any]]:
         await self.store.db.write(lambda tx: None)  # what was queued before is committed before this
-        found = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic"))
+        found = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic_all"))
         return [{name: row[name] for name in ("verdict", "text_sha256", "text_chars", "detections")} for row in found]
 
 

@@ -19,7 +19,7 @@ async def test_rows_written_behind_arrive_whole(store: Store) -> None:
         )
         store.db.write_behind(lambda tx, row=row: store.traffic.insert(tx, row))
     await store.db.write(lambda tx: None)
-    rows = await store.db.read(lambda tx: tx.query("SELECT * FROM traffic ORDER BY position"))
+    rows = await store.db.read(lambda tx: tx.query("SELECT * FROM traffic_all ORDER BY position"))
     assert [row["id"] for row in rows] == [f"trf_{number}" for number in range(40)]
     assert rows[0]["detections"] == '[{"rule":"a","start":1,"end":2,"count":1}]'
     assert (rows[0]["text_chars"], rows[0]["model"]) == (2**40, None)

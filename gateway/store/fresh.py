@@ -1,0 +1,44 @@
+"""Rows that are written where nothing is indexed, and moved in batches to where they are found.
+
+A row of the audit log or of the traffic touches a page for each index of its table, and a commit writes every page
+that it touched. So what is committed before an answer goes to a table without an index, such as `traffic_fresh`, and is
+moved to `traffic` when some hundred rows have come together. Who reads asks the view, `traffic_all`, which has both: a
+row is there from its commit on, once and at the same place, for every process and after any end. Who reads very many
+rows, or deletes some, settles first and asks the table alone.
+"""
+
+from gateway.domain.audit import GENESIS_HASH
+from gateway.store.database import Insert, Transaction
+
+_TABLES = ("audit_events", "traffic")
+# The end of a chain is that of its fresh events, as long as it has any.
+NOTE_ENDS = """
+    INSERT INTO audit_heads (instance_id, seq, hash, first_seq, first_prev_hash)
+    SELECT instance_id, seq, hash, 1, :genesis FROM audit_events_fresh
+     WHERE position IN (SELECT MAX(position) FROM audit_events_fresh GROUP BY instance_id)
+        ON CONFLICT (instance_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
+"""
+MOVE = "INSERT INTO {0} SELECT * FROM {0}_fresh ORDER BY position"
+EMPTY = "DELETE FROM {0}_fresh"
+# Places go on where the last row's ended: of the fresh ones, else of those that were moved.
+NEXT = "(SELECT 1 + COALESCE((SELECT MAX(position) FROM {0}_fresh), (SELECT MAX(position) FROM {0}), 0))"
+
+
+def settle(tx: Transaction) -> None:
+    """Move all fresh rows to where they are indexed."""
+    tx.execute(NOTE_ENDS, {"genesis": GENESIS_HASH})
+    for table in _TABLES:
+        if tx.execute(MOVE.format(table)):
+            tx.execute(EMPTY.format(table))
+
+
+def insert_sql(insert: Insert, rows: int) -> str:
+    """Return the statement that inserts so many rows."""
+    row = ", ".join("?" * len(insert.columns))
+    names = ", ".join(insert.columns)
+    if not insert.is_fresh:
+        values = ", ".join([f"({row})"] * rows)
+        return f"INSERT INTO {insert.table} ({names}) VALUES {values}"  # noqa: S608  # our own names
+    first = NEXT.format(insert.table)
+    values = ", ".join([f"({first}, {row})", *[f"(NULL, {row})"] * (rows - 1)])
+    return f"INSERT INTO {insert.table}_fresh (position, {names}) VALUES {values}"  # noqa: S608
