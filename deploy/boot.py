@@ -124,7 +124,7 @@ class Finder:
         return spec
 
     def create_module(self, spec):
-        is_late = spec.name == "h11" or (spec.name.startswith(LATE) and spec.submodule_search_locations is None)
+        is_late = spec.name == "h11" or spec.name.startswith(LATE)
         return Waiting(spec.name) if is_late else None
 
     def get_code(self, name):

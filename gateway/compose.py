@@ -5,19 +5,21 @@ import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import anyio
 
-from gateway import shield
+from gateway import bundle, shield
 from gateway.app import Gateway, Lasting
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.parts import Shared, assemble, make_lasting
 from gateway.settings import Settings
-from gateway.shield import Shield
-from gateway.shield.rules import RuleError
 from gateway.store.store import open_store
+
+if TYPE_CHECKING:
+    from gateway.shield import Shield
 
 DATABASE = "gateway.db"
 _UNTIL_RESTART = (
@@ -31,7 +33,7 @@ def database_path(settings: Settings) -> str:
     return settings.data_dir if settings.data_dir == ":memory:" else os.path.join(settings.data_dir, DATABASE)
 
 
-def load_shield(path: str | None) -> Shield:
+def load_shield(path: str | None) -> "Shield":
     """Load the rules, given or built in.
 
     Raises:
@@ -39,8 +41,23 @@ def load_shield(path: str | None) -> Shield:
     """
     try:
         return shield.load(path)
-    except RuleError as error:
+    except shield.RuleError as error:
         raise SetupError(f"The rules cannot be used: {error}") from error
+
+
+def load_early(path: str | None) -> "Shield | None":
+    """Load the rules unless they can wait: those of an archive are whole when its file is, and were tried with it.
+
+    Raises:
+        SetupError: the rules cannot be used.
+    """
+    if path is not None or bundle.archive_path() is None:
+        return load_shield(path)
+    try:
+        bundle.read("rules.plans")
+    except OSError as error:
+        raise SetupError(f"The rules cannot be used: {error.strerror}") from error
+    return None
 
 
 def keep_lasting(old: Settings, new: Settings) -> Settings:
@@ -49,9 +66,12 @@ def keep_lasting(old: Settings, new: Settings) -> Settings:
 
 
 class Composition:
-    """A gateway that can be made anew over the same store, keys and connections."""
+    """A gateway that can be made anew over the same store, keys and connections.
 
-    def __init__(self, settings: Settings, scanner: Shield, lasting: Lasting) -> None:
+    scanner: None to load the rules when somebody first asks for the shield.
+    """
+
+    def __init__(self, settings: Settings, scanner: "Shield | None", lasting: Lasting) -> None:
         self._settings = settings
         self._lasting = lasting
         self.gateway = assemble(settings, scanner, lasting)
@@ -87,7 +107,7 @@ async def open_composition(
     Raises:
         SetupError: the rules, the data folder or the database cannot be used.
     """
-    scanner = shared.scanner if shared else load_shield(settings.rules)
+    scanner = shared.scanner if shared else load_early(settings.rules)
     async with open_lasting(settings, log=log, shared=shared) as lasting:
         yield Composition(settings, scanner, lasting)
 

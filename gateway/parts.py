@@ -6,9 +6,9 @@ A row is run, and the module of its part with it, when somebody first asks for t
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gateway import __version__
+from gateway import __version__, shield
 from gateway.app import Gateway, Lasting
 from gateway.auth.ratelimit import RateLimiter
 from gateway.bundle import archive_sha256
@@ -69,8 +69,10 @@ from gateway.services import (
     users,
 )
 from gateway.settings import Settings
-from gateway.shield import Shield
 from gateway.store.store import Store
+
+if TYPE_CHECKING:
+    from gateway.shield import Shield
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Shared:
     started_at: when the group began to serve.
     """
 
-    scanner: Shield
+    scanner: "Shield"
     limiter: RateLimiter
     board: Board
     started_at: int
@@ -117,13 +119,16 @@ def make_lasting(
     return LastingParts(LASTING, known | {"shared": shared, "ca_file": ca_file})
 
 
-def assemble(settings: Settings, scanner: Shield, lasting: Lasting) -> Gateway:
-    """Make the parts that depend on settings and rules, and put them together with the lasting ones."""
+def assemble(settings: Settings, scanner: "Shield | None", lasting: Lasting) -> Gateway:
+    """Make the parts that depend on settings and rules, and put them together with the lasting ones.
+
+    scanner: None to load the rules when somebody first asks for the shield.
+    """
     rows: dict[str, Callable[[Any], object]] = {
         **{name: partial(_of, lasting, name) for name in (*_GIVEN, *LASTING)},
         **PARTS,
     }
-    return Gateway(rows, {"settings": settings, "shield": scanner})
+    return Gateway(rows, {"settings": settings} | ({"shield": scanner} if scanner else {}))
 
 
 def _of(lasting: Lasting, name: str, _: object) -> object:
@@ -315,6 +320,7 @@ def _fleet_peers(of: _Gateway) -> object:
 
 
 PARTS: Mapping[str, Callable[[_Gateway], object]] = {
+    "shield": lambda of: shield.load(of.settings.rules),
     "policy": _policy,
     "rules": lambda of: rules.Rules(shield=of.shield, store=of.store, clock=of.clock, audit=of.audit),
     "scans": _scans,

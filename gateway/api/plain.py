@@ -29,10 +29,8 @@ class PlainEdge:
         self._aside = Aside()
         self._alive = json_response({"status": "ok", "name": SERVICE_NAME})
         self._about: dict[str, object] = {}
-        metrics = gateway.metrics
-        metrics.gauge("gateway_build_info", 1, version=__version__, python=PYTHON, matcher=gateway.shield.matcher)
         # Kept with the metrics, which outlive a reload; so does the uptime.
-        self._started = metrics.counter("gateway_start_time_seconds")
+        self._started = gateway.metrics.counter("gateway_start_time_seconds")
         if not self._started.value:
             self._started.value = gateway.clock.now_at() / 1000
 
@@ -60,4 +58,6 @@ class PlainEdge:
 
     async def metrics(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Return the metrics of this process as Prometheus text."""
-        return Response(200, (("content-type", CONTENT_TYPE),), self._gateway.metrics.render().encode())
+        metrics, matcher = self._gateway.metrics, self._gateway.shield.matcher
+        metrics.gauge("gateway_build_info", 1, version=__version__, python=PYTHON, matcher=matcher)
+        return Response(200, (("content-type", CONTENT_TYPE),), metrics.render().encode())

@@ -87,7 +87,8 @@ class Live:
 
     async def get_ready(self) -> None:
         """Do what the first prompt would wait for."""
-        await to_thread.run_sync(self._composition.gateway.shield.ready)
+        gateway = self._composition.gateway
+        await to_thread.run_sync(lambda: gateway.shield.ready())  # which may have to be loaded
         self._dispatch.load_prompts()
 
     async def reload(self, options: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import socket
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -23,10 +24,12 @@ from gateway.http.server import Server
 from gateway.http.transport import server_tls
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.shield import Shield
 from gateway.store.metric_board import MetricBoard
 from gateway.store.rate_windows import RateWindows
 from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals
+
+if TYPE_CHECKING:
+    from gateway.shield import Shield
 
 _SCHEME = {True: "https", False: "http"}
 _CLOSING_SECONDS = 20.0
@@ -135,7 +138,7 @@ def serve_group(site: Site) -> int:
     return ended or (FAILED if last else OK)
 
 
-def ready_shield(config: Settings) -> Shield:
+def ready_shield(config: Settings) -> "Shield":
     """Load the rules and make them ready to scan, so that no worker does it for itself.
 
     Raises:

@@ -156,12 +156,12 @@ def test_a_changed_byte_anywhere_never_starts_with_a_traceback(archive: Path, tm
     with zipfile.ZipFile(archive) as old:
         pack = next(info for info in old.infolist() if info.filename.startswith("_pyc/"))
         plans = old.getinfo("rules.plans")
-    for info, command in ((pack, "version"), (plans, "scan")):
+    for info, *command in ((pack, "version"), (plans, "scan"), (plans, "serve", "--port", "0")):
         changed = bytearray(archive.read_bytes())
         changed[info.header_offset + 30 + len(info.filename) + info.compress_size // 2] ^= 1
         copy = tmp_path / "changed.pyz"
         copy.write_bytes(changed)
-        done = run(copy, command, stdin="hello")
+        done = run(copy, *command, stdin="hello", GATEWAY_DATA_DIR=":memory:")
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
         verified = run(archive, "verify", str(copy))
@@ -347,6 +347,7 @@ def test_what_a_start_runs_is_packed_by_itself(archive: Path) -> None:
     assert listed == sorted(set(listed))
     assert "gateway.http.server" in done.stdout.split()
     assert set(done.stdout.split()) - set(listed) == set(), "deploy/first.txt lacks modules that a start runs"
+    assert "gateway.shield" not in done.stdout  # the rules wait until the first probes have their answers
 
 
 def test_a_python_that_cannot_unpack_blocks_compiles_their_modules(archive: Path) -> None:
