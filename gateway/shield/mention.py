@@ -22,6 +22,7 @@ Level = Literal[0, 1, 2]
 _LOWER = {Severity.CRITICAL: Severity.HIGH, Severity.HIGH: Severity.MEDIUM, Severity.MEDIUM: Severity.LOW}
 _CLOSERS = {"“": "”", "„": "“”", "«": "»", "‹": "›", "「": "」", "『": "』", "‘": "’", "‚": "‘", "»": "«"}
 _CODE = tuple(":=([{")
+_SINGLE = re.compile(r"(?<=\s)'(?=\w|\Z)(?![^']*\S'(?!\w)).*\Z")
 _WORD = re.compile(r"\w")
 _END = re.compile(r"[.!?;\n]")
 _TELLING = re.compile(
@@ -35,6 +36,8 @@ _TELLING = re.compile(
     r"copies of|meme|joke|attacks?|awareness|phishing|translat(?:or|ion)'?s? note|grep|quiz|exam(?:ple)? question|"
     r"explain why|blocks?|rejects?|(?:test|it|describe)(?=\()|dialogue|villain|chapter|subtitles?|"
     r"sätze wie|wie etwa|wie zum beispiel|phrases? comme|frases? como|frasi come|"
+    r"(?:that|which|who|sticker|sign|banner|label|note|letter|review|post|page|comment|poster|button|caption) "
+    r"(?:said|says|reads|stated|states|claimed|claims)(?=[\s,:]+(?:in effect,? )?[\"'“‘«„])|"
     r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b|"
     r"インジェクション|프롬프트 인젝션|提示词注入|提示注入|例如|比如|例えば|инъекци|например|इंजेक्शन|जैसे|حقن|مثل)",
     re.IGNORECASE,
@@ -101,6 +104,9 @@ def _quoted_at(before: str) -> int | None:
         at = line.rfind(mark)
         if line.count(mark) % 2 and _WORD.search(line, 0, at):
             return begin + at
+    single = _SINGLE.search(line)
+    if single and _WORD.search(line, 0, single.start()):
+        return begin + single.start()
     for opener, closers in _CLOSERS.items():
         at = line.rfind(opener)
         if at > 0 and not any(closer in line[at + 1 :] for closer in closers):

@@ -43,6 +43,21 @@ def test_what_others_may_ask_for_is_two_steps_lower(before: str) -> None:
     assert level(own + ORDER, len(own), "injection") < 2
 
 
+@pytest.mark.parametrize(
+    ("before", "steps"),
+    [
+        ("The review of the kettle that said, in effect, '", 2),
+        ("A sticker said '", 2),
+        ("Somebody wrote '", 1),
+        ("It is my way, not the users' way: ", 0),
+        ("They call it 'my way', so ", 0),
+        ("Don't wait, ", 0),
+    ],
+)
+def test_single_quotation_marks_are_told_from_apostrophes(before: str, steps: int) -> None:
+    assert level(before + ORDER, len(before), "injection") == steps
+
+
 def test_an_order_for_whenever_something_is_asked_is_the_writers_own() -> None:
     for before in (
         "When the user asks for a summary ",
