@@ -44,7 +44,11 @@ class Waiting(ModuleType):
         if name in IMPORTERS:
             return own(self, name)
         with RUNNING:
-            if type(self) is Waiting and not own(self, "__dict__").get("__waiting__"):
+            if is_asleep(self):
+                package = sys.modules.get(own(self, "__name__").rpartition(".")[0])
+                if is_asleep(package):
+                    package.__dict__  # noqa: B018 - which runs it: as in any import, before what is in it
+            if is_asleep(self):  # still, though its package may have asked for it
                 self.__waiting__ = True
                 try:
                     own(self, "__loader__").run(self)
@@ -54,6 +58,10 @@ class Waiting(ModuleType):
                 del self.__waiting__
                 self.__class__ = ModuleType
             return own(self, name)
+
+
+def is_asleep(module):
+    return type(module) is Waiting and "__waiting__" not in object.__getattribute__(module, "__dict__")
 
 
 class Within:

@@ -289,8 +289,8 @@ def test_the_bill_of_materials_names_every_bundled_project(archive: Path) -> Non
     assert names == {"anyio", "h11", "idna", "pyahocorasick"}
 
 
-# Runs the archive, and then imports every module of anyio in it.
-ALL_OF_ANYIO = """
+# Runs the archive, so that what follows imports from it.
+RUN = """
 import runpy, sys
 
 sys.path.insert(0, sys.argv[1])
@@ -301,6 +301,8 @@ except SystemExit:
     pass
 import importlib, typing
 finder = sys.meta_path[0]
+"""
+ALL_OF_ANYIO = """
 for name in [name for name in finder._index if name.partition(".")[0] == "anyio"]:
     importlib.import_module(name)
 assert sys.modules["typing_extensions"].__file__.startswith(finder.archive)
@@ -311,9 +313,17 @@ assert repr(anyio._core._typedattr.undefined) == "undefined"
 
 
 def test_what_stands_in_for_typing_extensions_is_all_that_anyio_asks_for(archive: Path) -> None:
-    command = [sys.executable, "-I", "-S", "-W", "error", "-c", ALL_OF_ANYIO, str(archive), "version"]
+    command = [sys.executable, "-I", "-S", "-W", "error", "-c", RUN + ALL_OF_ANYIO, str(archive), "version"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_whatever_is_asked_for_first_its_package_is_run_before_it(archive: Path) -> None:
+    for first in ("gateway.shield.engine", "gateway.shield.stream"):
+        ask = f"importlib.import_module({first!r}).__doc__"
+        command = [sys.executable, "-I", "-S", "-c", RUN + ask, str(archive), "version"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 # Runs the archive, and says what of it has been run when it listens.
