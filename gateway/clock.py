@@ -50,14 +50,15 @@ class SystemIds:
 
     Ids made in the same millisecond, or after the clock went back, continue the last one, so that they always sort in
     the order in which one process made them. The first ten characters are the time, twelve are drawn for each
-    millisecond, and the last four count from a random number on.
+    1,024 milliseconds, and the last four count from a random number on.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last_at = -1
-        self._time = ""
+        self._high = ""
         self._drawn = ""
+        self._stem = ""
         self._count = _COUNTS
         self._pool = ""
 
@@ -65,21 +66,21 @@ class SystemIds:
         """Return `prefix`, an underscore and a 26-character ULID that sorts by time."""
         at = self._clock.now_at()
         if at > self._last_at:
+            if at >> 10 != self._last_at >> 10:
+                self._begin(at)
             self._last_at = at
-            self._begin(at)
-        elif self._count == _COUNTS:
+            self._stem = f"{self._high}{_PAIRS[at & 1023]}{self._drawn}"
+        if self._count == _COUNTS:
             self._drawn = f"{int(self._drawn, 16) + 1:012X}"
+            self._stem = self._stem[:10] + self._drawn
             self._count = 0
         else:
             self._count += 1
-        count = self._count
-        return f"{prefix}_{self._time}{self._drawn}{_PAIRS[count >> 10]}{_PAIRS[count & 1023]}"
+        return f"{prefix}_{self._stem}{_PAIRS[self._count >> 10]}{_PAIRS[self._count & 1023]}"
 
     def _begin(self, at: int) -> None:
-        """Begin the ids of a millisecond. Hex digits are digits of the ULID's alphabet, and written in no time."""
-        pairs = _PAIRS
-        high, low = pairs[at >> 40] + pairs[at >> 30 & 1023], pairs[at >> 10 & 1023] + pairs[at & 1023]
-        self._time = f"{high}{pairs[at >> 20 & 1023]}{low}"
+        """Begin the ids of 1,024 milliseconds. Hex digits are digits of the ULID's alphabet, written in no time."""
+        self._high = _PAIRS[at >> 40] + _PAIRS[at >> 30 & 1023] + _PAIRS[at >> 20 & 1023] + _PAIRS[at >> 10 & 1023]
         pool = self._pool or os.urandom(8 * _DRAWS).hex().upper()
         # The first digit stays 0, so that there is room for counting on.
         self._drawn = "0" + pool[:11]

@@ -112,8 +112,7 @@ class Histogram:
 
     def observe(self, seconds: float) -> None:
         """Count one observation in its bucket."""
-        index = bisect_left(self._bounds, seconds)
-        self.counts[index] += 1
+        self.counts[bisect_left(self._bounds, seconds)] += 1
         self.total += seconds
 
 

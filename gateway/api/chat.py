@@ -33,7 +33,7 @@ class ChatEdge:
         return json_response(answer.body, answer.headers + _shield_headers(answer.shield), raw=answer.raw)
 
     def _read(self, request: Request) -> ReadPrompt:
-        return self._chat.read(read_body(request))
+        return self._chat.read(read_body(request), request.body)
 
     async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """List the models that the caller may use."""

@@ -4,7 +4,9 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
+from gateway.auth.keyhash import hash_key
 from gateway.domain.principals import RequestContext
+from gateway.errors import InvalidApiKey
 from gateway.http.messages import Headers, Request
 
 _TRACEPARENT = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
@@ -34,6 +36,37 @@ def api_key(headers: Headers) -> str | None:
     if scheme.lower() != "bearer":
         return ""
     return token.strip(" ")
+
+
+class HeadFacts:
+    """What the head of a request says of who calls.
+
+    key: as sent, see `api_key`. digest: of a key of good form, else "". agent, user_agent, traceparent: for the audit.
+    is_plain_json: the body is said to be JSON, and nothing else is said of it.
+    """
+
+    __slots__ = ("agent", "digest", "is_plain_json", "key", "traceparent", "user_agent")
+
+    def __init__(self, headers: Headers) -> None:
+        user_agent, agent = headers.get("user-agent"), headers.get("x-service-agent")
+        self.key = api_key(headers)
+        try:
+            self.digest = hash_key(self.key or "")
+        except InvalidApiKey:
+            self.digest = ""
+        self.agent = agent[:_AGENT_CHARS] if agent else None
+        self.user_agent = user_agent[:_USER_AGENT_CHARS] if user_agent else None
+        self.traceparent = traceparent(headers)
+        self.is_plain_json = headers.get("content-type") == "application/json" and "content-encoding" not in headers
+
+
+def facts_of(headers: Headers) -> HeadFacts:
+    """Return what a head says, read once for all requests that have the same one."""
+    facts = headers.facts
+    if type(facts) is HeadFacts:
+        return facts
+    headers.facts = facts = HeadFacts(headers)
+    return facts
 
 
 def traceparent(headers: Headers) -> str | None:
@@ -74,17 +107,9 @@ class Callers:
 
     def context(self, request: Request, request_id: str) -> RequestContext:
         """Return where the request came from, for the audit."""
-        headers = request.headers
+        facts = facts_of(request.headers)
         ip = self._client(request)[0] if self._trusted else _plain(request.peer)
-        user_agent = headers.get("user-agent")
-        agent = headers.get("x-service-agent")
-        return RequestContext(
-            request_id=request_id,
-            ip=ip or None,
-            user_agent=user_agent[:_USER_AGENT_CHARS] if user_agent else None,
-            traceparent=traceparent(headers) if "traceparent" in headers else None,
-            agent=agent[:_AGENT_CHARS] if agent else None,
-        )
+        return RequestContext(request_id, ip or None, facts.user_agent, facts.traceparent, facts.agent)
 
     def is_local(self, request: Request) -> bool:
         """Tell whether the request was made on this host. What a proxy passed on was not; a trusted one is believed."""

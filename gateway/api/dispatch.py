@@ -6,7 +6,7 @@ One of the three places that turn errors into answers. `handle` never raises.
 from functools import cached_property
 
 from gateway.api import internal
-from gateway.api.credentials import Callers, api_key
+from gateway.api.credentials import Callers, facts_of
 from gateway.api.responses import Finisher, Headers, error_response, rate_headers, shaped_error, status_of
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
@@ -83,7 +83,9 @@ class Dispatch:
             endpoint = self._find(call, request)
             endpoint.in_work += 1
             try:
-                principal, context = await self._enter(call, endpoint, request)
+                principal, context = self._recognize(call, endpoint, request) or await self._enter(
+                    call, endpoint, request
+                )
                 response = await endpoint.handle(request, principal, context)
             finally:
                 endpoint.in_work -= 1
@@ -127,6 +129,27 @@ class Dispatch:
             raise Shed("The gateway has more to do than it can; try again.", retry_after_seconds=1)
         return endpoint
 
+    def _recognize(
+        self, call: "_Call", endpoint: Endpoint, request: Request
+    ) -> tuple[Principal, RequestContext] | None:
+        """Return who calls, if it is one who is known, and count the request; None: `_enter` has to look.
+
+        Raises:
+            RateExceeded: the window of the key is full.
+        """
+        scope = endpoint.scope
+        if scope is None:
+            return None
+        authentication, now_seconds = self._gateway.authentication, self._clock.monotonic_seconds()
+        principal = authentication.recognized(facts_of(request.headers).digest, now_seconds)
+        if principal is None or scope not in principal.scopes:
+            return None
+        context = self._callers.context(request, call.request_id)
+        if not call.is_counted:
+            call.rate = _rate(endpoint, authentication.admit(principal, context, now_seconds))
+            call.is_counted = True
+        return principal, context
+
     async def _enter(self, call: "_Call", endpoint: Endpoint, request: Request) -> tuple[Principal, RequestContext]:
         """Return who calls. Raises what `Authentication` raises."""
         context = self._callers.context(request, call.request_id)
@@ -138,7 +161,7 @@ class Dispatch:
         elif door is Door.LOOPBACK and self._callers.is_local(request):
             principal = ANONYMOUS
         else:
-            principal = await self._keyed(call, endpoint, api_key(request.headers), context)
+            principal = await self._keyed(call, endpoint, facts_of(request.headers).key, context)
         if principal is not ANONYMOUS and endpoint.needs is not None:
             self._gateway.authentication.require(principal, endpoint.needs, context)
         return principal, context
@@ -197,7 +220,7 @@ class Dispatch:
                 "gateway_requests_total", operation=operation, method=method, status=str(status)
             )
             self._counts[(operation, method, status)] = count
-        count.add()
+        count.value += 1
         histogram = self._times.get(operation)
         if histogram is None:
             histogram = self._times[operation] = self._gateway.metrics.histogram(

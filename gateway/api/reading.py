@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
+from gateway.api.credentials import facts_of
 from gateway.errors import InvalidRequest, UnsupportedMediaType
 from gateway.http.messages import Request
 from gateway.operations.operation import Parameter
@@ -23,6 +24,8 @@ def read_body(request: Request) -> object:
         InvalidJson: it is not strict JSON.
     """
     headers = request.headers
+    if facts_of(headers).is_plain_json:
+        return read_json(request.body)
     if not _is_json(headers.get("content-type")):
         raise UnsupportedMediaType("Send the body with 'Content-Type: application/json'.", param="Content-Type")
     if (headers.get("content-encoding") or "identity").lower() != "identity":
@@ -55,8 +58,6 @@ def read_query(query: str, parameters: Mapping[str, Parameter], *, now_at: int) 
 
 
 def _is_json(content_type: str | None) -> bool:
-    if content_type == "application/json":
-        return True
     media_type, _, rest = (content_type or "").partition(";")
     if media_type.strip().lower() != "application/json":
         return False

@@ -69,6 +69,7 @@ _HSTS: Headers = (("strict-transport-security", "max-age=31536000"),)
 _COMPRESS_BYTES = 1024
 _RATE_NAMES = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 _OPENAI_RATE_NAMES = ("x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests")
+_BOTH_RATE_NAMES = _RATE_NAMES + _OPENAI_RATE_NAMES
 
 
 def status_of(code: str) -> int:
@@ -130,7 +131,7 @@ def rate_headers(limit: int, remaining: int, reset_seconds: int, *, is_openai: b
     """Return what the key has left, for OpenAI's clients under their names as well."""
     values = (str(limit), str(remaining), str(reset_seconds))
     if is_openai:
-        return tuple(zip(_RATE_NAMES + _OPENAI_RATE_NAMES, values + values, strict=True))
+        return tuple(zip(_BOTH_RATE_NAMES, values + values, strict=True))
     return tuple(zip(_RATE_NAMES, values, strict=True))
 
 
@@ -149,10 +150,7 @@ class Finisher:
 
         accept_encoding: None when the answer must stay as it is: it carries a secret, or nothing was asked.
         """
-        common = self._common
-        for name, _ in response.headers:
-            if name == "cache-control":
-                common = self._kept
+        common = self._kept if "cache-control" in dict(response.headers) else self._common
         ids = (("x-service-request-id", request_id), ("x-request-id", request_id))
         headers = (*response.headers, *common, *ids, *rate)
         body = response.body

@@ -12,7 +12,7 @@ from gateway.api.responses import envelope_response, json_response
 from gateway.app import Gateway
 from gateway.aside import Aside
 from gateway.domain.paging import Page
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.http.messages import Request, Response
 from gateway.http.router import Route, Router
 from gateway.operations import every, prompts
@@ -34,7 +34,7 @@ class Endpoint:
 
     __slots__ = (
         "body_bytes", "door", "handle", "has_secret", "in_work", "is_internal", "is_openai", "is_shed", "make", "name",
-        "needs", "path",
+        "needs", "path", "scope",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, make: Callable[[], Handler], settings: Settings) -> None:
@@ -43,6 +43,8 @@ class Endpoint:
         self.door = operation.door
         self.is_internal = operation.door.is_internal
         self.needs = operation.needs
+        # Of a row that is for keys alone. By type, since a scope and a permission may have the same text.
+        self.scope = operation.needs if operation.door is Door.KEY and isinstance(operation.needs, Scope) else None
         self.has_secret = operation.has_secret
         # Who asks how we are is answered however busy we are.
         self.is_shed = operation.door not in (Door.OPEN, Door.OPTIONAL, Door.LOOPBACK)

@@ -28,7 +28,8 @@ __all__ = [
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VISIBLE = re.compile(r"[!-~]+")
 _OURS = frozenset("connection content-length expect host keep-alive te trailer transfer-encoding upgrade".split())
-_KNOWN_URLS = 256
+_KNOWN_BEGINS = 256
+_WITH_BODY = ("POST", "PUT", "PATCH")
 _DECODE_HERE_BYTES = 65_536  # longer bodies are decoded in a thread
 
 AllowAddress = Callable[[str], bool]
@@ -85,8 +86,7 @@ class Client:
         self._sweep: Sweep | None = None
         self._tls: ssl.SSLContext | None = None
         self._idle: dict[_Origin, list[Connection]] = {}
-        self._urls: dict[str, _Url] = {}
-        self._begins: dict[tuple[object, ...], bytes] = {}
+        self._begins: dict[tuple[str, str, tuple[tuple[str, str], ...]], tuple[_Url, bytes]] = {}
 
     async def request(
         self,
@@ -112,17 +112,21 @@ class Client:
             ConnectFailed, ReplyTimeout, BadReply, ReplyTooLarge: see there.
             ValueError: url, method or headers are malformed; nothing was sent.
         """
-        known = self._read_url(url)
-        raw = self._head(method, known, headers, body) + body
-        end_seconds = self._watch().now_seconds() + total_seconds
-        order = _Order(method, known, raw, first_byte_seconds, end_seconds, max_reply_bytes)
-        kept = self._take_idle(known.origin, allow_address)
+        fields = tuple(headers)
+        url_read, begin = self._begins.get((method, url, fields)) or self._begin(method, url, fields)
+        if body or method in _WITH_BODY:
+            raw = b"%bcontent-length: %d\r\n\r\n%b" % (begin, len(body), body)
+        else:
+            raw = begin + b"\r\n"
+        end_seconds = Sweep.now_seconds() + total_seconds
+        order = _Order(method, url_read, raw, first_byte_seconds, end_seconds, max_reply_bytes)
+        kept = self._take_idle(url_read.origin, allow_address)
         if kept is not None:
             try:
                 return await self._exchange(kept, order)
             except _Unanswered:
                 pass  # the upstream had closed it while our request was on its way
-        fresh = await self._connect(known.origin, min(connect_seconds, total_seconds), allow_address)
+        fresh = await self._connect(url_read.origin, min(connect_seconds, total_seconds), allow_address)
         try:
             return await self._exchange(fresh, order)
         except _Unanswered:
@@ -149,8 +153,8 @@ class Client:
         reader: ReplyReader | None = None
         is_done = False
         try:
-            begin_seconds = self._watch().now_seconds() + order.first_byte_seconds
-            connection.deadline_seconds = min(begin_seconds, order.end_seconds)
+            first_byte_seconds, end_seconds = Sweep.now_seconds() + order.first_byte_seconds, order.end_seconds
+            connection.deadline_seconds = first_byte_seconds if first_byte_seconds < end_seconds else end_seconds
             connection.write(order.raw)
             data = await connection.read()
             if not data:
@@ -159,13 +163,13 @@ class Client:
             if reply is not None:
                 is_done = True
                 return reply
-            connection.deadline_seconds = order.end_seconds
+            connection.deadline_seconds = end_seconds
             reader = ReplyReader(order.method, order.max_reply_bytes)
             reader.feed(data)
             while not reader.is_finished:
                 data = await connection.read()
                 # The sweep ends only who sends nothing at its tick; who sends just then is late as well.
-                if self._watch().now_seconds() >= order.end_seconds:
+                if Sweep.now_seconds() >= end_seconds:
                     raise DeadlinePassed
                 if data:
                     reader.feed(data)
@@ -201,13 +205,15 @@ class Client:
         return None
 
     def _keep(self, connection: Connection, origin: _Origin) -> None:
-        idle = self._idle.setdefault(origin, [])
+        idle = self._idle.get(origin)
+        if idle is None:
+            idle = self._idle[origin] = []
         if len(idle) >= self._pool_size:
             idle[:] = [one for one in idle if not one.is_gone]
         if len(idle) >= self._pool_size:
             connection.abort()
         else:
-            connection.deadline_seconds = self._watch().now_seconds() + self._idle_seconds
+            connection.deadline_seconds = connection.arrived_seconds + self._idle_seconds
             idle.append(connection)
 
     # Connecting.
@@ -238,27 +244,14 @@ class Client:
         tls = self._tls if origin.is_tls else None
         return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
 
-    def _head(self, method: str, url: _Url, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
-        """Return the head of a request. What it begins with is checked and written once for all that are alike."""
-        key = (method, url.target, url.host_header, *headers)
-        begin = self._begins.get(key)
-        if begin is None:
-            begin = _render(method, url, headers)
-            if len(self._begins) >= _KNOWN_URLS:
-                self._begins.clear()
-            self._begins[key] = begin
-        if body or method in ("POST", "PUT", "PATCH"):
-            return b"%bcontent-length: %d\r\n\r\n" % (begin, len(body))
-        return begin + b"\r\n"
-
-    def _read_url(self, url: str) -> _Url:
-        known = self._urls.get(url)
-        if known is None:
-            known = _parse_url(url)
-            if len(self._urls) >= _KNOWN_URLS:
-                self._urls.clear()
-            self._urls[url] = known
-        return known
+    def _begin(self, method: str, url: str, headers: tuple[tuple[str, str], ...]) -> tuple[_Url, bytes]:
+        """Return a URL, taken apart, and what a request begins with: made once for all that are alike."""
+        read = _parse_url(url)
+        begin = _render(method, read, headers)
+        if len(self._begins) >= _KNOWN_BEGINS:
+            self._begins.clear()
+        self._begins[method, url, headers] = read, begin
+        return read, begin
 
 
 def _decoded(reader: ReplyReader) -> Reply | ClientError:

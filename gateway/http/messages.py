@@ -1,14 +1,16 @@
 """The records of server and client: Request, Response, Reply, Headers, their errors and the server's Limits.
 
-Records only: no socket, no parsing. `Request` and `Response` are made once or more for every request and therefore not
+Records only: no socket, no framing. `Request` and `Response` are made once or more for every request and therefore not
 frozen (a frozen record of nine fields costs two microseconds to make); nobody changes one after it was made.
 """
 
+import re
 import resource
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 
 NEVER_TOLD = float("inf")
+_FIELD = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
 _SPARE_DESCRIPTORS = 64  # database, log, listeners, the archive, threads' pipes
 
 
@@ -16,12 +18,15 @@ class Headers:
     """Header fields by lower-case name. A field that was sent several times is joined with ``", "``.
 
     The server refuses a request that repeats a field which must be single, so a joined value is always a list.
+    facts: what the handler has made of these fields. Requests of one connection whose heads are alike byte for byte
+    have the same object, so that nothing of it has to be made twice.
     """
 
-    __slots__ = ("_fields",)
+    __slots__ = ("_fields", "facts")
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         self._fields = fields
+        self.facts: object = None
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Return the value of `name` (lower case) or `default`."""
@@ -101,17 +106,40 @@ class HttpError(Exception):
         self.param = param
 
 
-@dataclass(slots=True, eq=False)
 class Reply:
-    """What an upstream answered, complete. headers: lower-case names, as sent; body: its content coding undone."""
+    """What an upstream answered, complete. body: its content coding undone.
 
-    status: int
-    headers: tuple[tuple[str, str], ...] = field(repr=False)
-    body: bytes = field(repr=False)
+    Most of its headers are never asked for: those of a plain head come as `raw_fields`, checked lines that end in CRLF,
+    and are taken apart when somebody does.
+    """
+
+    __slots__ = ("_headers", "_raw_fields", "body", "status")
+
+    def __init__(
+        self, status: int, headers: tuple[tuple[str, str], ...], body: bytes, *, raw_fields: bytes = b""
+    ) -> None:
+        self.status = status
+        self.body = body
+        self._headers = headers
+        self._raw_fields = raw_fields
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Return names, in lower case, and values as sent."""
+        if self._raw_fields:
+            self._headers, self._raw_fields = read_fields(self._raw_fields), b""
+        return self._headers
 
     def header(self, name: str) -> str | None:
         """Return the first value of `name` (lower case)."""
+        if self._raw_fields and name.encode("ascii") not in self._raw_fields.lower():
+            return None
         return next((value for one, value in self.headers if one == name), None)
+
+
+def read_fields(raw: bytes) -> tuple[tuple[str, str], ...]:
+    """Return the fields of header lines that were checked already."""
+    return tuple([(name.lower(), value.rstrip()) for name, value in _FIELD.findall(raw.decode("ascii"))])
 
 
 class ClientError(Exception):

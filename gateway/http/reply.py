@@ -12,7 +12,7 @@ import h11
 from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.coding import bad_reply, decode_content, reply_too_large
 from gateway.http.head import check_lines
-from gateway.http.messages import BadReply, HttpError, Reply
+from gateway.http.messages import BadReply, HttpError, Reply, read_fields
 
 _HEAD_BYTES = 65_536
 _HEADER_COUNT = 200
@@ -23,8 +23,11 @@ _FAST_HEAD = re.compile(
     rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
     rb"((?:[-!#$%&'*+.^_`|~0-9A-Za-z]++:[ \t]*+(?:[!-~][ -~]*+)?\r\n){0,60}+)\r\n"
 )
-_FIELD = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
+_FRAMING_FIELD = re.compile(
+    rb"\n(content-length|transfer-encoding|connection|content-encoding):[ \t]*([^\r]*)", re.IGNORECASE
+)
 _FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
+_WITHOUT_BODY = (b"204", b"304")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
 
@@ -160,12 +163,22 @@ def read_whole(data: bytes, method: str, max_reply_bytes: int) -> Reply | None:
 
     None says nothing but that `ReplyReader` has to read it.
     """
-    head = _fast_head(data, method)
-    if head is None or head.is_last or head.body_bytes is None or head.content_coding:
+    found = _FAST_HEAD.match(data)
+    if found is None or method == "HEAD" or found[1] in _WITHOUT_BODY:
         return None
-    if head.size_bytes + head.body_bytes != len(data) or head.body_bytes > max_reply_bytes:
+    begin, end = found.span(2)
+    length: bytes | None = None
+    for name, value in _FRAMING_FIELD.findall(data, begin - 1, end):
+        if name.lower() == b"content-length" and length is None:
+            length = value
+        elif value != b"keep-alive" or name.lower() != b"connection":
+            return None
+    if length is None or not length.isdigit() or len(length) > 15:
         return None
-    return Reply(head.status, head.headers, data[head.size_bytes :])
+    size_bytes, body_bytes = end + 2, int(length)
+    if size_bytes + body_bytes != len(data) or body_bytes > max_reply_bytes:
+        return None
+    return Reply(int(found[1]), (), data[size_bytes:], raw_fields=data[begin:end])
 
 
 def _parse_head(data: bytes, method: str, seen_bytes: int) -> _ReplyHead | None:
@@ -189,7 +202,7 @@ def _fast_head(data: bytes, method: str) -> _ReplyHead | None:
     found = _FAST_HEAD.match(data)
     if found is None:
         return None
-    headers = tuple([(name.lower(), value.rstrip()) for name, value in _FIELD.findall(found[2].decode("ascii"))])
+    headers = read_fields(found[2])
     fields = dict(headers)
     if len(fields) != len(headers) and any(_repeats(headers, name) for name in _FRAMING):
         return None

@@ -46,10 +46,15 @@ class Leaves:
 
 @record
 class Prompt:
-    """A checked chat request. body: the parsed object, which is what is forwarded."""
+    """A checked chat request.
+
+    body: the parsed object, which is what is forwarded. raw: the strict JSON that it was read from, if nothing of it
+    was changed; None to write `body` anew.
+    """
 
     model: str
     body: Mapping[str, object]
+    raw: bytes | None = None
 
 
 @record
@@ -154,12 +159,15 @@ class Upstream(Protocol):
 class Dialect(Protocol):
     """How one kind of client writes prompts and reads replies. Pure: every method is a function of its arguments."""
 
-    def read_prompt(self, body: object) -> Prompt:
-        """Check a parsed body.
+    def read(self, body: object, raw: bytes | None = None) -> tuple[Prompt, Leaves]:
+        """Check a parsed body; return it with every text of it that reaches the model.
+
+        raw: the strict JSON that it was read from, if there is any.
 
         Raises:
             InvalidRequest: a field is missing or of the wrong type; `param` is its path.
             UnsupportedValue: what this version does not serve.
+            BodyTooLarge: more text or more values than allowed.
         """
         ...
 
@@ -171,8 +179,15 @@ class Dialect(Protocol):
         """
         ...
 
-    def read_reply(self, body: object) -> Reply:
-        """Check a parsed answer.
+    def read_reply(
+        self,
+        body: object,
+        *,
+        headers: tuple[tuple[str, str], ...] = (),
+        is_large: bool = False,
+        raw: bytes | None = None,
+    ) -> Reply:
+        """Check a parsed answer. The rest is for the record, see `Reply`.
 
         Raises:
             UpstreamUnavailable: it is no completion.

@@ -45,7 +45,7 @@ class Walk:
     decoded files included. max_nodes: bound of strings, numbers, arrays and objects together.
     """
 
-    def __init__(self, words: Collection[str], *, max_chars: int, max_nodes: int) -> None:
+    def __init__(self, words: frozenset[str], *, max_chars: int, max_nodes: int) -> None:
         self._words = words
         self._chars_left = max_chars
         self._nodes_left = max_nodes
@@ -76,11 +76,13 @@ class Walk:
         """
         words = self._words
         self.step(len(fields))
+        if words.issuperset(fields) and _SILENT.issuperset(map(type, fields.values())):
+            return
         for key, item in fields.items():
             if key not in words:
                 self._inside(item, self.key(key, place, kind), kind)
                 continue
-            # The others are silent: nothing that anybody says.
+            # What is silent is nothing that anybody says.
             if type(item) is str:
                 if (len(item) >= _LONGEST_WORD or item not in words) and key not in but:
                     self.text(item, f"{place}.{key}" if place else key, kind)
@@ -111,10 +113,11 @@ class Walk:
         Raises:
             BodyTooLarge: the bound of all texts was reached.
         """
-        if not text or (len(text) < _LONGEST_WORD and text in self._words):
+        chars = len(text)
+        if chars < _LONGEST_WORD and (not chars or text in self._words):
             return
-        self._chars_left -= len(text)
-        if self._chars_left < 0:
+        left = self._chars_left = self._chars_left - chars
+        if left < 0:
             raise BodyTooLarge("The texts together are longer than allowed.")
         leaf = Leaf(place, text, kind, view)
         (self._content if kind is _CONTENT else self._others).append(leaf)

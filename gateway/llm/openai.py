@@ -45,7 +45,12 @@ class OpenAiDialect:
             InvalidRequest: a field is missing or of the wrong type; `param` is its path.
             UnsupportedValue: `stream` is true.
         """
-        return check_request(body, max_messages=self._max_messages)
+        return check_request(body, max_messages=self._max_messages)[0]
+
+    def read(self, body: object, raw: bytes | None = None) -> tuple[Prompt, Leaves]:
+        """Do what `read_prompt` and `prompt_leaves` do, and look at each field once. raw: the JSON of `body`."""
+        prompt, said = check_request(body, max_messages=self._max_messages, raw=raw)
+        return prompt, self._leaves(prompt, said)
 
     def prompt_leaves(self, prompt: Prompt) -> Leaves:
         """Return every text of the prompt that reaches the model.
@@ -53,6 +58,9 @@ class OpenAiDialect:
         Raises:
             BodyTooLarge: more text or more values than allowed.
         """
+        return self._leaves(prompt, prompt.body)
+
+    def _leaves(self, prompt: Prompt, said: Mapping[str, object]) -> Leaves:
         walk = Walk(WORDS, max_chars=self._max_chars, max_nodes=MAX_PROMPT_NODES)
         messages = prompt.body["messages"]
         assert isinstance(messages, list)
@@ -62,14 +70,21 @@ class OpenAiDialect:
                 walk.text(content, f"messages[{index}].content", LeafKind.CONTENT)
             else:
                 _walk_message(walk, message, f"messages[{index}]")
-        walk.fields(prompt.body, "", but=_READ_BEFORE)
-        if "tools" in prompt.body or "functions" in prompt.body:
-            tools = {name: prompt.body[name] for name in _TOOLS if name in prompt.body}
+        walk.fields(said, "", but=_READ_BEFORE)
+        if "tools" in said or "functions" in said:
+            tools = {name: said[name] for name in _TOOLS if name in said}
             walk.fields(tools, "", LeafKind.TOOL)
         return walk.leaves()
 
-    def read_reply(self, body: object) -> Reply:
-        """Check a parsed answer.
+    def read_reply(
+        self,
+        body: object,
+        *,
+        headers: tuple[tuple[str, str], ...] = (),
+        is_large: bool = False,
+        raw: bytes | None = None,
+    ) -> Reply:
+        """Check a parsed answer. The rest is for the record, see `Reply`.
 
         Raises:
             UpstreamUnavailable: it is no completion.
@@ -88,16 +103,18 @@ class OpenAiDialect:
                 raise _no_completion()
         usage = body.get("usage")
         if usage is None:
-            return Reply(body)
+            return Reply(body, headers, None, None, is_large, raw)
         if not isinstance(usage, dict):
             raise _no_completion()
         sent, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
         # A count is a whole number that is no truth value.
         return Reply(
             body,
-            (),
+            headers,
             sent if type(sent) is int and sent >= 0 else None,
             made if type(made) is int and made >= 0 else None,
+            is_large,
+            raw,
         )
 
     def reply_texts(self, reply: Reply) -> Leaves:

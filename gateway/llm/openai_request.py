@@ -56,9 +56,10 @@ _FIELDS: Mapping[str, str] = {
     "tools": "an array of objects",
     "functions": "an array of objects",
 }
-# The types of a field, null included, of which nothing more has to be looked at.
-_GOOD: Mapping[str, Collection[type]] = {
-    name: (type(None), *(one for one in _TYPE_NAMES[kind] if one is not list)) for name, kind in _FIELDS.items()
+# The types of a field, null included, of which nothing more has to be looked at: they say nothing either.
+_NUMBERS: Mapping[str, Collection[type]] = {
+    name: (type(None), *(one for one in _TYPE_NAMES[kind] if one in (int, float, bool)))
+    for name, kind in _FIELDS.items()
 }
 _OF_MESSAGE = {
     "name": "a string",
@@ -68,8 +69,10 @@ _OF_MESSAGE = {
 }
 
 
-def check_request(body: object, *, max_messages: int) -> Prompt:
+def check_request(body: object, *, max_messages: int, raw: bytes | None = None) -> tuple[Prompt, Mapping[str, object]]:
     """Check a parsed body; `stream` before all else, since a client that wants a stream must not wait for 400.
+
+    With the prompt comes what of it may say something: every field but the messages and numbers of the dialect.
 
     Raises:
         InvalidRequest: a field is missing or of the wrong type; `param` is its path.
@@ -100,20 +103,24 @@ def check_request(body: object, *, max_messages: int) -> Prompt:
         ):
             _check_message(message, f"messages[{index}]")
     whole: dict[str, object] = {}
+    said: dict[str, object] = {}
     for name, value in body.items():
-        if name not in _FIELDS or type(value) in _GOOD[name]:
-            continue
-        kind = _FIELDS[name]
-        if kind == "a whole number" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
-            whole[name] = int(value)  # 5.0 is an integer in JSON Schema, but not to every upstream
-        else:
-            _check_type(value, name, kind)
+        if name in _FIELDS:
+            if type(value) in _NUMBERS[name]:
+                continue
+            kind = _FIELDS[name]
+            if kind == "a whole number" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+                whole[name] = int(value)  # 5.0 is an integer in JSON Schema, but not to every upstream
+            else:
+                _check_type(value, name, kind)
+        if name != "messages":
+            said[name] = value
     if whole:
-        body = body | whole
+        body, raw = body | whole, None
     count = body.get("n")
     if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
         raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
-    return Prompt(model, body)
+    return Prompt(model, body, raw), said
 
 
 def _wrong(param: str, wanted: str) -> InvalidRequest:

@@ -28,6 +28,7 @@ RESOLVE_SECONDS = 3.0
 
 # The gateway's own account with the provider is not the caller's: these say nothing a caller could mend.
 _OUR_ACCOUNT = (401, 402, 403, 407)
+_PASSED_ON = "openai-processing-ms"
 _CODE = re.compile("[a-z][a-z0-9_]{0,63}")
 _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,128}")
 _NAMES = re.compile(r"\b(?:org|proj|sk|pk|acct)[-_][\w*.-]+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\bhttps?://\S+")
@@ -82,6 +83,8 @@ class HttpUpstream:
         if api_key:
             headers.append(("authorization", f"Bearer {api_key}"))
         self._headers = tuple(headers)
+        self._chat_headers = (*self._headers, ("content-type", "application/json"))
+        self._chat_url = self._base_url + "/chat/completions"
 
     async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
         """Send the prompt and return the completion, checked for its shape and not yet scanned.
@@ -90,20 +93,29 @@ class HttpUpstream:
             UpstreamUnavailable: unreachable, late, a 5xx, a 401 or 403, a redirect, or no completion.
             UpstreamRefused: any other 4xx.
         """
-        headers = (*self._headers, ("content-type", "application/json"), *self._trace(traceparent))
-        body = write_json(prompt.body)
-        answer = await self._ask("POST", "/chat/completions", headers, body, self._limits.reply_bytes)
-        is_large = len(answer.body) > LARGE_REPLY_BYTES
+        headers, limits = self._chat_headers, self._limits
+        if traceparent is not None:
+            headers = (*headers, *self._trace(traceparent))
+        try:
+            answer = await self._client.request(
+                "POST",
+                self._chat_url,
+                headers,
+                prompt.raw or write_json(prompt.body),
+                connect_seconds=limits.connect_seconds,
+                first_byte_seconds=limits.first_byte_seconds,
+                total_seconds=limits.total_seconds,
+                max_reply_bytes=limits.reply_bytes,
+                allow_address=self._allow_address,
+            )
+        except ClientError as error:
+            raise _fault(error) from error
+        if not 200 <= answer.status < 300:
+            raise _refusal(answer)
+        raw = answer.body
+        is_large = len(raw) > LARGE_REPLY_BYTES
         value = _json(answer) if not is_large else await self._aside.run(_json, answer)
-        reply = self._dialect.read_reply(value)
-        return Reply(
-            reply.body,
-            _passed_on(answer.headers),
-            reply.prompt_tokens,
-            reply.completion_tokens,
-            is_large,
-            answer.body,
-        )
+        return self._dialect.read_reply(value, headers=_passed_on(answer), is_large=is_large, raw=raw)
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.
@@ -124,44 +136,30 @@ class HttpUpstream:
         Raises:
             UpstreamUnavailable: the provider did not tell.
         """
-        try:
-            answer = await self._ask("GET", "/models", self._headers, b"", MODELS_REPLY_BYTES)
-        except UpstreamRefused as error:
-            message = "The model gateway does not list its models."
-            detail = f"it does not list its models (status {error.status}); base_url must hold the version, such as /v1"
-            raise UpstreamFault(message, detail=detail, status=error.status) from error
-        return _read_models(_json(answer))
-
-    async def _ask(
-        self, method: str, path: str, headers: tuple[tuple[str, str], ...], body: bytes, max_reply_bytes: int
-    ) -> HttpReply:
-        """Send one request and return an answer of the 2xx class."""
         limits = self._limits
         try:
             answer = await self._client.request(
-                method,
-                self._base_url + path,
-                headers,
-                body,
+                "GET",
+                self._base_url + "/models",
+                self._headers,
+                b"",
                 connect_seconds=limits.connect_seconds,
                 first_byte_seconds=limits.first_byte_seconds,
                 total_seconds=limits.total_seconds,
-                max_reply_bytes=max_reply_bytes,
+                max_reply_bytes=MODELS_REPLY_BYTES,
                 allow_address=self._allow_address,
             )
-        except ReplyTimeout as error:
-            message = "The model gateway did not answer in time."
-            raise UpstreamFault(message, detail=error.reason) from error
-        except ReplyTooLarge as error:
-            message = "The model gateway answered more than is allowed."
-            raise UpstreamFault(message, detail=error.reason) from error
         except ClientError as error:
-            message = "The model gateway cannot be reached or broke off its answer."
-            may_repeat = isinstance(error, ConnectFailed | NoReply)
-            raise UpstreamFault(message, detail=error.reason, may_repeat=may_repeat) from error
+            raise _fault(error) from error
         if 200 <= answer.status < 300:
-            return answer
-        raise _refusal(answer)
+            return _read_models(_json(answer))
+        refusal = _refusal(answer)
+        if isinstance(refusal, UpstreamFault):
+            raise refusal
+        status = refusal.status
+        message = "The model gateway does not list its models."
+        detail = f"it does not list its models (status {status}); base_url must hold the version, such as /v1"
+        raise UpstreamFault(message, detail=detail, status=status) from refusal
 
     def _trace(self, traceparent: str | None) -> tuple[tuple[str, str], ...]:
         found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
@@ -190,12 +188,20 @@ def _json(answer: HttpReply) -> object:
         raise UpstreamFault(message, detail="its answer is no JSON", status=answer.status) from error
 
 
-def _passed_on(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+def _passed_on(answer: HttpReply) -> tuple[tuple[str, str], ...]:
     """Return the headers of the upstream that a client may see: a number of milliseconds, and no words."""
-    for name, value in headers:
-        if name == "openai-processing-ms" and _DIGITS.fullmatch(value):
-            return ((name, value),)
-    return ()
+    value = answer.header(_PASSED_ON)
+    return ((_PASSED_ON, value),) if value is not None and _DIGITS.fullmatch(value) else ()
+
+
+def _fault(error: ClientError) -> UpstreamFault:
+    """Say what became of a request that got no good reply."""
+    if isinstance(error, ReplyTimeout):
+        return UpstreamFault("The model gateway did not answer in time.", detail=error.reason)
+    if isinstance(error, ReplyTooLarge):
+        return UpstreamFault("The model gateway answered more than is allowed.", detail=error.reason)
+    message = "The model gateway cannot be reached or broke off its answer."
+    return UpstreamFault(message, detail=error.reason, may_repeat=isinstance(error, ConnectFailed | NoReply))
 
 
 def _refusal(answer: HttpReply) -> UpstreamFault | UpstreamRefused:

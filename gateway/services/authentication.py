@@ -32,13 +32,15 @@ _UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
 class _Known:
     """A key that was looked up: good until the generation moves or a second is over."""
 
-    __slots__ = ("principal", "record", "recheck_seconds", "used_at")
+    __slots__ = ("is_lasting", "principal", "record", "recheck_seconds", "used_at")
 
     def __init__(self, record: KeyRecord, recheck_seconds: float) -> None:
         self.record = record
         self.principal = record.principal()
         self.recheck_seconds = recheck_seconds
         self.used_at = record.last_used_at
+        # Neither ends it nor has it still to be noted as used: nothing of it hangs on the time.
+        self.is_lasting = record.expires_at is None and record.revoked_at is None and self.used_at is not None
 
 
 class Authentication:
@@ -72,6 +74,24 @@ class Authentication:
         self.refusals = refusals or Refusals(audit=audit, clock=clock)
         self._policies = policies
         self._access = access or AccessGuard(store=store, clock=clock)
+
+    def recognized(self, digest: str, now_seconds: float) -> Principal | None:
+        """Return who calls with the key of this SHA-256, if there is nothing to look up, to check or to note about it.
+
+        None says nothing but that `authenticate` has to be asked. It comes to be asked once a second for each key, and
+        always where a key expires or there is an access list. now_seconds: monotonic.
+        """
+        known = self._known.get(digest)
+        if (
+            known is None
+            or now_seconds >= known.recheck_seconds
+            or not known.is_lasting
+            or self._store.generation.value() != self._generation
+            or now_seconds >= self.refusals.due_seconds
+            or self._access.rules is not None
+        ):
+            return None
+        return known.principal
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         """Return who calls with the API key `credential`. A key used a second ago costs no SQL and no waiting.
@@ -107,15 +127,18 @@ class Authentication:
             self._note_use(known, now_at)
         return known.principal
 
-    def admit(self, principal: Principal, context: RequestContext | None = None) -> Admission:
-        """Count a request against the rate window of `principal`.
+    def admit(
+        self, principal: Principal, context: RequestContext | None = None, now_seconds: float | None = None
+    ) -> Admission:
+        """Count a request against the rate window of `principal`. now_seconds: monotonic, if it was just looked at.
 
         Raises:
             RateExceeded: the window is full; the request was not counted. Its `admission` says until when.
         """
         if principal.rate_limit is None:
             return _UNLIMITED
-        now_seconds = self._clock.monotonic_seconds()
+        if now_seconds is None:
+            now_seconds = self._clock.monotonic_seconds()
         admission = self._limiter.admit(principal.id, limit=principal.rate_limit, now_seconds=now_seconds)
         if not admission.admitted:
             raise self._refused(RateExceeded(admission), context, principal=principal)

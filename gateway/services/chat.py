@@ -113,14 +113,15 @@ class Chat:
         self._acceptances = acceptances
         self._access = access or AccessGuard(store=store, clock=clock)
 
-    def read(self, body: object) -> ReadPrompt:
+    def read(self, body: object, raw: bytes | None = None) -> ReadPrompt:
         """Check the parsed JSON of a request and find its texts. Pure: a large one is best read in a thread.
+
+        raw: the strict JSON that `body` was read from. It goes to the model as it came, unless something is changed.
 
         Raises:
             InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
         """
-        prompt = self._dialect.read_prompt(body)
-        return ReadPrompt(prompt, self._dialect.prompt_leaves(prompt))
+        return ReadPrompt(*self._dialect.read(body, raw))
 
     async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:
         """Complete one chat.

@@ -143,7 +143,7 @@ class ChatGuard:
             action = "blocked"
         elif must_mask:
             action = "redacted"
-            masked = replace(prompt, body=await self._masked_prompt(prompt.body))
+            masked = Prompt(prompt.model, await self._masked_prompt(prompt.body))
             left = self._dialect.prompt_leaves(masked)
             if self._must_mask(await self._judge_prompt(left, await self._join(left.texts))):
                 # What stands in another form, or over several texts, cannot be masked where it stands.

@@ -1,5 +1,7 @@
 """What is measured of completions, under the names of OpenTelemetry's conventions for generative AI."""
 
+from dataclasses import dataclass
+
 from gateway.domain.traffic import TrafficRow
 from gateway.metrics import Cell, Histogram, Metrics
 
@@ -7,12 +9,24 @@ _OPERATION = "chat"
 _MOST_KEPT = 1000
 
 
+@dataclass(slots=True)
+class _Kept:
+    """What is observed of the completions of one model by one provider. The tokens are looked for when there are any.
+
+    duration: of those that were answered.
+    """
+
+    duration: Histogram
+    sent: Histogram | None = None
+    made: Histogram | None = None
+
+
 class CompletionMeter:
     """Observes completions. Keeps the histograms it has found, since to find one costs more than to count in it."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._kept: dict[tuple[str, str, str], Histogram] = {}
+        self._kept: dict[tuple[str, str], _Kept] = {}
         self._overhead = metrics.histogram("gateway_overhead_seconds", operation="chat.completions")
         self._upstream = metrics.histogram("gateway_upstream_seconds")
         self._outcomes: dict[str, Cell] = {}
@@ -27,12 +41,12 @@ class CompletionMeter:
             if verdict is None:
                 verdict = self._metrics.counter("gateway_scans_total", source="chat", verdict=row.verdict)
                 self._verdicts[row.verdict] = verdict
-            verdict.add()
+            verdict.value += 1
         self._overhead.observe(row.overhead_us / 1_000_000)
         if row.prompt_tokens:
-            self._prompt_tokens.add(row.prompt_tokens)
+            self._prompt_tokens.value += row.prompt_tokens
         if row.reply_tokens:
-            self._reply_tokens.add(row.reply_tokens)
+            self._reply_tokens.value += row.reply_tokens
 
     def upstream(self, took_seconds: float, outcome: str) -> None:
         """Count what was sent to a provider, and how long it took."""
@@ -40,7 +54,7 @@ class CompletionMeter:
         if counter is None:
             counter = self._metrics.counter("gateway_upstream_requests_total", outcome=outcome)
             self._outcomes[outcome] = counter
-        counter.add()
+        counter.value += 1
         self._upstream.observe(took_seconds)
 
     def completion(self, row: TrafficRow, *, took_seconds: float, failure: str | None) -> None:
@@ -49,43 +63,40 @@ class CompletionMeter:
         A model that nobody answered for is not named: callers may ask for any, and labels are few. A provider's name
         is an operator's.
         """
-        provider = row.provider or ""
-        is_answered = row.prompt_tokens is not None or row.reply_tokens is not None
-        model = (row.model or "") if is_answered else ""
-        self._duration(provider, model, "" if is_answered else failure or "").observe(took_seconds)
-        if row.prompt_tokens is not None:
-            self._usage(provider, model, "input").observe(row.prompt_tokens)
-        if row.reply_tokens is not None:
-            self._usage(provider, model, "output").observe(row.reply_tokens)
+        sent, made = row.prompt_tokens, row.reply_tokens
+        if sent is None and made is None:
+            self._duration(row.provider or "", "", failure or "").observe(took_seconds)
+            return
+        provider, model = row.provider or "", row.model or ""
+        kept = self._kept.get((provider, model))
+        if kept is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            kept = self._kept[provider, model] = _Kept(self._duration(provider, model, ""))
+        kept.duration.observe(took_seconds)
+        if sent is not None:
+            if kept.sent is None:
+                kept.sent = self._usage(provider, model, "input")
+            kept.sent.observe(sent)
+        if made is not None:
+            if kept.made is None:
+                kept.made = self._usage(provider, model, "output")
+            kept.made.observe(made)
 
     def _duration(self, provider: str, model: str, error_type: str) -> Histogram:
-        place = (provider, model, "error " + error_type)
-        return self._kept.get(place) or self._keep(
-            place,
-            self._metrics.histogram(
-                "gen_ai_client_operation_duration_seconds",
-                gen_ai_operation_name=_OPERATION,
-                gen_ai_provider_name=provider,
-                gen_ai_request_model=model,
-                error_type=error_type,
-            ),
+        return self._metrics.histogram(
+            "gen_ai_client_operation_duration_seconds",
+            gen_ai_operation_name=_OPERATION,
+            gen_ai_provider_name=provider,
+            gen_ai_request_model=model,
+            error_type=error_type,
         )
 
     def _usage(self, provider: str, model: str, token_type: str) -> Histogram:
-        place = (provider, model, token_type)
-        return self._kept.get(place) or self._keep(
-            place,
-            self._metrics.histogram(
-                "gen_ai_client_token_usage",
-                gen_ai_operation_name=_OPERATION,
-                gen_ai_provider_name=provider,
-                gen_ai_request_model=model,
-                gen_ai_token_type=token_type,
-            ),
+        return self._metrics.histogram(
+            "gen_ai_client_token_usage",
+            gen_ai_operation_name=_OPERATION,
+            gen_ai_provider_name=provider,
+            gen_ai_request_model=model,
+            gen_ai_token_type=token_type,
         )
-
-    def _keep(self, place: tuple[str, str, str], histogram: Histogram) -> Histogram:
-        if len(self._kept) >= _MOST_KEPT:
-            self._kept.clear()
-        self._kept[place] = histogram
-        return histogram

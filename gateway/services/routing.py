@@ -275,7 +275,7 @@ class Routing:
             circuits.let_go(provider)
             raise
         finally:
-            self._counter(provider.name, outcome).add()
+            self._counter(provider.name, outcome).value += 1
         circuits.succeeded(provider)
         return reply
 

@@ -32,7 +32,7 @@ class ScriptedChat:
     bodies: list[object] = field(default_factory=list)
     threads: list[bool] = field(default_factory=list)
 
-    def read(self, body: object) -> object:
+    def read(self, body: object, raw: bytes) -> object:
         self.threads.append(threading.current_thread() is threading.main_thread())
         return body
 

@@ -209,7 +209,7 @@ async def test_the_urls_that_are_remembered_are_bounded() -> None:
     async with scripted(answers_for_ever(OK)) as upstream, making() as client:
         for number in range(300):
             assert (await ask(client, upstream.url(f"/{number}"))).status == 200
-        assert len(client._urls) <= 256
+        assert len(client._begins) <= 256
         assert len(upstream.calls) == 1
 
 

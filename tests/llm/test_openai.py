@@ -229,6 +229,7 @@ def test_a_whole_number_written_with_a_fraction_is_forwarded_as_a_whole_number()
     kept = DIALECT.read_prompt(sent).body
     assert write_json([kept["n"], kept["max_tokens"]]) == b"[2,1000]"
     assert sent["n"] is not kept["n"]
+    assert DIALECT.read(sent, write_json(sent))[0].raw is None
 
 
 @pytest.mark.parametrize("role", ["assistant", "function"])

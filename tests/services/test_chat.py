@@ -48,6 +48,7 @@ from gateway.shield.redact import redact_spans
 from gateway.shield.scoring import Policy, judge
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store, open_store
+from gateway.wire import read_json
 
 WHO = Principal("key", "key_1", "ann", frozenset(Scope), frozenset(), "svc_abcdef", 60)
 CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1", user_agent="test", traceparent="00-a", agent=None)
@@ -232,6 +233,22 @@ async def test_a_completion_is_recorded_before_it_is_answered() -> None:
         "agent": "u-1", "model": "m", "provider": "upstream", "verdict": "ALLOW", "score": 0, "action": "none",
         "status": 200, "prompt_tokens": 3, "reply_tokens": 2, "text_chars": len("Hello\nm\nu-1"),
     }  # fmt: skip
+
+
+async def test_a_prompt_of_which_nothing_is_changed_goes_on_byte_for_byte() -> None:
+    sent = b'{ "model": "m", "messages": [{"role": "user", "content": "caf\\u00e9"}] }'
+    async with room() as here:
+        await here.chat.complete(WHO, here.chat.read(read_json(sent), sent), CONTEXT)
+        assert [prompt.raw for prompt in here.upstream.sent] == [sent]
+
+
+async def test_of_a_prompt_that_is_masked_nothing_goes_on_as_it_came() -> None:
+    sent = b'{"model": "m", "messages": [{"role": "user", "content": "mail@example"}]}'
+    async with room(scoring=REDACT_PII) as here:
+        await here.chat.complete(WHO, here.chat.read(read_json(sent), sent), CONTEXT)
+        (prompt,) = here.upstream.sent
+    assert prompt.raw is None
+    assert "mail@example" not in str(prompt.body)
 
 
 async def test_nothing_that_was_said_is_stored() -> None:
