@@ -12,7 +12,7 @@ Layout of the archive:
     data.zip              what the gateway's sources read: statements, pages, tables
     rules.json            the shield's rules
     rules.plans           how they are looked for, worked out ahead
-    _pyc/TAG.pack         one byte-code pack a Python version
+    _pyc/TAG.pack         one byte-code pack a Python version; in shared.pack what they have alike
     _regexes/TAG.pack     the rules' regexes, compiled, for each as well; what all have alike is in the first
     _native/LIBC/*.so     the C automaton, by C library and extension suffix, without what debuggers want of it
     META/                 manifest with a SHA-256 a member, CycloneDX SBOM, licences
@@ -79,6 +79,14 @@ sys.stdout.buffer.write(write_regexes(rules))
 """
 
 
+PACK = """
+import marshal, sys
+sys.path.insert(0, "")
+from gateway.cli.packs import Compiled, make_packs
+pythons, first = marshal.loads(sys.stdin.buffer.read())
+packs = make_packs({tag: Compiled(*fields) for tag, fields in pythons.items()}, frozenset(first))
+sys.stdout.buffer.write(marshal.dumps(packs))
+"""
 SHARE = """
 import marshal, sys
 sys.path.insert(0, "")
@@ -248,12 +256,13 @@ def collect_gateway(contents: Contents) -> str:
     return found[1]
 
 
-def make_pack(python: str, members: dict[str, bytes]) -> tuple[str, bytes]:
-    """Compile every source with `python` in a fresh process and return the member's name and bytes."""
-    sources = [(name, data) for name, data in sorted(members.items()) if name.endswith(".py")]
-    first = FIRST.read_text("utf-8").split()
-    tag = run_python(python, "import sys; sys.stdout.write(sys.implementation.cache_tag)", b"").decode()
-    return f"_pyc/{tag}.pack", run_python(python, COMPILER.read_text("utf-8"), marshal.dumps((sources, first), 2))
+def make_packs(pythons: list[str], members: dict[str, bytes]) -> dict[str, bytes]:
+    """Compile every source with each Python in a fresh process and return the packs by their names."""
+    sources = marshal.dumps([(name, data) for name, data in sorted(members.items()) if name.endswith(".py")], 2)
+    done = dict(marshal.loads(run_python(python, COMPILER.read_text("utf-8"), sources)) for python in pythons)  # noqa: S302
+    given = marshal.dumps((done, FIRST.read_text("utf-8").split()))
+    packs: dict[str, bytes] = marshal.loads(run_python(sys.executable, PACK, given, folder=str(HERE)))  # noqa: S302
+    return packs
 
 
 def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:
@@ -363,7 +372,7 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     contents = Contents()
     collect_wheels(contents, wheels)
     version = collect_gateway(contents)
-    packs = dict(make_pack(python, contents.members) for python in pythons)
+    packs = make_packs(pythons, contents.members)
     plans = contents.members["rules.plans"]
     regexes = dict(compile_regexes(python, plans) for python in pythons)
     regexes = marshal.loads(run_python(sys.executable, SHARE, marshal.dumps(regexes), folder=str(HERE)))  # noqa: S302
@@ -371,7 +380,7 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {
         "version": version,
-        "packs": sorted(packs),
+        "packs": sorted(name for name in packs if "/cpython-" in name),
         "native": sorted(name for name in members if name.startswith("_native/")),
         "components": dict(sorted(contents.components)),
         "sha256": {name: sha256(data) for name, data in sorted(members.items())},

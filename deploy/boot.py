@@ -1,6 +1,6 @@
 """The finder that serves the archive's modules and data from memory, so that the file is not needed after the start.
 
-Byte code comes from the pack of this Python (layout: gateway/cli/bytecode.py), held in memory as it was read; without a
+Byte code comes from the pack of this Python (layout: gateway/cli/packs.py), held in memory as it was read; without a
 pack the sources are compiled. Data files are read at once and kept compressed. Sources, which only tracebacks and anyio
 want, are read through a descriptor that stays open: the file may be renamed over or deleted meanwhile. Every file is
 checked against its CRC, so what was overwritten in place is an error and never another version's bytes.
@@ -25,6 +25,8 @@ from zlib import crc32, decompress, decompressobj, error
 SOURCES, DATA = "sources.zip", "data.zip"
 KEPT = ("rules.json", "rules.plans")
 LATE = "gateway."
+SHARED = os.path.join("_pyc", "shared.pack")
+MARK = b"\xf5\xf6\xf7\xf8"
 # What the import machinery looks at.
 IMPORTERS = frozenset(
     ("__spec__", "__loader__", "__path__", "__name__", "__package__", "__file__", "__cached__", "__class__")
@@ -100,7 +102,7 @@ class Finder:
         # {name: (path, method, packed bytes, bytes, offset of the local header, time, date, crc)}
         self._members = dict(zipimport._zip_directory_cache[reader.archive])
         self.descriptor = os.open(reader.archive, os.O_RDONLY) if hasattr(os, "pread") else None
-        self._methods = {}
+        self._sha256, self._methods = "", {}
         self._kept = {name: self._raw(name) for name in KEPT if name in self._members}
         data, (sources, sources_size) = self._raw(DATA), self._place(SOURCES)
         self._data = Within(lambda place, size: data[place : place + size], len(data))
@@ -112,21 +114,24 @@ class Finder:
             self._index = index["modules"]
             self._codes = memoryview(pack)[end:]
             self._words = decompress(self._codes[slice(*index["words"])], -15)
-            self._blocks = {number: self._codes[slice(*place)] for number, place in enumerate(index["blocks"], 1)}
-            self._unpacked = 0, b""
+            frames = memoryview(self.get_data(SHARED))
+            self._blocks = {
+                number: (frames[place[2] : place[3]], place[4], self._codes[place[0] : place[1]])
+                for number, place in enumerate(index["blocks"], 1)
+            }
+            self._unpacked = 0, b"", b""
             dataclasses.exec = self.write_methods  # the module looks `exec` up among its own names first
             self._regexes = re._cache if index["engine"] == [_sre.MAGIC, _sre.CODESIZE] else None
         else:
             names = [name for name, _ in self._sources.entries()]
-            self._index = {module_of(name): (name, name.endswith("/__init__.py"), 0, 0, 0) for name in names}
-        self._sha256 = ""
+            self._index = {module_of(name): (name.endswith("/__init__.py"), 0, 0, 0, 0) for name in names}
 
     def find_spec(self, name, path=None, target=None):
         entry = self._index.get(name)
         if entry is None:
             return None
-        spec = ModuleSpec(name, self, origin=self.archive + os.sep + entry[0], is_package=entry[1])
-        if entry[1]:
+        spec = ModuleSpec(name, self, origin=self.archive + os.sep + self._file(name), is_package=bool(entry[0]))
+        if entry[0]:
             spec.submodule_search_locations.append(os.path.dirname(spec.origin))
         spec.has_location = True
         return spec
@@ -136,30 +141,36 @@ class Finder:
         return Waiting(spec.name) if is_late else None
 
     def get_code(self, name):
-        path, _, begin, end, block = self._index[name]
-        packed = self.unpacked(block)[begin:end] if block else self._codes[begin:end] if end else b""
-        if packed:
-            raw = packed if block else decompressobj(-15, self._words).decompress(packed)
+        _, begin, end, block, place = self._index[name]
+        raw = b""
+        if block:
+            frames, codes = self.unpacked(block)
+            raw = frames and joined(frames[begin:end], codes, place)
+        elif end:
+            raw = decompressobj(-15, self._words).decompress(self._codes[begin:end])
+        if raw:
             code, methods, regexes = marshal.loads(raw)  # noqa: S302 - checked at the start
             if methods:
                 self._methods[name] = dict(zip(methods[::2], methods[1::2], strict=True))
             if regexes and self._regexes is not None:
                 self.keep_regexes(regexes)
             return code
+        path = self._file(name)
         return compile(self.get_data(self.archive + os.sep + path), path, "exec", dont_inherit=True)
 
     def unpacked(self, number):
-        """Return a block of modules, empty in a Python that cannot unpack it. The last one is kept."""
-        known, raw = self._unpacked
+        """Return the frames and the codes of a block, empty in a Python that cannot unpack it. The last is kept."""
+        known, *parts = self._unpacked
         if known != number:
             try:
                 from _lzma import FORMAT_RAW, LZMADecompressor
             except ImportError:
-                return b""
-            unpacker = LZMADecompressor(FORMAT_RAW, None, [{"id": 0x21, "dict_size": 1 << 20}])
-            raw = unpacker.decompress(self._blocks[number])
-            self._unpacked = number, raw
-        return raw
+                return b"", b""
+            how = FORMAT_RAW, None, [{"id": 0x21, "dict_size": 1 << 21}]
+            frames, size, codes = self._blocks[number]  # the frames of this Python and of those before it
+            parts = LZMADecompressor(*how).decompress(frames, size), LZMADecompressor(*how).decompress(codes)
+            self._unpacked = number, *parts
+        return parts
 
     def exec_module(self, module):
         if type(module) is not Waiting:
@@ -184,17 +195,21 @@ class Finder:
         kept, blocks = bytearray(), set()
         for name, entry in self._index.items():
             module = sys.modules.get(name)
-            is_wanted = entry[3] and (module is None or type(module) is Waiting)
-            if is_wanted and entry[4]:
-                blocks.add(entry[4])
+            is_wanted = entry[2] and (module is None or type(module) is Waiting)
+            if is_wanted and entry[3]:
+                blocks.add(entry[3])
             elif is_wanted:
                 begin = len(kept)
-                kept += self._codes[entry[2] : entry[3]]
-                entry[2:4] = begin, len(kept)
-            elif entry[3]:
-                entry[2:] = 0, 0, 0
-        self._blocks = {number: bytes(self._blocks[number]) for number in blocks}
-        self._codes, self._unpacked = memoryview(bytes(kept)), (0, b"")
+                kept += self._codes[entry[1] : entry[2]]
+                entry[1:3] = begin, len(kept)
+            elif entry[2]:
+                entry[1:] = 0, 0, 0, 0
+        self._blocks = {
+            number: (bytes(frames), size, bytes(codes))
+            for number, (frames, size, codes) in self._blocks.items()
+            if number in blocks
+        }
+        self._codes, self._unpacked = memoryview(bytes(kept)), (0, b"", b"")
 
     def keep_regexes(self, regexes):
         """Put regexes where `re.compile` looks for those that it has compiled before."""
@@ -206,10 +221,10 @@ class Finder:
             self._regexes[type(text), text, flags] = made
 
     def get_source(self, name):
-        return self.get_data(self.archive + os.sep + self._index[name][0]).decode("utf-8")
+        return self.get_data(self.archive + os.sep + self._file(name)).decode("utf-8")
 
     def is_package(self, name):
-        return self._index[name][1]
+        return bool(self._index[name][0])
 
     def get_data(self, path):
         name = os.path.relpath(path, self.archive) if os.path.isabs(path) else path
@@ -250,6 +265,9 @@ class Finder:
             self._sha256 = whole.hexdigest()
         return self._sha256
 
+    def _file(self, name):
+        return name.replace(".", "/") + ("/__init__.py" if self._index[name][0] else ".py")
+
     def _raw(self, name):
         return self._piece(*self._place(name))
 
@@ -269,6 +287,17 @@ class Finder:
 
 def number(raw, begin, size):
     return int.from_bytes(raw[begin : begin + size], "little")
+
+
+def joined(frame, codes, place):
+    """Put the codes that begin at a place into the frame of a module again."""
+    first, *rest = frame.split(MARK)
+    pieces = [first]
+    for piece in rest:
+        end = place + 5 + int.from_bytes(codes[place + 1 : place + 5], "little")
+        pieces += (codes[place:end], piece)
+        place = end
+    return b"".join(pieces)
 
 
 def module_of(name):

@@ -1,7 +1,4 @@
-"""Run by each Python of a build, alone: sources and the names of those that a start runs on stdin, a pack on stdout.
-
-See gateway/cli/bytecode.py.
-"""
+"""Run by each Python of a build, alone: sources on stdin, what it compiled on stdout. See gateway/cli/packs.py."""
 
 import dataclasses
 import importlib
@@ -10,8 +7,7 @@ import marshal
 import re
 import sys
 
-given, first = marshal.loads(sys.stdin.buffer.read())  # noqa: S302 - written by the build
-sources = dict(given)
+sources = dict(marshal.loads(sys.stdin.buffer.read()))  # noqa: S302 - written by the build
 
 
 class Sources:
@@ -54,7 +50,8 @@ def compile_regex(pattern, flags=0, *, usual=re.compile):
 
 
 dataclasses.exec, re.compile = write_method, compile_regex
-from gateway.cli.bytecode import Made, make_pack, module_of  # noqa: E402 - itself made with records
+from gateway.cli.bytecode import Made, module_of  # noqa: E402 - itself made with records
+from gateway.cli.packs import compile_all  # noqa: E402
 
 for file in sorted(sources):
     if file not in ("__main__.py", "_boot.py"):
@@ -64,4 +61,6 @@ for file in sorted(sources):
             continue  # for another system than this one; its records are compiled when they are made
 own = {module_of(file) for file in sources} & (methods.keys() | regexes.keys())
 made = {name: Made(frozenset(methods.get(name, ())), frozenset(regexes.get(name, ()))) for name in own}
-sys.stdout.buffer.write(make_pack(sources, made, frozenset(first)))
+done = compile_all(sources, made)
+fields = (done.magic, done.engine, done.boot, done.modules, done.made)
+sys.stdout.buffer.write(marshal.dumps((sys.implementation.cache_tag, fields), 2))

@@ -4,6 +4,7 @@ import json
 import lzma
 import marshal
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,14 @@ from typing import Any
 import pytest
 from running import ROOT
 
-from gateway.cli.bytecode import Made, compiled, differences, engine, make_pack, marshalled
+from gateway.cli.bytecode import Made, compiled, engine, marshalled
+from gateway.cli.marshals import parted, with_references
+from gateway.cli.packs import MADE as MADE_PACK
+from gateway.cli.packs import SHARED, compile_all, differences, make_packs, pack_of
 
 SOURCES = {"_boot.py": b"install = None\n", "a/__init__.py": b"", "a/b.py": b"def f() -> int:\n    return 1\n"}
 MADE = {"a.b": Made(frozenset(["x = 1"]), frozenset([("(?P<n>a)|b", 2), (b"\xff+", 0)]))}
-LZMA2 = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]
+LZMA2 = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 21}]
 UNIT = ROOT / "deploy" / "gateway.service"
 
 
@@ -38,13 +42,41 @@ def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
     assert all(re.fullmatch(r"[a-z0-9-]+==\S+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines)
 
 
+def packs_of(sources: dict[str, bytes], made: dict[str, Made], first: tuple[str, ...] = ()) -> dict[str, bytes]:
+    """What an archive of the running Python and of one that is like it holds of byte code."""
+    done = compile_all(sources, made)
+    return make_packs({"this": done, "alike": done}, first)
+
+
+def told(packs: dict[str, bytes], sources: dict[str, bytes], tag: str = "this") -> list[str]:
+    return differences(tag, sources, packs.__getitem__)
+
+
 def test_a_pack_is_the_byte_code_of_its_sources() -> None:
     for first in ((), ("a",), ("a", "a.b")):  # by itself, or in a block
-        pack = make_pack(SOURCES, MADE, first)
-        assert pack == make_pack(dict(reversed(SOURCES.items())), MADE, first)
-        assert differences(pack, SOURCES) == []
+        packs = packs_of(SOURCES, MADE, first)
+        assert packs == packs_of(dict(reversed(SOURCES.items())), MADE, first)
+        assert [told(packs, SOURCES, tag) for tag in ("this", "alike")] == [[], []]
         other = SOURCES | {"a/b.py": b""}
-        assert differences(pack, other) == ["a/b.py has other byte code"]
+        assert told(packs, other) == ["a/b.py has other byte code"]
+
+
+def test_byte_code_in_another_form_is_the_same_byte_code() -> None:
+    joined = runpy.run_path(str(ROOT / "deploy" / "boot.py"))["joined"]
+    for path in sorted((ROOT / "gateway" / "cli").glob("*.py")):
+        raw = marshalled(compiled(path.read_bytes(), path.name))
+        code = marshal.loads(raw)
+        assert marshal.loads(with_references(raw)) == code
+        frame, codes = parted(raw)
+        assert marshal.loads(joined(frame, b"before" + codes, len(b"before"))) == code
+        assert len(frame) + len(codes) < len(raw)
+
+
+def test_a_constant_that_looks_like_a_mark_is_refused() -> None:
+    frame = parted(marshalled(compiled(b"x = 1", "a.py")))[0]
+    mark = frame[frame.index(b"\xf5") :][:4]
+    with pytest.raises(ValueError, match="a constant holds the mark"):
+        parted(marshalled(compiled(f"x = {mark!r}".encode(), "a.py")))
 
 
 def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
@@ -65,22 +97,23 @@ def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
 
 
 def test_a_pack_tells_what_its_modules_make_and_of_which_engine() -> None:
-    pack, other = make_pack(SOURCES, MADE), make_pack(SOURCES, {"a.b": Made(frozenset(["x = 2"]))})
+    packs, other = packs_of(SOURCES, MADE), packs_of(SOURCES, {"a.b": Made(frozenset(["x = 2"]))})
+    pack = packs[pack_of("this")]
     head = 12 + int.from_bytes(pack[8:12], "little")
     index = json.loads(
         zlib.decompress(pack[head + 4 : head + 4 + int.from_bytes(pack[head : head + 4], "little")], -15)
     )
     assert index["engine"] == engine()
-    assert pack != other
-    assert differences(other, SOURCES) == []
-    begin, end = index["made"]
-    blob = pack[len(pack) - max(index["made"][1], index["words"][1]) :]
-    assert json.loads(lzma.decompress(blob[begin:end], lzma.FORMAT_RAW, filters=LZMA2)) == {"a.b": MADE["a.b"].told()}
+    assert packs != other
+    assert told(other, SOURCES) == []
+    made = json.loads(lzma.decompress(packs[MADE_PACK], lzma.FORMAT_RAW, filters=LZMA2))
+    assert made == {tag: {"a.b": MADE["a.b"].told()} for tag in ("this", "alike")}
     assert Made.read(MADE["a.b"].told()) == MADE["a.b"]
+    assert told(packs | {MADE_PACK: other[MADE_PACK]}, SOURCES) == ["a/b.py has other byte code"]
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         ({"a/b.py": b"def f() -> int:\n    return 2\n"}, "a/b.py has other byte code"),
         ({"_boot.py": b"install = 1\n"}, "_boot.py has other byte code"),
@@ -88,21 +121,21 @@ def test_a_pack_tells_what_its_modules_make_and_of_which_engine() -> None:
         ({"a/b.py": None}, "a.b is only in the byte code"),
     ],
 )
-def test_byte_code_that_is_not_of_the_sources_is_named(change: dict[str, bytes | None], told: str) -> None:
-    pack = make_pack(SOURCES, {})
+def test_byte_code_that_is_not_of_the_sources_is_named(change: dict[str, bytes | None], problem: str) -> None:
     other = {name: data for name, data in (SOURCES | change).items() if data is not None}
-    assert differences(pack, other) == [told]
+    assert told(packs_of(SOURCES, {}), other) == [problem]
 
 
 def test_a_pack_that_was_cut_or_changed_is_never_unmarshalled() -> None:
-    pack = make_pack(SOURCES, MADE)
-    for place in range(4, len(pack)):
-        changed = bytearray(pack)
-        changed[place] ^= 0x55
-        try:
-            assert differences(bytes(changed), SOURCES), place
-        except (ValueError, LookupError, TypeError, zlib.error):
-            continue  # what `verify` turns into one line
+    packs = packs_of(SOURCES, MADE)
+    for name, begin in ((pack_of("this"), 4), (SHARED, 0)):
+        for place in range(begin, len(packs[name])):
+            changed = bytearray(packs[name])
+            changed[place] ^= 0x55
+            try:
+                assert told(packs | {name: bytes(changed)}, SOURCES), place
+            except (ValueError, LookupError, TypeError, zlib.error):
+                continue  # what `verify` turns into one line
 
 
 def test_the_unit_exposes_little() -> None:

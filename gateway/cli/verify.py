@@ -2,16 +2,17 @@
 
 import argparse
 import hashlib
+import json
 import sys
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gateway import bundle
-from gateway.cli.bytecode import differences
 from gateway.cli.command import FOUND, OK, Command, Console, shown
+from gateway.cli.packs import differences, pack_of
 from gateway.errors import SetupError
-from gateway.services.archive_check import MOST_BYTES, check_members
+from gateway.services.archive_check import MANIFEST, MOST_BYTES, check_members
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -76,13 +77,12 @@ def check_bytecode(archive: "ZipFile") -> list[str]:
     from gateway.shield.regexes import whole
 
     tag = sys.implementation.cache_tag
-    packs = [name for name in archive.namelist() if name.startswith("_pyc/")]
-    pack = f"_pyc/{tag}.pack"
+    pack, packs = pack_of(tag), json.loads(archive.read(MANIFEST))["packs"]
     if pack not in packs:
         have = ", ".join(name.removeprefix("_pyc/").removesuffix(".pack") for name in packs) or "none"
         return [f"there is no byte code of {tag} in it to compare (it has: {have}); run this with another Python"]
     sources = read_sources(archive)
-    problems = [f"{pack}: {problem}" for problem in differences(archive.read(pack), sources)]
+    problems = [f"{pack}: {problem}" for problem in differences(tag, sources, archive.read)]
     regexes = f"_regexes/{tag}.pack"
     plans = Layout(archive.read("rules.plans"))
     rules = [plans.rule(number)[1].regexes() for number in range(plans.count)]

@@ -1,0 +1,133 @@
+"""Marshalled byte code in other forms: said once, or with the codes taken out of it. Pure; nothing is unmarshalled.
+
+Version 2 of the format says everything in full, wherever it stands. What a start reads is written with references
+instead, which are read sooner. What lies in blocks is parted in two: the codes, which are each Python's own, and the
+frame that holds them, with names and constants, which is nearly the same for all Pythons, so that the frames of all
+lie in one packed block.
+
+A frame has a mark wherever a code, its table of lines or its table of handlers stood. The archive's finder,
+deploy/boot.py, puts them in again.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_MARK = bytes(range(0xF5, 0xF9))  # no text holds these bytes; made at run time, so that no constant is one
+_SAID = 128  # flag of what is referred to later
+_REFERENCE = b"r"
+_REFERENCE_BYTES = 5
+_NUMBER_BYTES = 4
+_FEW = 256  # so many parts or characters a short form holds
+_SIZES = {b"N": 0, b"F": 0, b"T": 0, b".": 0, b"i": 4, b"g": 8, b"y": 16}
+_TUPLE, _SMALL_TUPLE, _SET, _SLICE, _CODE, _LONG = b"(", b")", b">", b":", b"c", b"l"
+_BYTES, _TEXT, _NAME = b"s", b"u", b"t"
+# As ASCII, short and long.
+_ASCII = {_TEXT: (b"z", b"a"), _NAME: (b"Z", b"A")}
+_REFERRED_TO = frozenset((_BYTES, _TEXT, _NAME, _TUPLE, _SET, _LONG, b"g"))
+_PLAIN = b""  # a number of byte code, which says no kind
+# Of byte code: five numbers, its code, seven parts, the first line, and the tables of lines and of handlers.
+_CODE_NUMBERS, _CODE_PARTS, _PLACE_OF_LINE = 5, 10, 8
+_OWN = (0, 9, 10)
+
+
+class _Node(NamedTuple):
+    """One value in marshal data: where it begins and ends, its kind, and the values in it."""
+
+    begin: int
+    end: int
+    kind: bytes
+    parts: "tuple[_Node, ...]"
+
+
+def with_references(raw: bytes) -> bytes:
+    """Return version 2 of the format as the newer ones have it: short, and what comes again said once."""
+    tree, pieces = _read(raw, 0), list[bytes]()
+    often = Counter(raw[node.begin : node.end] for node in _all(tree) if node.kind in _REFERRED_TO)
+    places: dict[bytes, int] = {}
+
+    def write(node: _Node) -> None:
+        said, flag = raw[node.begin : node.end], 0
+        if node.kind in _REFERRED_TO and len(said) > _REFERENCE_BYTES and often[said] > 1:
+            if said in places:
+                pieces.append(_REFERENCE + places[said].to_bytes(_NUMBER_BYTES, "little"))
+                return
+            places[said], flag = len(places), _SAID
+        pieces.append(_head(raw, node, flag))
+        for part in node.parts:
+            write(part)
+
+    write(tree)
+    return b"".join(pieces)
+
+
+def parted(raw: bytes) -> tuple[bytes, bytes]:
+    """Return version 2 of the format in two parts, the frame and the codes.
+
+    Raises:
+        ValueError: a constant holds the mark.
+    """
+    tree, frame, codes = _read(raw, 0), list[bytes](), list[bytes]()
+
+    def write(node: _Node) -> None:
+        frame.append(_head(raw, node, 0))
+        for place, part in enumerate(node.parts):
+            if node.kind == _CODE and place in _OWN:
+                frame.append(_MARK)
+                codes.append(raw[part.begin : part.end])
+            else:
+                write(part)
+
+    write(tree)
+    framed = b"".join(frame)
+    if framed.count(_MARK) != len(codes):
+        raise ValueError("a constant holds the mark of what was taken out")
+    return framed, b"".join(codes)
+
+
+def _read(raw: bytes, begin: int) -> _Node:
+    kind, place = raw[begin : begin + 1], begin + 1
+    if kind in _SIZES:
+        return _Node(begin, place + _SIZES[kind], kind, ())
+    if kind == _CODE:
+        place += _CODE_NUMBERS * _NUMBER_BYTES
+        count = _CODE_PARTS
+    elif kind == _SLICE:
+        count = 3
+    else:
+        count = int.from_bytes(raw[place : place + _NUMBER_BYTES], "little", signed=True)
+        place += _NUMBER_BYTES
+        if kind in (_BYTES, _TEXT, _NAME):
+            return _Node(begin, place + count, kind, ())
+        if kind == _LONG:
+            return _Node(begin, place + 2 * abs(count), kind, ())
+        if kind not in (_TUPLE, _SET):
+            raise ValueError(f"marshal data of an unknown kind: {kind!r}")
+    parts = []
+    for number in range(count):
+        if kind == _CODE and number == _PLACE_OF_LINE:
+            parts.append(_Node(place, place + _NUMBER_BYTES, _PLAIN, ()))
+            place += _NUMBER_BYTES
+        parts.append(_read(raw, place))
+        place = parts[-1].end
+    return _Node(begin, place, kind, tuple(parts))
+
+
+def _all(node: _Node) -> Iterator[_Node]:
+    yield node
+    for part in node.parts:
+        yield from _all(part)
+
+
+def _head(raw: bytes, node: _Node, flag: int) -> bytes:
+    """Return what a value is written as, up to the first of its parts."""
+    kind, begin = node.kind, node.begin
+    if kind == _PLAIN:
+        return raw[begin : node.end]
+    inner = raw[begin + 1 : node.parts[0].begin if node.parts else node.end]
+    if kind == _TUPLE and len(node.parts) < _FEW:
+        kind, inner = _SMALL_TUPLE, bytes([len(node.parts)])
+    elif kind in _ASCII and inner[_NUMBER_BYTES:].isascii():
+        text, (short, long) = inner[_NUMBER_BYTES:], _ASCII[kind]
+        kind, inner = (short, bytes([len(text)]) + text) if len(text) < _FEW else (long, inner)
+    return bytes([kind[0] | flag]) + inner
