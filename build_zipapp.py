@@ -42,7 +42,7 @@ WHEELS = HERE / "build" / "wheels"
 LAUNCHER = HERE / "deploy" / "launcher.py"
 BOOT = HERE / "deploy" / "boot.py"
 FIRST = HERE / "deploy" / "first.txt"  # the modules that a start runs: not packed into blocks
-COMPILER = HERE / "deploy" / "compile.py"
+COMPILER, PACKER = HERE / "deploy" / "compile.py", HERE / "deploy" / "pack.py"
 TYPING = HERE / "deploy" / "typing_extensions.py"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name
 # A zip file is found from its end. What was cut off there is read as a program, whose second line names its encoding.
@@ -76,23 +76,6 @@ sys.path.insert(0, "")
 from gateway.shield import load_rules, write_regexes
 rules = load_rules(open("rules.json", "rb").read(), plans=sys.stdin.buffer.read())
 sys.stdout.buffer.write(write_regexes(rules))
-"""
-
-
-PACK = """
-import marshal, sys
-sys.path.insert(0, "")
-from gateway.cli.packs import Compiled, make_packs
-pythons, first = marshal.loads(sys.stdin.buffer.read())
-packs = make_packs({tag: Compiled(*fields) for tag, fields in pythons.items()}, frozenset(first))
-sys.stdout.buffer.write(marshal.dumps(packs))
-"""
-SHARE = """
-import marshal, sys
-sys.path.insert(0, "")
-from gateway.shield.regexes import share_pieces
-packs = marshal.loads(sys.stdin.buffer.read())
-sys.stdout.buffer.write(marshal.dumps(share_pieces(packs)))
 """
 
 
@@ -256,13 +239,14 @@ def collect_gateway(contents: Contents) -> str:
     return found[1]
 
 
-def make_packs(pythons: list[str], members: dict[str, bytes]) -> dict[str, bytes]:
-    """Compile every source with each Python in a fresh process and return the packs by their names."""
+def make_packs(pythons: list[str], members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Compile sources and regexes with each Python in a fresh process; return both kinds of packs by their names."""
     sources = marshal.dumps([(name, data) for name, data in sorted(members.items()) if name.endswith(".py")], 2)
     done = dict(marshal.loads(run_python(python, COMPILER.read_text("utf-8"), sources)) for python in pythons)  # noqa: S302
-    given = marshal.dumps((done, FIRST.read_text("utf-8").split()))
-    packs: dict[str, bytes] = marshal.loads(run_python(sys.executable, PACK, given, folder=str(HERE)))  # noqa: S302
-    return packs
+    regexes = dict(compile_regexes(python, members["rules.plans"]) for python in pythons)
+    given = marshal.dumps((done, FIRST.read_text("utf-8").split(), regexes))
+    packs, shared = marshal.loads(run_python(sys.executable, PACKER.read_text("utf-8"), given, folder=str(HERE)))  # noqa: S302
+    return packs, shared
 
 
 def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:
@@ -372,10 +356,7 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     contents = Contents()
     collect_wheels(contents, wheels)
     version = collect_gateway(contents)
-    packs = make_packs(pythons, contents.members)
-    plans = contents.members["rules.plans"]
-    regexes = dict(compile_regexes(python, plans) for python in pythons)
-    regexes = marshal.loads(run_python(sys.executable, SHARE, marshal.dumps(regexes), folder=str(HERE)))  # noqa: S302
+    packs, regexes = make_packs(pythons, contents.members)
     members = put_within(contents.members) | packs | regexes
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {
