@@ -133,12 +133,13 @@ class Finder:
         spec = ModuleSpec(name, self, origin=self.archive + os.sep + self._file(name), is_package=bool(entry[0]))
         if entry[0]:
             spec.submodule_search_locations.append(os.path.dirname(spec.origin))
-        spec.has_location = True
         return spec
 
     def create_module(self, spec):
         is_late = spec.name == "h11" or spec.name.startswith(LATE)
-        return Waiting(spec.name) if is_late else None
+        module = Waiting(spec.name) if is_late else ModuleType(spec.name)
+        module.__file__ = spec.origin  # of a spec that has a location, the name of a cache would be worked out as well
+        return module
 
     def get_code(self, name):
         _, begin, end, block, place = self._index[name]
@@ -259,7 +260,7 @@ class Finder:
                     whole.update(file.read())
             else:
                 place = 0
-                while piece := os.pread(self.descriptor, 1 << 20, place):
+                while piece := os.pread(self.descriptor, 1 << 16, place):
                     whole.update(piece)
                     place += len(piece)
             self._sha256 = whole.hexdigest()

@@ -36,10 +36,11 @@ def _start(zip):
         pack = zip.get_data(zip.archive + os.sep + os.path.join("_pyc", sys.implementation.cache_tag + ".pack"))
     except OSError:
         pack = b""
-    if pack and crc32(pack[8:]) != int.from_bytes(pack[4:8], "little"):
+    whole = memoryview(pack)  # whose slices are no copies
+    if pack and crc32(whole[8:]) != int.from_bytes(pack[4:8], "little"):
         raise ImportError("its byte code was changed")
     if pack[:4] == sys.modules["_frozen_importlib_external"].MAGIC_NUMBER:
-        code = marshal.loads(pack[12:])
+        code = marshal.loads(whole[12:])
     else:  # no byte code for this Python: everything is compiled from source
         pack, code = b"", compile(zip.get_data(zip.archive + os.sep + "_boot.py"), "_boot.py", "exec")
     names = {}

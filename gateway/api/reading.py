@@ -1,11 +1,11 @@
 """From the bytes of a request to values: the JSON body and the query. One strict reader each; nothing is guessed."""
 
 from collections.abc import Mapping
-from urllib.parse import unquote_to_bytes
 
 from gateway.api.credentials import facts_of
 from gateway.errors import InvalidRequest, UnsupportedMediaType
 from gateway.http.messages import Request
+from gateway.http.target import undo_escapes
 from gateway.operations.operation import Parameter
 from gateway.wire import read_json
 
@@ -71,6 +71,6 @@ def _decode(text: str, name: str) -> str:
     try:
         if not all(len(piece) >= 2 and _HEX.issuperset(piece[:2]) for piece in pieces[1:]):
             raise ValueError
-        return unquote_to_bytes(text.replace("+", " ")).decode("utf-8")
+        return undo_escapes(text.replace("+", " ")).decode("utf-8")
     except ValueError:
         raise InvalidRequest("The query is not percent-encoded UTF-8.", param=name[:_NAME_CHARS]) from None

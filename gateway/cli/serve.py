@@ -24,8 +24,7 @@ from gateway.http.server import Server
 from gateway.http.transport import server_tls
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.store.metric_board import MetricBoard
-from gateway.store.rate_windows import RateWindows
+from gateway.store import metric_board, rate_windows
 from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals
 
 if TYPE_CHECKING:
@@ -156,8 +155,9 @@ class Group:
         self.site = site
         self.shared = parts.Shared(
             scanner=ready_shield(site.config),
-            limiter=RateWindows(),
-            board=MetricBoard(2 * site.config.workers + 1),  # while a reload replaces them, there are twice as many
+            limiter=rate_windows.RateWindows(),
+            # While a reload replaces them, there are twice as many.
+            board=metric_board.MetricBoard(2 * site.config.workers + 1),
             started_at=SystemClock().now_at(),
         )
 

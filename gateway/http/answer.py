@@ -1,13 +1,12 @@
 """The bytes of an answer: status line, Date, framing and the handler's headers. Pure but for the Date of the second."""
 
 import time
-from http import HTTPStatus
+from functools import cache
 
 from gateway.http.messages import Response
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
-_REASONS = {status.value: status.phrase for status in HTTPStatus}
 _OURS = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
 _WITHOUT_BODY = frozenset({204, 304})
 _KNOWN_FORMS = 256
@@ -64,7 +63,7 @@ class AnswerWriter:
         """Return a head with places for the values of its headers and the length; a server has few of them."""
         if not 200 <= status <= 599:
             raise ValueError("the status of an answer is 200 to 599")
-        lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}", f"date: {self._date}"]
+        lines = [f"HTTP/1.1 {status} {_reason(status)}", f"date: {self._date}"]
         for name in names:
             if name.lower() in _OURS or ":" in name or " " in name or not name.isprintable():
                 raise ValueError(f"a handler may not send the header {name!r}")
@@ -74,6 +73,15 @@ class AnswerWriter:
         if is_last:
             lines.append("connection: close")
         return "\r\n".join([*lines, "", ""])
+
+
+@cache
+def _reason(status: int) -> str:
+    if status == 200:
+        return "OK"
+    from http import HTTPStatus  # slow to import, and the first probes have no use for it
+
+    return next((known.phrase for known in HTTPStatus if known == status), "")
 
 
 def http_date(at: time.struct_time) -> str:
