@@ -9,7 +9,7 @@ from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief
 from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import BUDGET, Matcher, Matches
-from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, level, lowered
+from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, has_quotation, level, lowered
 from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
@@ -147,7 +147,7 @@ class Shield:
         if is_cut_short:
             detections.append(_over_budget(text))
         if hint is not None:
-            detections.append(_as_mentioned(hint, detections))
+            detections.append(_as_mentioned(hint, detections, text))
         return judge(detections, policy, redacted=self._redacted(places, text, policy))
 
     def _brief(self, number: int) -> Brief:
@@ -251,12 +251,17 @@ def _stronger(hint: Detection | None, other: Detection | None, reading: _Reading
     return replace(other, start=start, end=end, view=">".join(reading.chain) or other.view)
 
 
-def _as_mentioned(hint: Detection, detections: Sequence[Detection]) -> Detection:
-    """Lower the statistical detection if all that rules matched in its span is a mention: it judged the same words."""
+def _as_mentioned(hint: Detection, detections: Sequence[Detection], text: str) -> Detection:
+    """Lower the statistical detection if all that rules matched in its span is a mention: it judged the same words.
+
+    Where no rule matched, an announced quotation that begins there is enough.
+    """
     inside = [
         one for one in detections if one.category in MENTIONABLE and one.start < hint.end and hint.start < one.end
     ]
-    if not inside or not all(one.description.endswith(LOWER_NOTE) for one in inside):
+    if not all(one.description.endswith(LOWER_NOTE) for one in inside):
+        return hint
+    if not inside and not has_quotation(text, hint.start, hint.end):
         return hint
     return replace(hint, severity=lowered(hint.severity, 2), description=hint.description + LOWER_NOTE)
 

@@ -4,6 +4,7 @@ Only what stands before a match is read, so that a text in pieces is judged as t
 """
 
 import re
+from itertools import islice
 from typing import Literal
 
 from gateway.shield.detections import Severity
@@ -28,20 +29,38 @@ _END = re.compile(r"[.!?;\n]")
 _TELLING = re.compile(
     r"(?:\b(?:such as|phrases?|sentences?|wording|strings?|messages? like|texts? like|inputs? like|things like|"
     r"prompt.?injections?|injection attempts?|jailbreak (?:attempts?|prompts?)|attackers?|adversar(?:y|ies)|"
-    r"if (?:the |a |an )?(?:user|player|visitor|customer|caller|someone|somebody|anyone|anybody|message|text|mail|"
-    r"page)s? (?:says?|asks?|tells?|writes?|tries|contains?)|(?:tries|tried|trying|attempts?|attempted) to|people who|"
+    r"(?:if|when|whenever) (?:the |a |an )?(?:user|player|visitor|customer|caller|someone|somebody|anyone|anybody|"
+    r"message|text|mail|page)s? (?:says?|asks?|tells?|writes?|tries|contains?)|(?:tries|tried|trying|attempts?|attempted) to|people who|"
     r"(?:refus(?:es?|ed|ing)|declin(?:es?|ed|ing)) (?:when|if) asked to|"
     r"matched|flag(?:s|ged)?|detect(?:s|ed|or|ion)?|filter(?:s|ed|ing)?|blocked|classif(?:y|ies|ier)|"
     r"def test_\w{0,60}|assert\w{0,20}|expect|headline|slogan|lyrics?|quoted|so-called|"
     r"copies of|meme|joke|attacks?|awareness|phishing|translat(?:or|ion)'?s? note|grep|quiz|exam(?:ple)? question|"
     r"explain why|blocks?|rejects?|(?:test|it|describe)(?=\()|dialogue|villain|chapter|subtitles?|"
     r"sätze wie|wie etwa|wie zum beispiel|phrases? comme|frases? como|frasi come|"
-    r"(?:that|which|who|sticker|sign|banner|label|note|letter|review|post|page|comment|poster|button|caption) "
+    r"(?:that|which|who|sticker|sign|banner|label|note|letter|review|post|page|comment|poster|button|caption|"
+    r"voice|speaker|screen|computer|character) "
     r"(?:said|says|reads|stated|states|claimed|claims)(?=[\s,:]+(?:in effect,? )?[\"'“‘«„])|"
     r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b|"
     r"インジェクション|프롬프트 인젝션|提示词注入|提示注入|例如|比如|例えば|инъекци|например|इंजेक्शन|जैसे|حقن|مثل)",
     re.IGNORECASE,
 )
+# What a quotation is announced by, some words before it, in several languages.
+_ANNOUNCED = re.compile(
+    r"(?:\b(?:texts?|sentences?|phrases?|lines?|strings?|messages?|words?|commands?|headings?|titles?|comments?|inputs?|"
+    r"payload|e\.g\.|says?|said|saying|asks?|asked|writes?|wrote|written|reads?|types?|typed|contains?|claims?|"
+    r"satz|sätze|nachricht|eingabe|schreibt|sagt|fragt|fordert|übersetzen?|texte|demande|écrit|dit|traduisez|"
+    r"frase|texto|mensaje|dice|pide|escribe|traduce|mensagem|diz|pede|escreve|testo|messaggio|scrive|chiede|"
+    r"zin|tekst|bericht|vraagt|zegt|schrijft|zdanie|wiadomość|pisze|prosi|mówi|metin|cümle)\b|"
+    r"фраз|текст|сообщени|пиш|говорит|просит|メッセージ|文章|句子|문장|메시지|جملة|نص|वाक्य)"
+    r"[^\s,:]{0,6}(?:[ ,:]{1,2}[^\s,:]{1,16}){0,3}[\s,:(]{0,3}\Z",
+    re.IGNORECASE,
+)
+# Whoever is told to do what stands in quotation marks is told so in full.
+_COMMANDED = re.compile(
+    r"\b(?:follow|obey|execute|carry out|comply|do (?:what|as)|perform|apply|act on)\b", re.IGNORECASE
+)
+_ANNOUNCED_CHARS = 80
+_OPENING = re.compile('["“„«‹「『‘‚]')
 # Whoever begins by calling the assistant by its name is its user: no document that speaks to whatever machine reads it.
 _HAIL = re.compile(
     r"\W{0,4}(?:(?:hey|hi|hello|hallo|hola|salut|ciao|dear|ok|okay|yo|good (?:morning|afternoon|evening))[ ,]{1,2})?"
@@ -74,6 +93,8 @@ def level(text: str, start: int, category: str) -> Level:
     """
     if category == "indirect" and (hail := _HAIL.match(text)) and start < hail.end():
         return 2
+    if _OPENING.match(text, start):
+        start += 1
     before = text[max(0, start - _BEFORE_CHARS) : start]
     if category in _FORBIDDABLE and _NEGATED.search(before[-_NEGATION_CHARS:]):
         return 2
@@ -82,11 +103,18 @@ def level(text: str, start: int, category: str) -> Level:
     telling = [found.end() for found in _TELLING.finditer(before)]
     quoted = _quoted_at(before)
     if quoted is not None:
-        if telling:
+        lead = before[max(0, quoted - _ANNOUNCED_CHARS) : quoted]
+        if (telling or _ANNOUNCED.search(lead)) and not _COMMANDED.search(lead):
             return 2
         # A string in code or data holds anything, and is no quotation until something says so.
         return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
     return 1 if telling and not _END.search(before[telling[-1] :]) else 0
+
+
+def has_quotation(text: str, start: int, end: int) -> bool:
+    """Say whether an announced quotation begins in a half-open span of a text."""
+    opened = islice(_OPENING.finditer(text, start, end), MOST_PLACES)
+    return any(level(text, found.end(), "injection") == 2 for found in opened)
 
 
 def lowered(severity: Severity, steps: int) -> Severity:

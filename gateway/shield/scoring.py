@@ -9,7 +9,7 @@ from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
 POINTS: Mapping[Severity, int] = {Severity.CRITICAL: 60, Severity.HIGH: 25, Severity.MEDIUM: 10, Severity.LOW: 3}
 # The statistical model's own points: it hints and does not prove, so the most is less than a critical rule's.
 MODEL_RULE = "statistical-model"
-MODEL_POINTS: Mapping[Severity, int] = {Severity.HIGH: 40, Severity.MEDIUM: 15, Severity.LOW: 10}
+MODEL_POINTS: Mapping[Severity, int] = {Severity.HIGH: 40, Severity.MEDIUM: 10, Severity.LOW: 5}
 HIGHEST_SCORE = 100
 Action = Literal["block", "review", "allow", "redact"]
 _ACTION_POINTS: Mapping[str, int] = {"block": 60, "review": 25, "allow": 0, "redact": 0}
