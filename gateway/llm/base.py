@@ -1,6 +1,6 @@
 """What passes between chat, dialects and upstreams: records and two protocols. No dialect and no transport."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
@@ -36,12 +36,34 @@ class Leaf:
     view: str = ""
 
 
-@record
 class Leaves:
-    """Every text of one request or of one part of a reply, and the places that hold something no one can read."""
+    """Every text of one request or of one part of a reply, and the places that hold something no one can read.
 
-    texts: tuple[Leaf, ...]
-    opaque_places: tuple[str, ...] = ()
+    usual: all texts as one, joined as they are scanned, where it is known before the leaves are looked for; there is
+    nothing then that no one can read. find: looks for the leaves when somebody asks for them.
+    """
+
+    __slots__ = ("_find", "_texts", "opaque_places", "usual")
+
+    def __init__(
+        self,
+        texts: tuple[Leaf, ...] = (),
+        opaque_places: tuple[str, ...] = (),
+        *,
+        usual: str | None = None,
+        find: "Callable[[], Leaves] | None" = None,
+    ) -> None:
+        self._texts = texts
+        self._find = find
+        self.opaque_places = opaque_places
+        self.usual = usual
+
+    @property
+    def texts(self) -> tuple[Leaf, ...]:
+        """Return the leaves."""
+        if self._find is not None:
+            self._texts, self._find = self._find().texts, None
+        return self._texts
 
 
 @record
@@ -192,6 +214,10 @@ class Dialect(Protocol):
         Raises:
             UpstreamUnavailable: it is no completion.
         """
+        ...
+
+    def usual_reply(self, reply: Reply) -> str | None:
+        """Return all texts of a usual reply, joined as those of `reply_texts` are scanned; None for any other."""
         ...
 
     def reply_texts(self, reply: Reply) -> Leaves:

@@ -29,9 +29,12 @@ UNESCAPE_LEVELS = 3
 UNKNOWN_KEY = "*"
 
 _FIELD, _CONTENT = LeafKind.FIELD, LeafKind.CONTENT
-_SILENT = frozenset((int, float, bool, type(None)))
-_INSIDE_WORDS = "-_/+=@'"
-_LONGEST_WORD = 24
+SILENT = frozenset((int, float, bool, type(None)))
+"""The types of what says nothing."""
+INSIDE_WORDS = "-_/+=@'"
+"""What a word may be cut beside, other than letters and digits."""
+LONGEST_WORD = 24
+"""A text as long as this is no word of a dialect; shorter ones are compared."""
 _JSON_START = re.compile(r'\s*[\[{"]')
 _WEB_START = re.compile(r"\s*https?:", re.IGNORECASE)
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
@@ -76,7 +79,7 @@ class Walk:
         """
         words = self._words
         self.step(len(fields))
-        if words.issuperset(fields) and _SILENT.issuperset(map(type, fields.values())):
+        if words.issuperset(fields) and SILENT.issuperset(map(type, fields.values())):
             return
         for key, item in fields.items():
             if key not in words:
@@ -84,9 +87,9 @@ class Walk:
                 continue
             # What is silent is nothing that anybody says.
             if type(item) is str:
-                if (len(item) >= _LONGEST_WORD or item not in words) and key not in but:
+                if (len(item) >= LONGEST_WORD or item not in words) and key not in but:
                     self.text(item, f"{place}.{key}" if place else key, kind)
-            elif type(item) not in _SILENT and key not in but:
+            elif type(item) not in SILENT and key not in but:
                 self._inside(item, f"{place}.{key}" if place else key, kind)
 
     def step(self, values: int = 1) -> None:
@@ -114,7 +117,7 @@ class Walk:
             BodyTooLarge: the bound of all texts was reached.
         """
         chars = len(text)
-        if chars < _LONGEST_WORD and (not chars or text in self._words):
+        if chars < LONGEST_WORD and (not chars or text in self._words):
             return
         left = self._chars_left = self._chars_left - chars
         if left < 0:
@@ -286,7 +289,7 @@ def _may_hide(first: Leaf, second: Leaf) -> bool:
     all messages end with punctuation, so that a usual conversation has no seams at all.
     """
     before, after = first.text[-1], second.text[0]
-    if not ((before.isalnum() or before in _INSIDE_WORDS) and (after.isalnum() or after in _INSIDE_WORDS)):
+    if not ((before.isalnum() or before in INSIDE_WORDS) and (after.isalnum() or after in INSIDE_WORDS)):
         if before.isspace() or after.isspace():
             return False
         return first.place.partition(".content")[0] == second.place.partition(".content")[0]

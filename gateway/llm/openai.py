@@ -5,12 +5,14 @@ scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TypeGuard
 
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.leaves import Walk
 from gateway.llm.openai_request import ROLES, TEXT_FIELDS, check_request
+from gateway.llm.openai_usual import usual_prompt, usual_reply
 from gateway.llm.openai_words import WORDS
 
 # What a reply may hold, as it comes out of JSON: no subclasses.
@@ -50,7 +52,12 @@ class OpenAiDialect:
     def read(self, body: object, raw: bytes | None = None) -> tuple[Prompt, Leaves]:
         """Do what `read_prompt` and `prompt_leaves` do, and look at each field once. raw: the JSON of `body`."""
         prompt, said = check_request(body, max_messages=self._max_messages, raw=raw)
-        return prompt, self._leaves(prompt, said)
+        messages = prompt.body["messages"]
+        assert isinstance(messages, list)
+        usual = usual_prompt(messages, said, max_chars=self._max_chars)
+        if usual is None:
+            return prompt, self._leaves(prompt, said)
+        return prompt, Leaves(usual=usual, find=partial(self._leaves, prompt, said))
 
     def prompt_leaves(self, prompt: Prompt) -> Leaves:
         """Return every text of the prompt that reaches the model.
@@ -116,6 +123,10 @@ class OpenAiDialect:
             is_large,
             raw,
         )
+
+    def usual_reply(self, reply: Reply) -> str | None:
+        """Return all texts of a usual reply, joined as those of `reply_texts` are scanned; None for any other."""
+        return usual_reply(reply.body, max_chars=self._max_reply_chars)
 
     def reply_texts(self, reply: Reply) -> Leaves:
         """Return every text of the reply that reaches the client, one choice after the other.

@@ -123,17 +123,18 @@ class ChatGuard:
         Raises:
             ShieldUnavailable: the shield failed; nothing may be forwarded.
         """
-        policy = self.policy
-        texts = leaves.texts
-        joined = join(texts) if len(texts) <= _TEXTS_HERE else await self._join(texts)
-        digest = hashlib.sha256(joined.text.encode("utf-8", "replace")).hexdigest()
-        result = None
-        if len(joined.text) <= LONG_CHARS and policy.tool_injection and not leaves.opaque_places:
-            result = self._placed_here(joined, Direction.INBOUND)
-        if result is None:
-            result = await self._judge_prompt(leaves, joined)
+        policy, text = self.policy, leaves.usual
+        result = None if text is None else self._judge_usual(text, Direction.INBOUND)
+        if text is None or result is None or result.detections:
+            joined = await self._join(leaves.texts)
+            if result is None or joined.text != text:
+                result = await self._judge_prompt(leaves, joined)
+            else:
+                result = _located(result, joined)
+            text = joined.text
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
         if policy.capture is Capture.NONE and is_clean(result):
-            return ScannedPrompt(result, "none", digest, len(joined.text))
+            return ScannedPrompt(result, "none", digest, len(text))
         action: Action = "none"
         masked: Prompt | None = None
         must_mask = self._must_mask(result)
@@ -150,7 +151,7 @@ class ChatGuard:
                 action, masked = "blocked", None
                 result = judge(result.detections, blocking_redacted(policy), redacted=result.redacted)
         captured = await self._captures.of_leaves(leaves.texts, Direction.INBOUND, policy)
-        return ScannedPrompt(result, action, digest, len(joined.text), masked, captured)
+        return ScannedPrompt(result, action, digest, len(text), masked, captured)
 
     async def outbound(self, reply: Reply) -> ScannedReply:
         """Scan every text of a reply; withhold or mask what may not leave.
@@ -159,9 +160,13 @@ class ChatGuard:
             ShieldUnavailable: the shield failed; nothing may be given out.
             UpstreamUnavailable: the reply holds more than can be scanned.
         """
-        result = self._judge_reply_here(reply)
+        text = None if reply.is_large else self._dialect.usual_reply(reply)
+        result = None if text is None else self._judge_usual(text, Direction.OUTBOUND)
         if result is None:
             result = await self._judge_reply(reply)
+        elif result.detections:
+            joined = await self._join((await self._reply_texts(reply)).texts)
+            result = _located(result, joined) if joined.text == text else await self._judge_reply(reply)
         scanned = ScannedReply(reply.body, result, "none") if is_clean(result) else await self._decided(reply, result)
         if self.policy.capture is Capture.NONE:
             return scanned
@@ -210,10 +215,11 @@ class ChatGuard:
         result = await self.judge.judge_text(joined.text, direction, policy, owner=self._owner, ends=ends)
         return _located(result, joined)
 
-    def _placed_here(self, joined: JoinedText, direction: Direction) -> ScanResult | None:
-        """Do the same by the whole policy without waiting; None for a text that is too long for that."""
-        result = self.judge.judge_here(joined.text, direction, self.policy.scoring, owner=self._owner)
-        return _located(result, joined) if result is not None and result.detections else result
+    def _judge_usual(self, text: str, direction: Direction) -> ScanResult | None:
+        """Judge all texts of a prompt or a reply without waiting; None when they are too long for that."""
+        if len(text) > LONG_CHARS:
+            return None
+        return self.judge.judge_here(text, direction, self.policy.scoring, owner=self._owner)
 
     async def _join(self, texts: Sequence[Leaf]) -> JoinedText:
         return join(texts) if len(texts) <= _TEXTS_HERE else await self.aside.run(join, texts)
@@ -225,16 +231,6 @@ class ChatGuard:
     async def _reply_texts(self, reply: Reply) -> Leaves:
         read = self._dialect.reply_texts
         return read(reply) if not reply.is_large else await self.aside.run(read, reply)
-
-    def _judge_reply_here(self, reply: Reply) -> ScanResult | None:
-        """Judge a short reply as `_judge_reply` does, without waiting; None for a longer one."""
-        if reply.is_large:
-            return None
-        leaves = self._dialect.reply_texts(reply)
-        if leaves.opaque_places or len(leaves.texts) > _TEXTS_HERE:
-            return None
-        joined = join(leaves.texts)
-        return self._placed_here(joined, Direction.OUTBOUND) if len(joined.text) <= LONG_CHARS else None
 
     async def _judge_reply(self, reply: Reply) -> ScanResult:
         """Judge all choices and what is outside of them together: one scan for the usual reply."""

@@ -15,6 +15,7 @@ from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.head import parse_head
 from gateway.http.messages import ClientError, HttpError
 from gateway.http.reply import ReplyReader
+from gateway.llm.leaves import join
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_words import WORDS
 from gateway.mcp import jsonrpc
@@ -93,10 +94,12 @@ def chat_walker(raw: bytes) -> None:
     """Every string of a message that is taken is scanned: what is forwarded is what is scanned."""
     try:
         body = read_json(raw)
-        prompt = _DIALECT.read_prompt(body)
+        prompt, quick = _DIALECT.read(body)
         leaves = _DIALECT.prompt_leaves(prompt)
     except (InvalidJson, GatewayError):
         return
+    assert quick.usual is None or quick.usual == join(leaves.texts).text
+    assert quick.texts == leaves.texts
     seen = "\n".join(leaf.text for leaf in leaves.texts)
     is_partly_opaque = bool(leaves.opaque_places)
     for text in _strings(prompt.body.get("messages")):
