@@ -28,13 +28,12 @@ from typing import Any
 
 from gateway.cli.bytecode import BOOT, LAUNCHER, Made, compile_module, compiled, engine, marshalled, module_of
 from gateway.cli.marshals import parted, with_references
+from gateway.shield.dictionary import choose_dictionary
 
 FOLDER = "_pyc/"
 SHARED = f"{FOLDER}shared.pack"
 MADE = f"{FOLDER}made.pack"
 _RAW = -15  # deflate without a checksum of its own: there is one over all
-_WORDS_BYTES = 32_768  # all that zlib looks back
-_WORDS_OF_EACH_BYTES = 1_200
 _BLOCK_BYTES = 640 * 1024  # of one Python, marshalled: after the module that makes it so long a block ends
 _LZMA2, _WINDOW_BYTES = 0x21, 1 << 21
 
@@ -107,8 +106,7 @@ class _Draft:
     def add_first(self, files: Sequence[str]) -> None:
         """Add modules that a start runs."""
         modules = {file: with_references(self.python.modules[file]) for file in files}
-        # How modules begin: names and constants that many of them share.
-        self.words = b"".join(code[:_WORDS_OF_EACH_BYTES] for code in modules.values())[-_WORDS_BYTES:]
+        self.words = choose_dictionary(list(modules.values()))
         for file, code in modules.items():
             self.entries[file] = [int(is_package(file)), *_add(self.blob, _deflated(code, self.words)), 0, 0]
 

@@ -9,10 +9,11 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from gateway.shield import dictionary
 
 _BLOCK_BYTES = 3_072
-_WORDS_BYTES = 32_768  # all that zlib looks back
 # So many lines of the same spacing give `words`, each so much of its beginning.
 _SAMPLES = 300
 _SAMPLE_BYTES = 400
@@ -20,10 +21,16 @@ _NUMBER_BYTES = 4
 _NUMBER = next(kind for kind in "ILH" if array(kind).itemsize == _NUMBER_BYTES)
 
 
-def pack_lines(lines: Sequence[bytes]) -> bytes:
-    """Pack lines, which hold no line feed. The same bytes for the same lines."""
-    samples = [line[:_SAMPLE_BYTES] for line in lines[:: max(1, len(lines) // _SAMPLES)]]
-    words = b"\n".join(samples)[-_WORDS_BYTES:]
+def pack_lines(lines: Sequence[bytes], *, is_thorough: bool = False) -> bytes:
+    """Pack lines, which hold no line feed. The same bytes for the same lines.
+
+    is_thorough: whether to look for good `words`, which takes seconds, and a tenth less room then.
+    """
+    if is_thorough:
+        words = dictionary.choose_dictionary(lines)
+    else:
+        samples = [line[:_SAMPLE_BYTES] for line in lines[:: max(1, len(lines) // _SAMPLES)]]
+        words = b"\n".join(samples)[-dictionary.DICTIONARY_BYTES :]
     packed_words = zlib.compress(words, 9)
     places, blocks, block, size, end = array(_NUMBER), [], list[bytes](), 0, 0
     for number, line in enumerate(lines, 1):
@@ -68,11 +75,18 @@ class Lines:
         block = bisect_right(self._firsts, number) - 1
         known, lines = self._last
         if known != block:
-            begin = self._begin + (self._ends[block - 1] if block else 0)
-            packed = self._raw[begin : self._begin + self._ends[block]]
-            lines = zlib.decompressobj(zdict=self._words).decompress(packed).split(b"\n")
+            lines = self._unpacked(block)
             self._last = block, lines
         return lines[number - self._firsts[block]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in range(len(self._ends)):
+            yield from self._unpacked(block)
+
+    def _unpacked(self, block: int) -> list[bytes]:
+        begin = self._begin + (self._ends[block - 1] if block else 0)
+        packed = self._raw[begin : self._begin + self._ends[block]]
+        return zlib.decompressobj(zdict=self._words).decompress(packed).split(b"\n")
 
 
 def _numbers(raw: bytes) -> "array[int]":

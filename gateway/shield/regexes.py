@@ -23,12 +23,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from gateway.shield import dictionary
 from gateway.shield.factor import factor
 
 FLAGS = re.ASCII
-# All that zlib looks back, and what each rule gives of it.
-_WORDS_BYTES = 32_768
-_WORDS_OF_EACH_BYTES = 300
 _NUMBER_BYTES = 4
 _NUMBER = next(kind for kind in "ILH" if array(kind).itemsize == _NUMBER_BYTES)
 
@@ -42,7 +40,8 @@ def compile_regex(text: str) -> re.Pattern[str]:
 def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
     """Compile regexes for the running Python. digest: of the rule file. rules: the regexes of each rule."""
     pieces = [_piece(texts) for texts in rules]
-    words = b"".join(piece.partition(b"\n")[2][:_WORDS_OF_EACH_BYTES] for piece in pieces)[-_WORDS_BYTES:]
+    numbers = (piece.partition(b"\n")[2] for piece in pieces)
+    words = dictionary.choose_dictionary([planes[: len(planes) // _NUMBER_BYTES] for planes in numbers])
     return _packed({"engine": _engine(), "digest": digest}, words, pieces)
 
 

@@ -11,6 +11,7 @@ from typing import overload
 from gateway.shield.detections import CATEGORIES, Direction, Severity
 from gateway.shield.disguise import signals, vocabulary_of
 from gateway.shield.layout import Brief, Layout, make_layout
+from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.normalize import Normalizer
 from gateway.shield.patterns import PatternError
 from gateway.shield.plan import Plan, plan_rule
@@ -150,7 +151,7 @@ def planned_rules(plans: bytes, *, source: Callable[[], bytes], regexes: bytes |
 
 def write_plans(ruleset: RuleSet) -> bytes:
     """Return what `load_rules` takes as `plans`, the same bytes for the same rules."""
-    return ruleset.packed
+    return pack_lines([*Lines(ruleset.packed)], is_thorough=True)
 
 
 def write_regexes(ruleset: RuleSet) -> bytes:

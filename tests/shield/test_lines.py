@@ -10,11 +10,13 @@ from gateway.shield.lines import Lines, pack_lines
 LINES = [b"head" * 5_000, b"", *(f"line {number} {'x' * (number % 90)}".encode() for number in range(3_000)), b"end"]
 
 
-def test_every_line_comes_back_in_any_order() -> None:
-    packed = pack_lines(LINES)
+@pytest.mark.parametrize("is_thorough", [False, True])
+def test_every_line_comes_back_in_any_order(is_thorough: bool) -> None:
+    packed = pack_lines(LINES, is_thorough=is_thorough)
     assert len(packed) < len(b"\n".join(LINES)) / 4
-    assert pack_lines(list(LINES)) == packed
+    assert pack_lines(list(LINES), is_thorough=is_thorough) == packed
     lines = Lines(packed)
+    assert list(lines) == LINES
     numbers = list(range(len(LINES)))
     assert [lines[number] for number in numbers] == LINES
     random.Random(1).shuffle(numbers)
