@@ -233,5 +233,7 @@ def json_writer(*, sort_keys: bool = False) -> Callable[[object], str]:
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
 _SCAN: Callable[[str, int], tuple[object, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+json_string: Callable[[str], str] = json.encoder.encode_basestring
+"""Write a text as JSON."""
 json_text = json_writer()
 """Write a value as compact JSON text; see `write_json`."""

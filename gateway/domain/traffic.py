@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.records import named_record
+from gateway.records import record
 from gateway.shield.detections import Verdict
 
 PRODUCTION = "production"
@@ -20,7 +20,7 @@ DEFAULT_TRAFFIC_LIMIT = 100
 Origin = Literal["production", "demo"]
 
 
-@named_record
+@record
 class TrafficRow:
     """What one scan or completion was.
 
@@ -36,13 +36,13 @@ class TrafficRow:
     request_id: str
     operation: str
     principal_id: str
+    verdict: str
+    score: int
     key_prefix: str | None = None
     agent: str | None = None
     model: str | None = None
     provider: str | None = None
     direction: str | None = None
-    verdict: str
-    score: int
     action: str = "none"
     status: int = 200
     detections: tuple[Mapping[str, object], ...] = ()

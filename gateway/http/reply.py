@@ -23,9 +23,7 @@ _FAST_HEAD = re.compile(
     rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
     rb"((?:[-!#$%&'*+.^_`|~0-9A-Za-z]++:[ \t]*+(?:[!-~][ -~]*+)?\r\n){0,60}+)\r\n"
 )
-_FRAMING_FIELD = re.compile(
-    rb"\n(content-length|transfer-encoding|connection|content-encoding):[ \t]*([^\r]*)", re.IGNORECASE
-)
+_FRAMING_FIELD = re.compile(rb"\n((?i:content-length|transfer-encoding|connection|content-encoding)):[ \t]*([^\r]*)")
 _FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
 _WITHOUT_BODY = (b"204", b"304")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")

@@ -1,5 +1,6 @@
 """Audit events: made complete, committed before what they record is answered, listed and verified."""
 
+import json
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeVar, cast
@@ -54,15 +55,20 @@ class Audit:
         before: Mapping[str, object] | None = None,
         after: Mapping[str, object] | None = None,
         details: Mapping[str, object] | None = None,
+        details_json: str | None = None,
     ) -> AuditEvent:
         """Make an event of now. It is recorded by `record`, `append` or `record_behind`.
 
         Without a principal the gateway itself is the actor. Texts are cut, and what no database holds is replaced.
+        details_json: canonical JSON in the place of `details`, which the event is then without until it is read.
 
         Raises:
             TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
-        details, details_json = _details(details)
+        if details_json is None:
+            details, details_json = _details(details)
+        elif len(details_json) > _SHORT_CHARS or not details_json.isascii() or "\\u0000" in details_json:
+            details, details_json = _details(json.loads(details_json))
         return AuditEvent(
             id=self._ids.new("evt"),
             occurred_at=self._clock.now_at(),
@@ -82,7 +88,7 @@ class Audit:
             after=None if after is None else _object(after),
             request_id=request.request_id if request else None,
             instance_id=self._instance_id,
-            details=details,
+            details=details or {},
             details_json=details_json,
         )
 

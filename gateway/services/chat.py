@@ -252,6 +252,7 @@ class Chat:
         )
         self._measure(turn, row)
         is_blocked = row.action == "blocked"
+        details_json = turn.clean_details(row)
         event = self._audit.event(
             "chat_blocked" if is_blocked else "chat_failed" if turn.failure else "chat_completed",
             source="chat",
@@ -261,7 +262,8 @@ class Chat:
             request=turn.context,
             resource_type="model",
             resource_id=row.model,
-            details=turn.audit_details(row),
+            details=turn.audit_details(row) if details_json is None else None,
+            details_json=details_json,
         )
 
         sighting, captured = turn.sighting(row), turn.captured()

@@ -14,7 +14,7 @@ import pytest
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.alerts import Alert, AlertFilter
-from gateway.domain.audit import AuditEvent, AuditFilter
+from gateway.domain.audit import AuditEvent, AuditFilter, canonical_text
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.domain.prices import Price, Prices
 from gateway.domain.principals import Principal, RequestContext, Scope
@@ -232,6 +232,26 @@ async def test_a_completion_is_recorded_before_it_is_answered() -> None:
     assert row == {
         "agent": "u-1", "model": "m", "provider": "upstream", "verdict": "ALLOW", "score": 0, "action": "none",
         "status": 200, "prompt_tokens": 3, "reply_tokens": 2, "text_chars": len("Hello\nm\nu-1"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 3, "completion_tokens": 2}])
+async def test_what_the_audit_keeps_of_a_clean_completion_is_written_as_what_it_keeps_of_any(usage: object) -> None:
+    async with room() as here:
+        here.upstream.answer = completion(usage=usage)
+        await here.ask("Hello")
+        (row,) = await here.store.db.read(lambda tx: tx.query("SELECT details FROM audit_events_all"))
+    details = json.loads(row["details"])
+    assert row["details"] == canonical_text(details)
+    step = {"verdict": "ALLOW", "score": 0, "action": "none", "detections": []}
+    tokens = (3, 2) if usage else (None, None)
+    assert {name: details.pop(name) for name in ("elapsed_us", "overhead_us", "sha256")}.keys() == {
+        "elapsed_us", "overhead_us", "sha256"
+    }  # fmt: skip
+    assert details == {
+        "provider": "upstream", "status": 200, "verdict": "ALLOW", "score": 0, "action": "none",
+        "chars": len("Hello\nm"), "prompt_tokens": tokens[0], "reply_tokens": tokens[1],
+        "cost_microusd": 7 if usage else None, "inbound": step, "outbound": step,
     }  # fmt: skip
 
 
