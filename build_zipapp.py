@@ -14,7 +14,8 @@ Layout of the archive:
     rules.plans           how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version; in shared.pack what they have alike
     _regexes/TAG.pack     the rules' regexes, compiled, for each as well; what all have alike is in the first
-    _native/LIBC/*.so     the C automaton, by C library and extension suffix, without what debuggers want of it
+    _native/LIBC/*.so     the C automaton, by C library and extension suffix, without what debuggers want of it; for
+                          all Pythons but a platform's first the difference to the first one's
     META/                 manifest with a SHA-256 a member, CycloneDX SBOM, licences
 """
 
@@ -239,14 +240,18 @@ def collect_gateway(contents: Contents) -> str:
     return found[1]
 
 
-def make_packs(pythons: list[str], members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Compile sources and regexes with each Python in a fresh process; return both kinds of packs by their names."""
+def make_packs(pythons: list[str], members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, dict[str, str]]]:
+    """Compile sources and regexes with each Python in a fresh process; return packs by their names.
+
+    The native files leave `members` and are among the packs. The second value says what the manifest has of them.
+    """
     sources = marshal.dumps([(name, data) for name, data in sorted(members.items()) if name.endswith(".py")], 2)
     done = dict(marshal.loads(run_python(python, COMPILER.read_text("utf-8"), sources)) for python in pythons)  # noqa: S302
     regexes = dict(compile_regexes(python, members["rules.plans"]) for python in pythons)
-    given = marshal.dumps((done, FIRST.read_text("utf-8").split(), regexes))
-    packs, shared = marshal.loads(run_python(sys.executable, PACKER.read_text("utf-8"), given, folder=str(HERE)))  # noqa: S302
-    return packs, shared
+    natives = {name: members.pop(name) for name in list(members) if name.startswith("_native/")}
+    given = marshal.dumps((done, FIRST.read_text("utf-8").split(), regexes, natives))
+    packs, told = marshal.loads(run_python(sys.executable, PACKER.read_text("utf-8"), given, folder=str(HERE)))  # noqa: S302
+    return packs, told
 
 
 def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:
@@ -334,7 +339,7 @@ def write_zip(members: dict[str, bytes], first_lines: bytes = b"") -> bytes:
         for name in sorted(members, key=lambda name: (not name.endswith(".zip"), name)):
             info = zipfile.ZipInfo(name, EPOCH)
             info.create_system, info.external_attr = 3, 0o100644 << 16
-            stored = name.endswith((".pack", ".plans", ".zip")) or name == "__main__.py"
+            stored = name.endswith((".pack", ".plans", ".zip", ".difference")) or name == "__main__.py"
             info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
             archive.writestr(info, members[name], compresslevel=9)
     return buffer.getvalue()
@@ -356,13 +361,13 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     contents = Contents()
     collect_wheels(contents, wheels)
     version = collect_gateway(contents)
-    packs, regexes = make_packs(pythons, contents.members)
-    members = put_within(contents.members) | packs | regexes
+    packs, natives = make_packs(pythons, contents.members)
+    members = put_within(contents.members) | packs
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {
         "version": version,
-        "packs": sorted(name for name in packs if "/cpython-" in name),
-        "native": sorted(name for name in members if name.startswith("_native/")),
+        "packs": sorted(name for name in packs if name.startswith("_pyc/cpython-")),
+        "native": natives,
         "components": dict(sorted(contents.components)),
         "sha256": {name: sha256(data) for name, data in sorted(members.items())},
     }

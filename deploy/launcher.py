@@ -30,7 +30,7 @@ def _start(zip):
     own = (lib, lib + "/lib-dynload", base + "/lib-dynload", sys.base_prefix + "\\DLLs")
     sys.path[:] = [path for path in sys.path if path in own]
     import marshal
-    from zlib import crc32
+    from zlib import crc32, decompress
 
     try:
         pack = zip.get_data(zip.archive + os.sep + os.path.join("_pyc", sys.implementation.cache_tag + ".pack"))
@@ -40,7 +40,7 @@ def _start(zip):
     if pack and crc32(whole[8:]) != int.from_bytes(pack[4:8], "little"):
         raise ImportError("its byte code was changed")
     if pack[:4] == sys.modules["_frozen_importlib_external"].MAGIC_NUMBER:
-        code = marshal.loads(whole[12:])
+        code = marshal.loads(decompress(whole[12 : 12 + int.from_bytes(pack[8:12], "little")], -15))
     else:  # no byte code for this Python: everything is compiled from source
         pack, code = b"", compile(zip.get_data(zip.archive + os.sep + "_boot.py"), "_boot.py", "exec")
     names = {}

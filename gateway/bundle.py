@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
@@ -22,6 +23,10 @@ _MFD_EXEC = 0x10  # Linux 6.3; older kernels answer EINVAL
 _F_ADD_SEALS = 1033
 _ALL_SEALS = 0x1 | 0x2 | 0x4 | 0x8
 _FOLDER_TRIES = 100
+# The native files of one platform are much alike: of all but the first the archive has the difference, by pieces, each
+# packed with what stands there in the first. Both together are no more than zlib looks back.
+DIFFERENCE = ".difference"
+_PIECE_BYTES, _SLACK_BYTES = 24 * 1024, 4 * 1024
 
 
 class BundleDamaged(Exception):
@@ -110,15 +115,15 @@ def load_native(wish: str | None) -> NativeReport:
     if about is None:
         return NativeReport("installed", None, (("installed", "a checkout uses the installed package"),))
     member = f"_native/{_libc()}/{MODULE}{EXTENSION_SUFFIXES[0]}"
-    hashes = about["sha256"]
-    assert isinstance(hashes, dict)
-    if member not in hashes:
+    natives = about["native"]
+    assert isinstance(natives, dict)
+    if member not in natives:
         return _without_native(None, (("native", f"none in this archive for {EXTENSION_SUFFIXES[0]}"),))
     try:
-        data = read(member)
-    except OSError as error:
-        raise BundleDamaged(f"{member}: {error.strerror}") from error
-    if hashlib.sha256(data).hexdigest() != hashes[member]:
+        data = _read_native(member, natives[member]["like"])
+    except (OSError, zlib.error) as error:
+        raise BundleDamaged(f"{member}: {error}") from error
+    if hashlib.sha256(data).hexdigest() != natives[member]["sha256"]:
         raise BundleDamaged(f"{member} does not match the manifest")
     tried: list[tuple[str, str]] = []
     ways: tuple[tuple[str, Callable[[bytes], None]], ...] = (("memfd", _by_memfd), ("unlinked-file", _by_file))
@@ -132,6 +137,41 @@ def load_native(wish: str | None) -> NativeReport:
         else:
             return NativeReport(way, member, (*tried, (way, "ok")))
     return _without_native(member, tuple(tried))
+
+
+def difference(like: bytes, data: bytes) -> bytes:
+    """Return what `data` has that another file, much like it, has not, for `restored`."""
+    pieces = []
+    for place in range(0, len(data), _PIECE_BYTES):
+        packer = zlib.compressobj(9, wbits=-15, zdict=_around(like, place))
+        pieces += [packer.compress(data[place : place + _PIECE_BYTES]), packer.flush()]
+    return b"".join(pieces)
+
+
+def restored(like: bytes, packed: bytes) -> bytes:
+    """Return the file of which `difference` told what another one has not.
+
+    Raises:
+        zlib.error: it is not of that file.
+    """
+    data = bytearray()
+    while packed:
+        unpacker = zlib.decompressobj(-15, _around(like, len(data)))
+        piece = unpacker.decompress(packed)
+        if not piece or not unpacker.eof:
+            raise zlib.error("cut off")
+        data += piece
+        packed = unpacker.unused_data
+    return bytes(data)
+
+
+def _around(like: bytes, place: int) -> bytes:
+    """Return what stands in a file where a piece of another one is packed, and a little before and after it."""
+    return like[max(0, place - _SLACK_BYTES) : place + _PIECE_BYTES + _SLACK_BYTES]
+
+
+def _read_native(member: str, like: str | None) -> bytes:
+    return read(member) if like is None else restored(read(like), read(f"{member}{DIFFERENCE}"))
 
 
 def _without_native(member: str | None, tried: tuple[tuple[str, str], ...]) -> NativeReport:

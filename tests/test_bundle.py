@@ -3,10 +3,12 @@
 import importlib.util
 import io
 import os
+import random
 import stat
 import sys
 import zipfile
 import zipimport
+import zlib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -91,3 +93,16 @@ def test_a_private_folder_is_never_one_that_somebody_else_made(tmp_path: Path) -
     assert folder.name == f".gateway-{os.getpid()}-1"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert "made_up" not in sys.modules
+
+
+@pytest.mark.parametrize("size", [0, 1, 24 * 1024, 24 * 1024 + 1, 100_000])
+def test_a_file_is_restored_from_one_that_is_like_it_and_the_difference(size: int) -> None:
+    rng = random.Random(size)
+    data = rng.randbytes(size)
+    for like in (data, data[: size // 2] + b"more" + data[size // 2 + 9 :], b"", rng.randbytes(10)):
+        packed = bundle.difference(like, data)
+        assert bundle.restored(like, packed) == data
+        for kept in range(0, len(packed), 5_000):
+            with pytest.raises(zlib.error):
+                bundle.restored(like, packed[: kept or 1])
+    assert len(bundle.difference(data, data)) <= 10 + size // 50

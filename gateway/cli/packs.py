@@ -3,8 +3,8 @@
 Nothing of a pack that is compared is ever unmarshalled, since marshal data from elsewhere can crash the interpreter.
 
 Layout of a pack: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the
-boot code, the length of the index (4), the index as JSON, deflated, then what the index points into: {"modules":
-{name: [is_package, begin, end, block, codes]}, "blocks": [[begin, end, begin, end, size]], "engine": of the
+boot code, deflated, the length of the index (4), the index as JSON, deflated, then what the index points into:
+{"modules": {name: [is_package, begin, end, block, codes]}, "blocks": [[begin, end, begin, end, size]], "engine": of the
 regexes, "words": [begin, end]}. Integers are little endian.
 
 What a start runs is a piece by itself in block 0, deflated with `words` as its preset dictionary, and written with
@@ -126,7 +126,8 @@ class _Draft:
             "engine": self.python.engine,
             "words": _add(self.blob, _deflated(self.words)),
         }
-        head, boot = _deflated(json.dumps(index, separators=(",", ":")).encode()), self.python.boot
+        head = _deflated(json.dumps(index, separators=(",", ":")).encode())
+        boot = _deflated(with_references(self.python.boot))
         rest = b"".join((_number(len(boot)), boot, _number(len(head)), head, bytes(self.blob)))
         return self.python.magic + _number(zlib.crc32(rest)) + rest
 
@@ -184,7 +185,7 @@ class _Pack:
 
     def __init__(self, raw: bytes, shared: bytes) -> None:
         end = 12 + int.from_bytes(raw[8:12], "little")
-        self.boot, begin = raw[12:end], end + 4 + int.from_bytes(raw[end : end + 4], "little")
+        self.boot, begin = zlib.decompress(raw[12:end], _RAW), end + 4 + int.from_bytes(raw[end : end + 4], "little")
         self.index, self._blob = json.loads(zlib.decompress(raw[end + 4 : begin], _RAW)), raw[begin:]
         self._words = zlib.decompress(self._part("words"), _RAW)
         self._blocks = [
@@ -220,7 +221,7 @@ def differences(tag: str, sources: Mapping[str, bytes], read: Callable[[str], by
     problems = [] if zlib.crc32(raw[8:]) == int.from_bytes(raw[4:8], "little") else ["its checksum is wrong"]
     pack = _Pack(raw, read(SHARED))
     told: dict[str, Any] = json.loads(_unsqueezed(read(MADE)))[tag]
-    if pack.boot != marshalled(compiled(sources[BOOT], BOOT)):
+    if pack.boot != with_references(marshalled(compiled(sources[BOOT], BOOT))):
         problems.append(f"{BOOT} has other byte code")
     if pack.index["engine"] != engine():
         problems.append("its regexes are of another engine")
