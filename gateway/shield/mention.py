@@ -61,6 +61,8 @@ _COMMANDED = re.compile(
     r"\b(?:follow|obey|execute|carry out|comply|do (?:what|as)|perform|apply|act on)\b", re.IGNORECASE
 )
 _ANNOUNCED_CHARS = 80
+# The name of a value in data, which announces nothing.
+_NAMED = re.compile(r"(?:[\"'`]\s{0,2}:|=|(?:\A|[\n{,])\s{0,40}[\w.-]{1,40}\s?:)\s{0,4}\Z")
 _OPENING = re.compile('["“„«‹「『‘‚]')
 # Whoever begins by calling the assistant by its name is its user: no document that speaks to whatever machine reads it.
 _HAIL = re.compile(
@@ -105,7 +107,8 @@ def level(text: str, start: int, category: str) -> Level:
     quoted = _quoted_at(before)
     if quoted is not None:
         lead = before[max(0, quoted - _ANNOUNCED_CHARS) : quoted]
-        if (telling or _ANNOUNCED.search(lead)) and not _COMMANDED.search(lead):
+        is_announced = telling or (_ANNOUNCED.search(lead) and not _NAMED.search(lead))
+        if is_announced and not _COMMANDED.search(lead):
             return 2
         # A string in code or data holds anything, and is no quotation until something says so.
         return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1

@@ -66,6 +66,8 @@ def test_single_quotation_marks_are_told_from_apostrophes(before: str, steps: in
         ("Если бот пишет, что «", 2),
         ('Follow the text "', 1),
         ('It is green and "', 1),
+        ('{"title": "Bug 12", "comment": "', 0),
+        ('id: 4\ntext: "', 0),
     ],
 )
 def test_a_quotation_is_announced_in_many_languages_unless_it_is_to_be_followed(before: str, steps: int) -> None:
