@@ -50,14 +50,21 @@ def decodings(shapes: Shapes) -> list[Decoded]:
     found: list[Decoded] = []
     if shapes.base64:
         found += _base64(raw, shapes.base64)
-    found += _hex(raw, shapes)
+    if shapes.hexadecimal or shapes.marked:
+        found += _hex(raw, shapes)
     if shapes.codes:
         found += _codes(raw, shapes.codes)
-    found += _url(text, raw)
-    found += _html(text, raw)
-    found += _escapes(text, raw)
-    found += _points(text, raw)
-    found += _selectors(text)
+    has_percent = b"%" in raw
+    if has_percent:
+        found += _url(text, raw)
+    if b"&" in raw:
+        found += _html(text, raw)
+    if b"\\" in raw or (has_percent and _holds(raw, b"%u")):
+        found += _escapes(text, raw)
+    if b"+" in raw:
+        found += _points(text, raw)
+    if not text.isascii() and _has_selectors(text):
+        found += _selectors(text)
     return found
 
 
@@ -147,8 +154,6 @@ def _codes(raw: bytes, ranges: Ranges) -> list[Decoded]:
 
 
 def _url(text: str, raw: bytes) -> list[Decoded]:
-    if raw.find(b"%") < 0:
-        return []
     spots = [run.span() for run in _found_at(b"%", _PERCENT, text, raw)]
     return _substituted("url", text, spots, _URL, _from_url)
 
@@ -158,8 +163,6 @@ def _from_url(code: str) -> str:
 
 
 def _html(text: str, raw: bytes) -> list[Decoded]:
-    if raw.find(b"&") < 0:
-        return []
     unescape = lru_cache(_REMEMBERED_CODES)(entities.unescape)
     spots = [run.span() for run in _found_at(b"&", _HTML, text, raw) if unescape(run[0]) != run[0]]
     return _substituted("html", text, spots, _HTML, unescape)
@@ -167,7 +170,7 @@ def _html(text: str, raw: bytes) -> list[Decoded]:
 
 def _escapes(text: str, raw: bytes) -> list[Decoded]:
     runs = _found_at(b"\\", _ESCAPE, text, raw)
-    if raw.find(b"%") >= 0 and _holds(raw, b"%u"):
+    if _holds(raw, b"%u"):
         runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw), key=re.Match.start)
     spots = [run.span() for run in runs if run[0][1] not in "nrt"]
     return _substituted("unicode-escape", text, spots, _ESCAPE, lru_cache(_REMEMBERED_CODES)(_from_escape))
@@ -207,8 +210,6 @@ def _points(text: str, raw: bytes) -> list[Decoded]:
 def _selectors(text: str) -> list[Decoded]:
     """Bytes written as invisible variation selectors."""
     builder = Builder("variation-selectors")
-    if text.isascii() or not _has_selectors(text):
-        return []
     for run in _SELECTORS.finditer(text):
         codes = (ord(char) for char in run[0])
         said = _readable(bytes(code - 0xFE00 if code < 0x10000 else code - 0xE0100 + 16 for code in codes))
