@@ -13,7 +13,8 @@ class Job:
     """Something to do every `every_seconds` in each process. call: runs in the event loop and must not hold it up.
 
     is_alone: whether only one process of all on the database does it; another one goes on when that one is gone.
-    first_seconds: when it is done first, if not after `every_seconds`.
+    first_seconds: when it is done first, if not after `every_seconds`. What loads much of the program is done soon, so
+    that a process has all the memory it needs before long, and one after the other.
     """
 
     name: str
@@ -29,15 +30,15 @@ JOBS = (
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals()),
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint(), is_alone=True),
-    Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due(), is_alone=True),
+    Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due(), is_alone=True, first_seconds=4.0),
     Job("send_events", 1.0, lambda gateway: gateway.event_sender.run()),
-    Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note(), is_alone=True),
-    Job("release_budget_orphans", 30.0, lambda gateway: gateway.spending.release_orphans()),
+    Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note(), is_alone=True, first_seconds=6.0),
+    Job("release_budget_orphans", 30.0, lambda gateway: gateway.spending.release_orphans(), first_seconds=3.0),
     Job("publish_feed", 1.0, lambda gateway: gateway.feed.publish()),
     Job("beat", 15.0, lambda gateway: gateway.fleet.beat(), is_alone=True, first_seconds=0.2),
     Job("ask_peers", 15.0, lambda gateway: gateway.fleet_peers.ask_all(), is_alone=True, first_seconds=1.0),
     Job("prune", 600.0, lambda gateway: gateway.retention.prune(), is_alone=True, first_seconds=60.0),
-    Job("watch_archive", 3600.0, lambda gateway: gateway.archive_watch.look(), is_alone=True, first_seconds=30.0),
+    Job("watch_archive", 3600.0, lambda gateway: gateway.archive_watch.look(), is_alone=True, first_seconds=7.0),
     Job("sum_traffic", 5.0, lambda gateway: gateway.traffic.advance(), is_alone=True),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )

@@ -16,7 +16,7 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 
-from gateway import __version__, bundle, compose, parts
+from gateway import __version__, bundle, compose, libc, parts
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
@@ -160,6 +160,7 @@ def tidy_up() -> None:
     gc.unfreeze()
     gc.collect()  # while it was loaded, garbage was left alone
     gc.freeze()
+    libc.keep_little()
 
 
 async def begin(gateway: Gateway, console: Console) -> None:

@@ -14,6 +14,7 @@ from typing import cast
 
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
+_ROOM_BYTES = 65_536
 _SHUTDOWN_SECONDS = 2.0
 _BACKLOG = 2_048
 
@@ -22,7 +23,7 @@ class DeadlinePassed(Exception):
     """The peer sent nothing until the deadline of the connection."""
 
 
-class _Feed(asyncio.Protocol):
+class _Feed(asyncio.BufferedProtocol):
     """What asyncio calls, and the state of one connection that its calls change."""
 
     __slots__ = (
@@ -63,7 +64,11 @@ class _Feed(asyncio.Protocol):
         self.is_tls = self._tls is not None
         self._sweep.add(cast(Connection, self))
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._sweep.room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._sweep.room[:nbytes].tobytes()
         self._received = self._received + data if self._received else data
         self.arrived_seconds = time.monotonic()
         reader = self._reader
@@ -218,6 +223,9 @@ class Sweep:
 
     def __init__(self, every_seconds: float, on_tick: Callable[[], None] | None = None) -> None:
         self.connections: set[Connection] = set()
+        # Where a socket puts what it has, one after the other. A piece of memory for each read, large enough for any,
+        # would lie among small things that stay, and the C library never gives back what is between them.
+        self.room = memoryview(bytearray(_ROOM_BYTES))
         self.loop = asyncio.get_running_loop()
         self._every_seconds = every_seconds
         self._on_tick = on_tick

@@ -30,9 +30,15 @@ def check_members(archive: "ZipFile") -> tuple[dict[str, str], list[str]]:
             problems.append(f"added: {name}")
         elif name not in names:
             problems.append(f"missing: {name}")
-        elif hashlib.sha256(archive.read(name)).hexdigest() != hashes[name]:
+        elif _sha256(archive, name) != hashes[name]:
             problems.append(f"changed: {name}")
     return hashes, problems
+
+
+def _sha256(archive: "ZipFile", name: str) -> str:
+    """Hash a member piece by piece: read as a whole, the largest would stay in the memory of a process for good."""
+    with archive.open(name) as member:
+        return hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def archive_problem() -> str | None:

@@ -26,8 +26,8 @@ from gateway.store.store import Store
 
 MOST_POINTS = 2000
 TOP = 10
-_ROWS_AT_ONCE = 2000
-_MOST_ROUNDS = 50
+_ROWS_AT_ONCE = 500
+_MOST_ROUNDS = 200
 _STEPS: Mapping[str, int] = {"minute": MINUTE_MS, "5m": FIVE_MINUTES_MS, "hour": HOUR_MS, "day": DAY_MS}
 
 Step = Literal["auto", "minute", "5m", "hour", "day"]

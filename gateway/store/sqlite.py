@@ -51,9 +51,9 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
 }
-_SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "wal_autocheckpoint = 0", "cache_size = -8000")
+_SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "wal_autocheckpoint = 0", "cache_size = -2000")
 # What a reader keeps is thrown away at the writer's next commit: more of it is only memory.
-_OF_READERS = ("query_only = ON", "cache_size = -1000")
+_OF_READERS = ("query_only = ON", "cache_size = -500")
 
 
 class SqliteDatabase:

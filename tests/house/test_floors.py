@@ -38,6 +38,7 @@ FLOORS = {
     "gateway.assembly": 1.0,
     "gateway.metrics": 1.0,
     "gateway.bundle": 1.0,
+    "gateway.libc": 1.0,
     "gateway.shield": 1.0,
     "gateway.http": 1.0,
 }
