@@ -49,8 +49,11 @@ class RateWindow:
 
     def admit(self, now_seconds: float, limit: int) -> Admission:
         """Admit the call or not. `now_seconds` is of a clock that never goes back."""
-        self._forget(now_seconds)
-        times, totals, begin, gone = self._times, self._totals, self._begin, self._gone
+        times, totals, begin = self._times, self._totals, self._begin
+        if begin != len(times) and times[begin] <= now_seconds - WINDOW_SECONDS:
+            self._forget(now_seconds)
+            begin = self._begin
+        gone = self._gone
         is_empty = begin == len(times)
         total = gone if is_empty else totals[-1]
         used = total - gone

@@ -47,14 +47,14 @@ class OpenAiDialect:
             InvalidRequest: a field is missing or of the wrong type; `param` is its path.
             UnsupportedValue: `stream` is true.
         """
-        return check_request(body, max_messages=self._max_messages)[0]
+        return check_request(body, max_messages=self._max_messages).prompt
 
     def read(self, body: object, raw: bytes | None = None) -> tuple[Prompt, Leaves]:
         """Do what `read_prompt` and `prompt_leaves` do, and look at each field once. raw: the JSON of `body`."""
-        prompt, said = check_request(body, max_messages=self._max_messages, raw=raw)
-        messages = prompt.body["messages"]
-        assert isinstance(messages, list)
-        usual = usual_prompt(messages, said, max_chars=self._max_chars)
+        checked = check_request(body, max_messages=self._max_messages, raw=raw)
+        prompt, said, usual = checked.prompt, checked.said, None
+        if checked.contents is not None:
+            usual = usual_prompt(checked.contents, said, max_chars=self._max_chars)
         if usual is None:
             return prompt, self._leaves(prompt, said)
         return prompt, Leaves(usual=usual, find=partial(self._leaves, prompt, said))

@@ -3,10 +3,11 @@
 Shape: https://platform.openai.com/docs/api-reference/chat/create. Null stands for absent everywhere.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from gateway.errors import InvalidRequest, UnsupportedValue
 from gateway.llm.base import Prompt
+from gateway.records import record
 
 MAX_MODEL_CHARS = 256
 MAX_CHOICES = 128
@@ -69,10 +70,23 @@ _OF_MESSAGE = {
 }
 
 
-def check_request(body: object, *, max_messages: int, raw: bytes | None = None) -> tuple[Prompt, Mapping[str, object]]:
+@record
+class CheckedRequest:
+    """A request whose shape is good.
+
+    said: what of it may say something: every field but the messages and numbers of the dialect. contents: what the
+    messages say, if each of them is a role and a text and nothing else, as nearly all are; None otherwise.
+    """
+
+    prompt: Prompt
+    said: Mapping[str, object]
+    contents: Sequence[str] | None
+
+
+def check_request(body: object, *, max_messages: int, raw: bytes | None = None) -> CheckedRequest:
     """Check a parsed body; `stream` before all else, since a client that wants a stream must not wait for 400.
 
-    With the prompt comes what of it may say something: every field but the messages and numbers of the dialect.
+    raw: the strict JSON that it was read from.
 
     Raises:
         InvalidRequest: a field is missing or of the wrong type; `param` is its path.
@@ -94,13 +108,12 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None) 
     messages = body.get("messages")
     if not isinstance(messages, list) or not 0 < len(messages) <= max_messages:
         raise _wrong("messages", f"an array of 1 to {max_messages} messages")
+    contents: list[str] = []
     for index, message in enumerate(messages):
-        if (
-            type(message) is not dict  # a role and a text and nothing else, as nearly all are
-            or len(message) != 2
-            or type(message.get("content")) is not str
-            or message.get("role") not in ROLES
-        ):
+        content = message.get("content") if type(message) is dict and len(message) == 2 else None
+        if type(content) is str and message.get("role") in ROLES:
+            contents.append(content)
+        else:
             _check_message(message, f"messages[{index}]")
     whole: dict[str, object] = {}
     said: dict[str, object] = {}
@@ -120,7 +133,7 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None) 
     count = body.get("n")
     if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
         raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
-    return Prompt(model, body, raw), said
+    return CheckedRequest(Prompt(model, body, raw), said, contents if len(contents) == len(messages) else None)
 
 
 def _wrong(param: str, wanted: str) -> InvalidRequest:

@@ -16,17 +16,12 @@ from gateway.llm.openai_words import WORDS
 _OTHER_FORM = re.compile(r'\s*(?:[\[{"]|https?:)', re.IGNORECASE)
 
 
-def usual_prompt(messages: Sequence[object], fields: Mapping[str, object], *, max_chars: int) -> str | None:
-    """Return all texts of a checked prompt, or None when it is not a usual one. fields: of it, but for the messages."""
-    texts: list[str] = []
-    for message in messages:
-        if type(message) is not dict or len(message) != 2:
-            return None
-        text = message.get("content")
-        if type(text) is not str:
-            return None
-        if len(text) >= LONGEST_WORD or (text and text not in WORDS):
-            texts.append(text)
+def usual_prompt(contents: Sequence[str], fields: Mapping[str, object], *, max_chars: int) -> str | None:
+    """Return all texts of a checked prompt, or None when it is not a usual one.
+
+    contents: of its messages, each of which is a role and a text. fields: of it, but for the messages.
+    """
+    texts = [text for text in contents if len(text) >= LONGEST_WORD or (text and text not in WORDS)]
     others: list[str] = []
     return _joined(texts, others, max_chars) if _add(fields, others) else None
 

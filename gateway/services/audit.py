@@ -75,7 +75,7 @@ class Audit:
             source=source,
             action=action,
             outcome=outcome,
-            reason=_text(reason),
+            reason=None if reason is None else _text(reason),
             actor=_text(principal.name) or principal.id if principal else "gateway",
             actor_type=principal.kind if principal else "system",
             actor_id=principal.id if principal else None,

@@ -112,6 +112,8 @@ class Chat:
         self._bill = bill
         self._acceptances = acceptances
         self._access = access or AccessGuard(store=store, clock=clock)
+        self._generation = -1
+        self._has_blocked = self._has_accepted = self._has_budgets = True
 
     def read(self, body: object, raw: bytes | None = None) -> ReadPrompt:
         """Check the parsed JSON of a request and find its texts. Pure: a large one is best read in a thread.
@@ -154,12 +156,15 @@ class Chat:
 
     async def _answered(self, turn: Turn, leaves: Leaves) -> tuple[Reply, ScannedReply]:
         """Return the reply, and what of it may be given out. Raises what `complete` does, but for the last."""
-        agents, prompt, now_seconds = self._agents, turn.prompt, self._clock.monotonic_seconds
-        if agents is not None and agents.any_blocked():
-            agents.check(turn.claimed_agent())
+        prompt, now_seconds = turn.prompt, self._clock.monotonic_seconds
+        generation = self._store.generation.value()
+        if generation != self._generation:
+            self._look_again(generation)
+        if self._has_blocked and self._agents is not None:
+            self._agents.check(turn.claimed_agent())
         guard = self._guard_of(turn)
         candidates = self._candidates(turn)
-        if self._bill.is_any():
+        if self._has_budgets:
             await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
         inbound = turn.inbound = await guard.inbound(leaves, prompt)
         if inbound.action == "blocked":
@@ -187,6 +192,13 @@ class Chat:
             await self._access.check_reply(turn.principal, reply, self._dialect)
         scanned = turn.outbound = await guard.outbound(reply)
         return reply, scanned
+
+    def _look_again(self, generation: int) -> None:
+        """Find out what there is to heed: once for each generation, which was read before."""
+        self._has_blocked = self._agents is not None and self._agents.any_blocked()
+        self._has_accepted = self._acceptances.any()
+        self._has_budgets = self._bill.is_any()
+        self._generation = generation
 
     async def models(self, principal: Principal) -> Sequence[Mapping[str, object]]:
         """Return the models that a caller may use, as OpenAI model objects.
@@ -220,7 +232,7 @@ class Chat:
 
     def _guard_of(self, turn: Turn) -> ChatGuard:
         principal, policy, judge = turn.principal, self._policy, self._judge
-        if self._acceptances.any():
+        if self._has_accepted:
             judge = self._acceptances.judge_for(judge, Source(turn.claimed_agent(), principal.lineage))
         if principal.policy is not None and self._policies is not None:
             policy = self._policies.of(principal, policy)

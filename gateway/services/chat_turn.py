@@ -173,7 +173,7 @@ class Turn:
             self.context.request_id,
             OPERATION,
             principal.id,
-            summary.verdict.value,
+            str(summary.verdict),
             summary.score,
             principal.key_prefix,
             self.agent() or principal.name,
@@ -222,7 +222,7 @@ class Turn:
         for name, step in (("inbound", self.inbound), ("outbound", self.outbound)):
             if step is not None:
                 details[name] = {
-                    "verdict": step.result.verdict.value,
+                    "verdict": str(step.result.verdict),
                     "score": step.result.score,
                     "action": step.action,
                     "detections": described(step.result.detections) if step.result.detections else [],
@@ -242,8 +242,8 @@ class Turn:
             row.text_chars,
             "null" if cost is None else cost,
             row.elapsed_us,
-            _CLEAN_STEP % (inbound.action, inbound.result.score, inbound.result.verdict.value),
-            _CLEAN_STEP % (outbound.action, outbound.result.score, outbound.result.verdict.value),
+            _CLEAN_STEP % (inbound.action, inbound.result.score, inbound.result.verdict),
+            _CLEAN_STEP % (outbound.action, outbound.result.score, outbound.result.verdict),
             row.overhead_us,
             "null" if sent is None else sent,
             json_string(row.provider),
