@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +83,19 @@ def shoot(shot: Shot, pid: int, *, connections: int, seconds: float, core: int |
     requests = max(1, result["requests"])
     rate = requests / max(1, result["took_us"]) * 1e6
     return Sample(requests, rate, used_us / requests, result["p50_us"], result["p99_us"], result["bad"])
+
+
+def joined(samples: Sequence[Sample]) -> Sample:
+    """Return what servers that were measured at the same time are together; their times are the worst of them."""
+    requests = sum(one.requests for one in samples)
+    return Sample(
+        requests,
+        sum(one.rate for one in samples),
+        sum(one.cpu_us * one.requests for one in samples) / requests,
+        max(one.p50_us for one in samples),
+        max(one.p99_us for one in samples),
+        sum(one.bad for one in samples),
+    )
 
 
 def ask(shot: Shot) -> tuple[int, bytes]:

@@ -19,8 +19,8 @@ HERE = Path(__file__).parent
 START_SECONDS = 180.0
 SCAN, CHAT, HEALTH = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/v1/health"
 OURS, OURS_TWO, UNRECORDED = "serve", "serve, 2 workers", "serve, nothing recorded"
-OURS_NEW = "serve, every reply a new one"
-_OURS = (OURS, OURS_NEW, OURS_TWO, UNRECORDED)
+OURS_NEW, OURS_BESIDE = "serve, every reply a new one", "serve, beside the other"
+_OURS = (OURS, OURS_NEW, OURS_BESIDE, OURS_TWO, UNRECORDED)
 H11, COMPILED = "uvicorn h11 + Starlette", "uvicorn httptools uvloop + Starlette"
 LITELLM, PORTKEY, NGINX, DIRECT = "LiteLLM", "Portkey", "nginx", "mock upstream"
 KEYS = 4
@@ -109,14 +109,14 @@ class Field:
         self._data = work / "data"
         self._keys = work / "keys.txt"
 
-    def start(self, name: str) -> bool:
+    def start(self, name: str, *, has_all_cores: bool = False) -> bool:
         """Start a server and wait until it answers; say whether it could be started."""
         if name in self.pids:
             return True
         command = self._command(name)
         if command is None:
             return False
-        with on_core(LOAD_CORE if name == DIRECT else None if name == OURS_TWO else SERVER_CORE):
+        with on_core(None if has_all_cores else LOAD_CORE if name == DIRECT else SERVER_CORE):
             process = self._spawn(name, command)
         self._processes.append(process)
         self.pids[name] = process.pid
@@ -204,8 +204,8 @@ class Field:
             shutil.copytree(self._data, self.work / "unrecorded")
             start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self.archive)]
             return [*start, *options, "--data-dir", str(self.work / "unrecorded")] if self.peers.python else None
-        if name in (OURS_TWO, OURS_NEW):
-            folder = self.work / ("two" if name == OURS_TWO else "new")
+        if name in (OURS_TWO, OURS_NEW, OURS_BESIDE):
+            folder = self.work / {OURS_TWO: "two", OURS_NEW: "new", OURS_BESIDE: "beside"}[name]
             shutil.copytree(self._data, folder)
             workers = "2" if name == OURS_TWO else "1"
             return [sys.executable, str(self.archive), *options, "--workers", workers, "--data-dir", str(folder)]

@@ -119,18 +119,18 @@ def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
     """
-    text = _text
+    text, or_null = _quote, _text
     details = event.details_json or canonical_text(event.details)
     before = "null" if event.before is None else canonical_text(event.before)
     after = "null" if event.after is None else canonical_text(event.after)
     return (
-        f'{{"action":{text(event.action)},"actor":{text(event.actor)},"actor_id":{text(event.actor_id)},'
+        f'{{"action":{text(event.action)},"actor":{text(event.actor)},"actor_id":{or_null(event.actor_id)},'
         f'"actor_type":{text(event.actor_type)},"after":{after},"before":{before},"details":{details},'
-        f'"id":{text(event.id)},"instance_id":{text(event.instance_id)},"ip":{text(event.ip)},'
-        f'"key_prefix":{text(event.key_prefix)},"outcome":{text(event.outcome)},"reason":{text(event.reason)},'
-        f'"request_id":{text(event.request_id)},"resource_id":{text(event.resource_id)},'
-        f'"resource_type":{text(event.resource_type)},"seq":{event.seq if seq is None else seq},'
-        f'"source":{text(event.source)},"timestamp":{event.occurred_at},"user_agent":{text(event.user_agent)}}}'
+        f'"id":{text(event.id)},"instance_id":{text(event.instance_id)},"ip":{or_null(event.ip)},'
+        f'"key_prefix":{or_null(event.key_prefix)},"outcome":{text(event.outcome)},"reason":{or_null(event.reason)},'
+        f'"request_id":{or_null(event.request_id)},"resource_id":{or_null(event.resource_id)},'
+        f'"resource_type":{or_null(event.resource_type)},"seq":{event.seq if seq is None else seq},'
+        f'"source":{text(event.source)},"timestamp":{event.occurred_at},"user_agent":{or_null(event.user_agent)}}}'
     ).encode()
 
 

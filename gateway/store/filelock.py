@@ -41,6 +41,7 @@ class _LockedFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor = -1
+        self._identity = (0, 0)
 
     def acquire(self) -> None:
         """Wait for the lock.
@@ -51,10 +52,11 @@ class _LockedFile:
         while True:
             if self._descriptor < 0:
                 self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._identity = _identity(os.fstat(self._descriptor))
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             # Somebody may have removed the file, and others would then lock another one of its name.
             try:
-                if os.path.samestat(os.fstat(self._descriptor), os.stat(self._path)):
+                if _identity(os.stat(self._path)) == self._identity:
                     return
             except FileNotFoundError:
                 pass
@@ -70,3 +72,7 @@ class _LockedFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
