@@ -191,6 +191,10 @@ class Finder:
         known = self._methods.get(names["__name__"]) if names else None
         exec((known or {}).get(crc32(text.encode()), text), names, places)  # noqa: S102 - as the original
 
+    def let_go(self):
+        """Let go of the block that was unpacked last: what is asked for together has been run."""
+        self._unpacked = 0, b"", b""
+
     def forget(self):
         """Let go of the byte code of modules that have been run: nobody asks for it again."""
         kept, blocks = bytearray(), set()
@@ -210,7 +214,8 @@ class Finder:
             for number, (frames, size, codes) in self._blocks.items()
             if number in blocks
         }
-        self._codes, self._unpacked = memoryview(bytes(kept)), (0, b"", b"")
+        self._codes = memoryview(bytes(kept))
+        self.let_go()
 
     def keep_regexes(self, regexes):
         """Put regexes where `re.compile` looks for those that it has compiled before."""

@@ -90,6 +90,13 @@ def forget_loaded() -> None:
         forget()
 
 
+def let_go_unpacked() -> None:
+    """Let go of byte code that lies unpacked for modules asked for next. In a checkout there is none."""
+    let_go: Callable[[], None] | None = getattr(globals()["__loader__"], "let_go", None)
+    if let_go is not None:
+        let_go()
+
+
 def manifest() -> dict[str, object] | None:
     """Return the archive's own manifest, or None in a checkout."""
     if archive_path() is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from gateway import bundle
 from gateway.app import Gateway
 
 
@@ -40,6 +41,7 @@ JOBS = (
     Job("prune", 600.0, lambda gateway: gateway.retention.prune(), is_alone=True, first_seconds=60.0),
     Job("watch_archive", 3600.0, lambda gateway: gateway.archive_watch.look(), is_alone=True, first_seconds=7.0),
     Job("sum_traffic", 5.0, lambda gateway: gateway.traffic.advance(), is_alone=True),
+    Job("let_go_unpacked", 10.0, lambda _: bundle.let_go_unpacked()),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )
 

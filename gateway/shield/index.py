@@ -40,18 +40,18 @@ def _step(word: Word, anchor: str, row: tuple[int, int, int, int, int], runner: 
 class Index:
     """Literals, and an automaton over their anchors."""
 
-    __slots__ = ("_anchors", "_dearest", "_find", "_layout", "_name", "_runner", "_sizes", "_steps")
+    __slots__ = ("_dearest", "_find", "_layout", "_name", "_runner", "_sizes", "_steps")
 
     def __init__(self, layout: Layout, name: str, runner: Callable[[int], Runner], *, native: bool | None) -> None:
         """name: of the layout's index. runner: gives the rule of a number. native: as in automaton.build."""
         self._layout = layout
         self._name = name
         self._runner = runner
-        self._anchors = layout.anchors(name)
-        self._find, _ = automaton.build(self._anchors, native=native)
+        anchors = layout.anchors(name)
+        self._find, _ = automaton.build(anchors, native=native)
         # The last one is for words that automaton.build adds for itself.
-        self._steps: list[tuple[Step, ...] | None] = [*[None] * len(self._anchors), ()]
-        self._sizes = [*map(len, self._anchors), 1]
+        self._steps: list[tuple[Step, ...] | None] = [*[None] * len(anchors), ()]
+        self._sizes = [*map(len, anchors), 1]
         # What following one anchor may cost.
         self._dearest = layout.dearest(name)
 
@@ -60,10 +60,11 @@ class Index:
         return steps
 
     def _told(self, number: int) -> Iterator[Step]:
-        anchor = self._anchors[number]
+        size = self._sizes[number]
         for word in self._layout.words(self._name, number):
+            anchor = word.literal[word.before : word.before + size]
             if word.is_signal:
-                yield Step(len(anchor) - 1 + word.before, None, None, 0, word.literal)
+                yield Step(size - 1 + word.before, None, None, 0, word.literal)
             for row in word.leads:
                 yield _step(word, anchor, row, self._runner(row[0]))
 
@@ -72,7 +73,7 @@ class Index:
         words = lru_cache(maxsize=None)(self._layout.words)
         for last, number in self._find(part):
             for word in words(self._name, number):
-                place = last - len(self._anchors[number]) + 1 - word.before
+                place = last - self._sizes[number] + 1 - word.before
                 if place >= 0 and part.startswith(word.literal, place):
                     for row in word.leads:
                         yield Lead(self._runner(row[0]), "", *row[1:]), place

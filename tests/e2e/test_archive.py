@@ -351,6 +351,19 @@ def test_whatever_is_asked_for_first_its_package_is_run_before_it(archive: Path)
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_block_that_was_unpacked_is_let_go_and_unpacked_again(archive: Path) -> None:
+    ask = """
+from gateway import bundle
+parts = finder.unpacked(1)
+bundle.let_go_unpacked()
+assert sum(map(len, parts)) > 100_000
+assert finder._unpacked[0] == 0 and finder.unpacked(1) == parts and finder._unpacked[0] == 1
+"""
+    command = [sys.executable, "-I", "-S", "-c", RUN + ask, str(archive), "version"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # Runs the archive, and says what of it has been run when it listens.
 WATCHED = """
 import os, runpy, sys
