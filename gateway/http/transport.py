@@ -82,7 +82,7 @@ class _Feed(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         self._has_ended = True
         self.has_said_end = self._tls is None or _has_said_end(self._tls)
-        self.is_gone = self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
+        self.is_gone |= self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
         _wake(self._reader)
         _wake(self._ending)
         return not self.is_tls
@@ -122,7 +122,7 @@ class Connection(_Feed):
             DeadlinePassed: nothing came in time. The connection is still open for an answer.
         """
         if not self._received and not self._has_ended:
-            self._reader = self._loop.create_future()
+            self._reader = asyncio.Future(loop=self._loop)
             try:
                 await self._reader
             finally:

@@ -59,7 +59,8 @@ class ChatBill:
         by = candidates[0]
         if by.name != routed.provider:
             by = next(one for one in candidates if one.name == routed.provider)
-        turn.payees = frozenset((by.id, by.name))
+        if turn.hold_id is not None:
+            turn.payees = frozenset((by.id, by.name))
         turn.used = self._costs.actual(turn.prompt, routed.reply, by, turn.worst)
 
     def settle(self, tx: Transaction, turn: Turn, row: TrafficRow) -> None:

@@ -72,4 +72,4 @@ class ChatCosts:
 
 def _counted(tokens: int) -> int:
     """Return a count of somebody else as one that no sum overflows with."""
-    return min(max(0, tokens), _MAX_TOKENS)
+    return tokens if 0 <= tokens <= _MAX_TOKENS else min(max(0, tokens), _MAX_TOKENS)

@@ -214,8 +214,8 @@ class Scans:
         Raises:
             ShieldUnavailable: the shield failed, in whatever way.
         """
-        if len(text) <= THREAD_CHARS and not ends:
-            return self._judge_here(text, direction, policy, owner)
+        if not ends and (result := self.judge_here(text, direction, policy, owner=owner)) is not None:
+            return result
         try:
             generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
             if not owner:
@@ -245,9 +245,8 @@ class Scans:
         Raises:
             ShieldUnavailable: the shield failed, in whatever way.
         """
-        return self._judge_here(text, direction, policy, owner) if len(text) <= THREAD_CHARS else None
-
-    def _judge_here(self, text: str, direction: Direction, policy: Policy, owner: str) -> ScanResult:
+        if len(text) > THREAD_CHARS:
+            return None
         try:
             generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
             if not owner:

@@ -30,6 +30,21 @@ async def test_a_peer_without_an_address_has_none() -> None:
         assert await connection.read() == b""
 
 
+async def test_a_connection_that_was_closed_stays_so_when_its_peer_ends() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setblocking(False)
+        sweep = Sweep(10)
+        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
+        assert connection is not None and not connection.is_gone
+        connection.eof_received()
+        assert not connection.is_gone  # it may still read
+        connection.close(1)
+        connection.eof_received()
+        assert connection.is_gone
+        await sweep.wait_empty()
+
+
 async def test_a_deadline_that_passes_as_data_arrives_is_not_late() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
