@@ -102,7 +102,7 @@ class Fleet:
                 if other.id != store.instance_id:
                     self.tell(tx, other.id, other.name, other.last_seen_at, now_at)
 
-        await self._store.db.write(work)
+        await self._store.db.write(work, is_durable=False)
 
     async def view(self, since: int | None = None) -> FleetView:
         """Return all gateways that were heard of since a time, and peers that never were if there is none."""

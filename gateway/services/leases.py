@@ -24,7 +24,8 @@ class Leases:
             ):
                 return False
             return await self._store.db.write(
-                lambda tx: leases.take(tx, name, holder, now_at=now_at, until_at=until_at)
+                lambda tx: leases.take(tx, name, holder, now_at=now_at, until_at=until_at),
+                is_durable=False,  # a power cut ends its holder as well
             )
         except StoreUnavailable:
             return False

@@ -23,6 +23,7 @@ from gateway.errors import InvalidRequest, NotFound
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
+from gateway.store.traffic import Pending
 
 MOST_POINTS = 2000
 TOP = 10
@@ -170,8 +171,12 @@ class Traffic:
             pending = await self._store.db.read(lambda tx: self._store.traffic.pending(tx, limit=_ROWS_AT_ONCE))
             if not pending.rows:
                 break
-            batch = pending
-            if await self._store.db.write(lambda tx, batch=batch: self._store.traffic.add(tx, batch)):  # type: ignore[misc]
+
+            def add(tx: Transaction, batch: Pending = pending) -> bool:
+                return self._store.traffic.add(tx, batch)
+
+            # What a power cut takes of the sums is made again: up to where they go is undone with them.
+            if await self._store.db.write(add, is_durable=False):
                 added += pending.rows
             if pending.rows < _ROWS_AT_ONCE:
                 break
