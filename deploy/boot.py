@@ -84,13 +84,19 @@ class Within:
 
     def get(self, name):
         """Return how a file is packed, its packed bytes and the CRC-32 of the file, or None when there is none."""
-        for known, place in self.entries():
-            if known == name:
-                offset = number(self._directory, place + 42, 4)
+        wanted, directory, found = name.encode(), self._directory, -1
+        while (found := directory.find(wanted, found + 1)) >= 0:
+            place = found - 46  # where the entry begins if this is a name, and not a part of one
+            if (
+                place >= 0
+                and directory.startswith(b"PK\1\2", place)
+                and number(directory, place + 28, 2) == len(wanted)
+            ):
+                offset = number(directory, place + 42, 4)
                 head = self._read(offset, 30)
                 begin = offset + 30 + number(head, 26, 2) + number(head, 28, 2)
-                packed = self._read(begin, number(self._directory, place + 20, 4))
-                return number(self._directory, place + 10, 2), packed, number(self._directory, place + 16, 4)
+                packed = self._read(begin, number(directory, place + 20, 4))
+                return number(directory, place + 10, 2), packed, number(directory, place + 16, 4)
         return None
 
 

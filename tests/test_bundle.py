@@ -19,7 +19,7 @@ from running import ROOT
 from gateway import bundle
 
 SOURCES = {"made_up/__init__.py": b"", "made_up/one.py": b"def where():\n    return __file__\n"}
-DATA = {"made_up/data.json": b'{"a": 1}' * 100, "made_up/more.sql": b""}
+DATA = {"made_up/data.json": b'{"a": 1}' * 100, "made_up/more.sql": b"", "a/made_up/more.sql": b"SELECT 1"}
 MEMBERS = {"rules.json": b"[]" * 100, "META/manifest.json": b"{}"}
 
 
@@ -72,6 +72,8 @@ def test_a_file_that_is_gone_is_still_read(finder: Any) -> None:
         assert finder.get_data(os.path.join(finder.archive, name)) == data
     with pytest.raises(FileNotFoundError):
         finder.get_data(os.path.join(finder.archive, "other"))
+    with pytest.raises(FileNotFoundError):
+        finder.get_data(os.path.join(finder.archive, "more.sql"))
 
 
 def test_what_was_overwritten_in_place_is_an_error_and_never_other_bytes(finder: Any) -> None:
