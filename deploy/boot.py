@@ -108,7 +108,7 @@ class Finder:
         # {name: (path, method, packed bytes, bytes, offset of the local header, time, date, crc)}
         self._members = dict(zipimport._zip_directory_cache[reader.archive])
         self.descriptor = os.open(reader.archive, os.O_RDONLY) if hasattr(os, "pread") else None
-        self._sha256, self._methods = "", {}
+        self._sha256, self._methods, self._blocks = "", {}, {}
         self._kept = {name: self._raw(name) for name in KEPT if name in self._members}
         data, (sources, sources_size) = self._raw(DATA), self._place(SOURCES)
         self._data = Within(lambda place, size: data[place : place + size], len(data))
@@ -119,10 +119,10 @@ class Finder:
             index = json.loads(decompress(pack[begin:end], -15))
             self._index = index["modules"]
             self._codes = memoryview(pack)[end:]
-            self._words = decompress(self._codes[slice(*index["words"])], -15)
-            frames = memoryview(self.get_data(SHARED))
+            self._texts = memoryview(self.get_data(SHARED))
+            self._words = decompress(self._texts[slice(*index["words"])], -15)
             self._blocks = {
-                number: (frames[place[2] : place[3]], place[4], self._codes[place[0] : place[1]])
+                number: (self._texts[place[2] : place[3]], place[4], self._codes[place[0] : place[1]])
                 for number, place in enumerate(index["blocks"], 1)
             }
             self._unpacked = 0, b"", b""
@@ -148,15 +148,16 @@ class Finder:
         return module
 
     def get_code(self, name):
-        _, begin, end, block, place = self._index[name]
-        raw = b""
+        _, begin, end, block, *place = self._index[name]
+        made = None
         if block:
             frames, codes = self.unpacked(block)
-            raw = frames and joined(frames[begin:end], codes, place)
+            made = frames and marshal.loads(joined(frames[begin:end], codes, *place))  # noqa: S302 - checked at the start
         elif end:
-            raw = decompressobj(-15, self._words).decompress(self._codes[begin:end])
-        if raw:
-            code, methods, regexes = marshal.loads(raw)  # noqa: S302 - checked at the start
+            packed = b"".join((self._texts[slice(*place)], self._codes[begin:end]))
+            made = marshal.loads(decompressobj(-15, self._words).decompress(packed))[-1]  # noqa: S302 - as well
+        if made:
+            code, methods, regexes = made
             if methods:
                 self._methods[name] = dict(zip(methods[::2], methods[1::2], strict=True))
             if regexes and self._regexes is not None:
@@ -211,8 +212,9 @@ class Finder:
                 blocks.add(entry[3])
             elif is_wanted:
                 begin = len(kept)
+                kept += self._texts[entry[4] : entry[5]]
                 kept += self._codes[entry[1] : entry[2]]
-                entry[1:3] = begin, len(kept)
+                entry[1:] = begin, len(kept), 0, 0, 0
             elif entry[2]:
                 entry[1:] = 0, 0, 0, 0
         self._blocks = {
@@ -220,7 +222,7 @@ class Finder:
             for number, (frames, size, codes) in self._blocks.items()
             if number in blocks
         }
-        self._codes = memoryview(bytes(kept))
+        self._codes, self._texts = memoryview(bytes(kept)), b""
         self.let_go()
 
     def keep_regexes(self, regexes):

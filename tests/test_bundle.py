@@ -56,6 +56,7 @@ def test_a_checkout_reads_its_files_and_is_no_archive() -> None:
 
 
 def test_without_byte_code_modules_are_compiled_from_their_sources(finder: Any) -> None:
+    finder.forget()
     spec = finder.find_spec("made_up.one")
     module = ModuleType("made_up.one")
     module.__file__ = spec.origin

@@ -1,16 +1,16 @@
-"""Marshalled byte code in other forms: said once, or with the codes taken out of it. Pure; nothing is unmarshalled.
+"""Marshalled byte code in other forms: what Pythons have alike is taken out of it. Pure; nothing is unmarshalled.
 
 Version 2 of the format says everything in full, wherever it stands. What a start reads is written with references
-instead, which are read sooner. What lies in blocks is parted in two: the codes, which are each Python's own, and the
-frame that holds them, with names and constants, which is nearly the same for all Pythons, so that the frames of all
-lie in one packed block.
+instead, which are read sooner, and all texts come first: the same ones for all Pythons. What lies in blocks is parted
+in two: the codes, which are each Python's own, and the frame that holds them, with names and constants, which is nearly
+the same for all Pythons, so that the frames of all lie in one packed block.
 
 A frame has a mark wherever a code, its table of lines or its table of handlers stood. The archive's finder,
 deploy/boot.py, puts them in again.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _MARK = bytes(range(0xF5, 0xF9))  # no text holds these bytes; made at run time, so that no constant is one
@@ -24,7 +24,8 @@ _TUPLE, _SMALL_TUPLE, _SET, _SLICE, _CODE, _LONG = b"(", b")", b">", b":", b"c",
 _BYTES, _TEXT, _NAME = b"s", b"u", b"t"
 # As ASCII, short and long.
 _ASCII = {_TEXT: (b"z", b"a"), _NAME: (b"Z", b"A")}
-_REFERRED_TO = frozenset((_BYTES, _TEXT, _NAME, _TUPLE, _SET, _LONG, b"g"))
+_SHORT = frozenset((b"z", b"Z"))
+_REFERRED_TO = frozenset((_BYTES, _TUPLE, _SET, _LONG, b"g"))
 _PLAIN = b""  # a number of byte code, which says no kind
 # Of byte code: five numbers, its code, seven parts, the first line, and the tables of lines and of handlers.
 _CODE_NUMBERS, _CODE_PARTS, _PLACE_OF_LINE = 5, 10, 8
@@ -40,25 +41,61 @@ class _Node(NamedTuple):
     parts: "tuple[_Node, ...]"
 
 
-def with_references(raw: bytes) -> bytes:
-    """Return version 2 of the format as the newer ones have it: short, and what comes again said once."""
+def texts_of(codes: Iterable[bytes]) -> bytes:
+    """Return the beginning of a marshalled tuple of all texts in byte code of version 2, each once, and one more value.
+
+    What follows is `referring` to the texts, and that last value.
+    """
+    texts: dict[bytes, bytes] = {}
+    for raw in codes:
+        for node in _all(_read(raw, 0)):
+            if node.kind in _ASCII:
+                text = raw[node.begin + 1 + _NUMBER_BYTES : node.end]
+                texts[text] = _NAME if node.kind == _NAME else texts.get(text, _TEXT)  # a name once is one always
+    pieces = [_opened(len(texts) + 1)]
+    pieces += [
+        _written(kind, len(text).to_bytes(_NUMBER_BYTES, "little") + text, _SAID) for text, kind in texts.items()
+    ]
+    return b"".join(pieces)
+
+
+def referring(raw: bytes, texts: bytes) -> bytes:
+    """Return version 2 of the format with a reference in the place of each text, and what comes again said once.
+
+    Raises:
+        ValueError, LookupError: `texts` is nothing that `texts_of` made of this byte code, among other.
+    """
     tree, pieces = _read(raw, 0), list[bytes]()
     often = Counter(raw[node.begin : node.end] for node in _all(tree) if node.kind in _REFERRED_TO)
+    known = _numbered(texts)
     places: dict[bytes, int] = {}
 
     def write(node: _Node) -> None:
         said, flag = raw[node.begin : node.end], 0
+        place = known[said[1 + _NUMBER_BYTES :]] if node.kind in _ASCII else places.get(said)
+        if place is not None:
+            pieces.append(_REFERENCE + place.to_bytes(_NUMBER_BYTES, "little"))
+            return
         if node.kind in _REFERRED_TO and len(said) > _REFERENCE_BYTES and often[said] > 1:
-            if said in places:
-                pieces.append(_REFERENCE + places[said].to_bytes(_NUMBER_BYTES, "little"))
-                return
-            places[said], flag = len(places), _SAID
+            places[said], flag = len(known) + len(places), _SAID
         pieces.append(_head(raw, node, flag))
         for part in node.parts:
             write(part)
 
     write(tree)
     return b"".join(pieces)
+
+
+def _numbered(texts: bytes) -> dict[bytes, int]:
+    """Return the texts that `texts_of` wrote, with their places."""
+    found: dict[bytes, int] = {}
+    place = 2 if texts[:1] == _SMALL_TUPLE else 1 + _NUMBER_BYTES
+    while place < len(texts):
+        is_short = bytes([texts[place] & ~_SAID]) in _SHORT
+        begin = place + 1 + (1 if is_short else _NUMBER_BYTES)
+        place = begin + int.from_bytes(texts[place + 1 : begin], "little")
+        found[texts[begin:place]] = len(found)
+    return found
 
 
 def parted(raw: bytes) -> tuple[bytes, bytes]:
@@ -121,13 +158,24 @@ def _all(node: _Node) -> Iterator[_Node]:
 
 def _head(raw: bytes, node: _Node, flag: int) -> bytes:
     """Return what a value is written as, up to the first of its parts."""
-    kind, begin = node.kind, node.begin
-    if kind == _PLAIN:
-        return raw[begin : node.end]
-    inner = raw[begin + 1 : node.parts[0].begin if node.parts else node.end]
-    if kind == _TUPLE and len(node.parts) < _FEW:
-        kind, inner = _SMALL_TUPLE, bytes([len(node.parts)])
-    elif kind in _ASCII and inner[_NUMBER_BYTES:].isascii():
+    if node.kind == _PLAIN:
+        return raw[node.begin : node.end]
+    inner = raw[node.begin + 1 : node.parts[0].begin if node.parts else node.end]
+    if node.kind == _TUPLE:
+        return _opened(len(node.parts), flag)
+    return _written(node.kind, inner, flag)
+
+
+def _opened(count: int, flag: int = 0) -> bytes:
+    """Return the beginning of a tuple of so many values."""
+    if count < _FEW:
+        return bytes([_SMALL_TUPLE[0] | flag, count])
+    return bytes([_TUPLE[0] | flag]) + count.to_bytes(_NUMBER_BYTES, "little")
+
+
+def _written(kind: bytes, inner: bytes, flag: int) -> bytes:
+    """Return a value of which `inner` follows the kind; a text in its shortest form."""
+    if kind in _ASCII and inner[_NUMBER_BYTES:].isascii():
         text, (short, long) = inner[_NUMBER_BYTES:], _ASCII[kind]
         kind, inner = (short, bytes([len(text)]) + text) if len(text) < _FEW else (long, inner)
     return bytes([kind[0] | flag]) + inner

@@ -4,14 +4,17 @@ Nothing of a pack that is compared is ever unmarshalled, since marshal data from
 
 Layout of a pack: the magic number (4 bytes), the CRC-32 of all after byte 8 (4), the length of the boot code (4), the
 boot code, deflated, the length of the index (4), the index as JSON, deflated, then what the index points into:
-{"modules": {name: [is_package, begin, end, block, codes]}, "blocks": [[begin, end, begin, end, size]], "engine": of the
+{"modules": {name: [is_package, begin, end, block, ...]}, "blocks": [[begin, end, begin, end, size]], "engine": of the
 regexes, "words": [begin, end]}. Integers are little endian.
 
-What a start runs is a piece by itself in block 0, deflated with `words` as its preset dictionary, and written with
-references. All other modules lie in the blocks from 1 on, packed with LZMA: a third smaller, and slower. A block is in
-two places. Its codes, one module's after the other's, are in the pack; its frames (see `marshals`) are in the member
-that all packs share, Python after Python. In the index stand where both are packed and how much of the frames need be
-unpacked for this Python, and of a module where its frame begins and ends and its codes begin, unpacked.
+What a start runs is a piece by itself, in block 0. It is in two places, since all Pythons have the same texts: these
+lie in the member that all packs share, and what refers to them in the pack. Both are one deflated stream with `words`,
+which the packs share too, as its preset dictionary. In the index stand where the second part is packed, and the first.
+
+All other modules lie in the blocks from 1 on, packed with LZMA: a third smaller, and slower. A block is in two places
+as well. Its codes, one module's after the other's, are in the pack; its frames (see `marshals`) are in the shared
+member, Python after Python. In the index stand where both are packed and how much of the frames need be unpacked for
+this Python, and of a module where its frame begins and ends, the number of its block, and where its codes begin.
 
 A module is a marshalled tuple: its code; the CRC-32 and the code of each text that `dataclasses` compiles when the
 module is run; what `re` makes of each regex that it compiles then. Which texts and regexes these are stands in a member
@@ -27,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.cli.bytecode import BOOT, LAUNCHER, Made, compile_module, compiled, engine, marshalled, module_of
-from gateway.cli.marshals import parted, with_references
+from gateway.cli.marshals import parted, referring, texts_of
 from gateway.shield.dictionary import choose_dictionary
 
 FOLDER = "_pyc/"
@@ -73,9 +76,7 @@ def make_packs(pythons: Mapping[str, Compiled], first: Collection[str] = ()) -> 
     """
     sources = sorted(next(iter(pythons.values())).modules)
     drafts = {tag: _Draft(python) for tag, python in pythons.items()}
-    for draft in drafts.values():
-        draft.add_first([file for file in sources if module_of(file) in first])
-    shared = bytearray()
+    shared = _add_first([file for file in sources if module_of(file) in first], list(drafts.values()))
     for number, group in enumerate(_groups([file for file in sources if module_of(file) not in first], pythons), 1):
         frames = bytearray()
         for draft in drafts.values():
@@ -100,15 +101,8 @@ class _Draft:
     python: Compiled
     entries: dict[str, list[int]] = field(default_factory=dict)
     blocks: list[list[int]] = field(default_factory=list)
-    words: bytes = b""
+    words: list[int] = field(default_factory=list)
     blob: bytearray = field(default_factory=bytearray)
-
-    def add_first(self, files: Sequence[str]) -> None:
-        """Add modules that a start runs."""
-        modules = {file: with_references(self.python.modules[file]) for file in files}
-        self.words = choose_dictionary(list(modules.values()))
-        for file, code in modules.items():
-            self.entries[file] = [int(is_package(file)), *_add(self.blob, _deflated(code, self.words)), 0, 0]
 
     def add_block(self, number: int, files: Sequence[str], frames: bytearray) -> None:
         """Add a block of the other modules, and their frames to those of the other Pythons."""
@@ -124,12 +118,32 @@ class _Draft:
             "modules": {module_of(file): self.entries[file] for file in sorted(self.entries)},
             "blocks": self.blocks,
             "engine": self.python.engine,
-            "words": _add(self.blob, _deflated(self.words)),
+            "words": self.words,
         }
         head = _deflated(json.dumps(index, separators=(",", ":")).encode())
-        boot = _deflated(with_references(self.python.boot))
+        boot = _deflated(self.python.boot)
         rest = b"".join((_number(len(boot)), boot, _number(len(head)), head, bytes(self.blob)))
         return self.python.magic + _number(zlib.crc32(rest)) + rest
+
+
+def _add_first(files: Sequence[str], drafts: Sequence[_Draft]) -> bytearray:
+    """Add the modules that a start runs to all packs, and return what the packs share of them."""
+    texts = {file: texts_of(draft.python.modules[file] for draft in drafts) for file in files}
+    codes = {file: [referring(draft.python.modules[file], texts[file]) for draft in drafts] for file in files}
+    # A module of each Python in turn, so that the words are of use to all.
+    words = choose_dictionary([texts[file] + codes[file][turn % len(drafts)] for turn, file in enumerate(files)])
+    shared = bytearray()
+    place = _add(shared, _deflated(words))
+    for draft in drafts:
+        draft.words = place
+    for file in files:
+        packer = zlib.compressobj(9, wbits=_RAW, zdict=words)
+        place = _add(shared, packer.compress(texts[file]) + packer.flush(zlib.Z_SYNC_FLUSH))
+        for draft, code in zip(drafts, codes[file], strict=True):
+            rest = packer.copy()
+            packed = rest.compress(code) + rest.flush()
+            draft.entries[file] = [int(is_package(file)), *_add(draft.blob, packed), 0, *place]
+    return shared
 
 
 def _groups(files: Iterable[str], pythons: Mapping[str, Compiled]) -> Iterator[list[str]]:
@@ -151,8 +165,8 @@ def _add(blob: bytearray, piece: bytes) -> list[int]:
     return [len(blob) - len(piece), len(blob)]
 
 
-def _deflated(data: bytes, dictionary: bytes = b"") -> bytes:
-    packer = zlib.compressobj(9, wbits=_RAW, zdict=dictionary)
+def _deflated(data: bytes) -> bytes:
+    packer = zlib.compressobj(9, wbits=_RAW)
     return packer.compress(data) + packer.flush()
 
 
@@ -187,24 +201,25 @@ class _Pack:
         end = 12 + int.from_bytes(raw[8:12], "little")
         self.boot, begin = zlib.decompress(raw[12:end], _RAW), end + 4 + int.from_bytes(raw[end : end + 4], "little")
         self.index, self._blob = json.loads(zlib.decompress(raw[end + 4 : begin], _RAW)), raw[begin:]
-        self._words = zlib.decompress(self._part("words"), _RAW)
+        self._words, self._shared = zlib.decompress(shared[slice(*self.index["words"])], _RAW), shared
         self._blocks = [
             (_unsqueezed(shared[place[2] : place[3]]), _unsqueezed(self._blob[place[0] : place[1]]))
             for place in self.index["blocks"]
         ]
 
-    def _part(self, name: str) -> bytes:
-        return self._blob[slice(*self.index[name])]
-
     def is_module(self, name: str, code: bytes) -> bool:
         """Tell whether a module's marshalled code is that of the pack."""
-        _, begin, end, block, place = self.index["modules"][name]
-        if not block:
-            packed = zlib.decompressobj(_RAW, self._words).decompress(self._blob[begin:end])
-            return bool(packed == with_references(code))
-        frames, codes = self._blocks[block - 1]
-        frame, own = parted(code)
-        return (frames[begin:end], codes[place : place + len(own)]) == (frame, own)
+        _, begin, end, block, *place = self.index["modules"][name]
+        if block:
+            frames, codes = self._blocks[block - 1]
+            frame, own = parted(code)
+            return (frames[begin:end], codes[place[0] : place[0] + len(own)]) == (frame, own)
+        unpacker = zlib.decompressobj(_RAW, self._words)
+        texts, rest = (unpacker.decompress(part) for part in (self._shared[slice(*place)], self._blob[begin:end]))
+        try:
+            return unpacker.eof and rest == referring(code, texts)
+        except LookupError:  # a text that is not among them
+            return False
 
 
 def differences(tag: str, sources: Mapping[str, bytes], read: Callable[[str], bytes]) -> list[str]:
@@ -221,7 +236,7 @@ def differences(tag: str, sources: Mapping[str, bytes], read: Callable[[str], by
     problems = [] if zlib.crc32(raw[8:]) == int.from_bytes(raw[4:8], "little") else ["its checksum is wrong"]
     pack = _Pack(raw, read(SHARED))
     told: dict[str, Any] = json.loads(_unsqueezed(read(MADE)))[tag]
-    if pack.boot != with_references(marshalled(compiled(sources[BOOT], BOOT))):
+    if pack.boot != marshalled(compiled(sources[BOOT], BOOT)):
         problems.append(f"{BOOT} has other byte code")
     if pack.index["engine"] != engine():
         problems.append("its regexes are of another engine")
