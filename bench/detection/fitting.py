@@ -1,25 +1,25 @@
 """Fits the shield's linear model to labelled texts. Sets no level, reads and writes no file.
 
 How. Every text is cut into the model's windows, and those without enough heat are left out, as the model leaves them
-out; a class is the hotter, the more attacks hold it than harmless texts. Logistic regression by stochastic gradient
-descent; sources are balanced, so that a large one does not set the tone. A pair of classes is learned together with the
-pair of their groups, so that what is said of "disregard" near "guideline" is half said of "cancel" near "order" too;
-afterwards both are one weight. Of a long attack nobody knows which window carries it, so after the first round only the
-windows that look most like attacks count as such. Disguised copies, attacks in languages other than English and those
-set into documents are left out. What only one family's attacks say is no feature. The weights are of classes of words
-that were chosen by hand: no text can be read back from them.
+out; a word is the hotter, the more attacks hold it than harmless texts, and of a rare word its class tells. Logistic
+regression by stochastic gradient descent; sources are balanced, so that a large one does not set the tone. A pair of
+classes is learned together with the pair of their groups, so that what is said of "disregard" near "guideline" is half
+said of "cancel" near "order" too; afterwards both are one weight. Of a long attack nobody knows which window carries
+it, so after the first round only the windows that look most like attacks count as such. Disguised copies, attacks in
+languages other than English and those set into documents are left out. What only one family's attacks say is no
+feature. The weights are of classes of words that were chosen by hand: no text can be read back from them.
 """
 
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.detection.harmless import harmless_texts
 from bench.detection.lexicon import Lexicon
 from bench.detection.rows import Row
-from gateway.shield.linear import GAP, hot_windows, marks_of, pairs_of, share_of, windows_of, words_of
+from gateway.shield.linear import MOST_HEAT, hot_windows, marks_of, pairs_of, passages_of, share_of, windows_of
 from gateway.shield.normalize import Normalizer
 
 ROUNDS = 3
@@ -35,9 +35,13 @@ LEAST_FAMILIES = 2
 LEAST_HARMLESS_FAMILIES = 4
 # Of a long attack's windows one in so many counts as an attack.
 CARRIERS = 5
-LEAST_HEAT = 7
-MOST_HEAT = 7
+LEAST_HEAT = 11
+# A word's heat is so many times a logarithm, and none if it is less than the second.
+HEAT_SCALE = 2
+COLD = 2
+# What is in fewer windows than these shares of them says little: a class nothing, a word what its class does.
 RARE_SHARE = 0.002
+RARE_WORD_SHARE = 0.001
 LARGEST = 127
 SEED = 20_240_501
 # Sources of these names are one family: texts of one hand. A family is left out as a whole.
@@ -51,9 +55,9 @@ GROUPS = SIDE * SIDE
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One labelled text without its text. marks: as the model makes them."""
+    """One labelled text without its text. passages: the words of each that have a class, the others empty."""
 
-    marks: bytes
+    passages: tuple[tuple[bytes, ...], ...]
     is_attack: bool
     is_taught: bool
     is_hard: bool
@@ -73,12 +77,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Everything that can be trained on. heat: of the classes, as a table to translate marks by."""
+    """Everything that can be trained on. heat: of the words that have some."""
 
     lexicon: Lexicon
     texts: list[Text]
     windows: list[Window]
-    heat: bytes
+    heat: dict[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ class Fit:
     rows: list[list[int]]
     unit: float
     constant: float
-    heat: bytes
+    heat: dict[bytes, int]
 
 
 def family_of(source: str) -> str:
@@ -100,14 +104,17 @@ def family_of(source: str) -> str:
 def read_texts(rows: Iterable[Row], lexicon: Lexicon) -> list[Text]:
     """Turn rows into marks. Leaks of secrets and personal data are harmless here: they are no injections."""
     normalizer = Normalizer()
-    classes = {word.encode(): number + 1 for word, number in lexicon.numbers.items()}
+    known = {word.encode(): word.encode() for word in lexicon.numbers}
     texts = []
     for row in rows:
         is_attack = row.is_attack and row.file == "injection"
         is_plain = row.lang == "en" and not row.is_disguised and row.source != SET_INTO_DOCUMENTS
         texts.append(
             Text(
-                marks=marks_of(words_of(normalizer.normalize(row.text).text), classes),
+                passages=tuple(
+                    tuple([known.get(word, b"") for word in words])
+                    for _, words in passages_of(normalizer.normalize(row.text).text)
+                ),
                 is_attack=is_attack,
                 is_taught=not is_attack or is_plain,
                 is_hard=row.kind == "benign_hard",
@@ -127,15 +134,24 @@ def read_harmless(lexicon: Lexicon) -> list[Text]:
 
 def build(texts: list[Text], lexicon: Lexicon, left_out: Collection[str] = ()) -> Corpus:
     """Cut the texts into windows of features, those with enough heat. The heat knows nothing of families left out."""
-    heat = _heat_of([text for text in texts if text.is_taught and text.family not in left_out])
+    classes = classes_of(lexicon)
+    heat = _heat_of([text for text in texts if text.is_taught and text.family not in left_out], classes)
+    hot = frozenset(heat)
     windows = []
     for number, text in enumerate(texts):
-        for start, end in hot_windows(text.marks, heat, LEAST_HEAT):
-            pairs = [divmod(pair, 256) for pair in sorted(pairs_of(text.marks[start:end]))]
-            features = [first * SIDE + second for first, second in pairs]
-            features += [_group_of(lexicon, first, second) for first, second in pairs]
-            windows.append(Window(number, tuple(features), share_of(end - start)))
+        for words in text.passages:
+            for start, end in hot_windows(words, hot, heat, LEAST_HEAT):
+                marks = marks_of(words[start:end], classes)
+                pairs = [divmod(pair, 256) for pair in sorted(pairs_of(marks))]
+                features = [first * SIDE + second for first, second in pairs]
+                features += [_group_of(lexicon, first, second) for first, second in pairs]
+                windows.append(Window(number, tuple(features), share_of(len(marks))))
     return Corpus(lexicon, texts, windows, heat)
+
+
+def classes_of(lexicon: Lexicon) -> dict[bytes, int]:
+    """Return the class of each word as the model numbers it, from 1 on."""
+    return {word.encode(): number + 1 for word, number in lexicon.numbers.items()}
 
 
 def _group_of(lexicon: Lexicon, first: int, second: int) -> int:
@@ -143,25 +159,36 @@ def _group_of(lexicon: Lexicon, first: int, second: int) -> int:
     return GROUPS + wide * SIDE + lexicon.groups[second - 1]
 
 
-def _heat_of(texts: Sequence[Text]) -> bytes:
-    """Return each class's heat: twice the logarithm of how many times more attacks hold it than harmless texts."""
+def _heat_of(texts: Sequence[Text], classes: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Return the heat of each word that has some: it tells how many times more attacks hold it than harmless texts."""
     sizes = Counter(text.source for text in texts)
-    held: list[dict[int, float]] = [defaultdict(float), defaultdict(float)]
+    # By class, and by word.
+    held: list[dict[bytes | int, float]] = [defaultdict(float), defaultdict(float)]
     whole = [0.0, 0.0]
     for text in texts:
-        spans = list(windows_of(len(text.marks)))
-        weight = sizes[text.source] ** -EVENNESS / (len(spans) if text.is_attack else 1)
-        for start, end in spans:
-            whole[text.is_attack] += weight
-            for mark in set(text.marks[start:end]):
-                held[text.is_attack][mark] += weight
-    heat = bytearray(SIDE)
-    for mark in range(1, GAP):
-        if mark in held[1] and whole[0]:
-            attacks, harmless = held[1][mark] / whole[1], held[0][mark] / whole[0]
-            times = (attacks + RARE_SHARE) / (harmless + RARE_SHARE)
-            heat[mark] = min(MOST_HEAT, max(0, round(2 * math.log(times))))
-    return bytes(heat)
+        windows = [words[start:end] for words in text.passages for start, end in windows_of(len(words))]
+        weight = sizes[text.source] ** -EVENNESS / (len(windows) if text.is_attack else 1)
+        shares = held[text.is_attack]
+        whole[text.is_attack] += weight * len(windows)
+        for window in windows:
+            distinct = set(window)
+            distinct.discard(b"")
+            for word in distinct:
+                shares[word] += weight
+            for number in {classes[word] for word in distinct}:
+                shares[number] += weight
+    harmless, attacks = (
+        {key: value / total for key, value in shares.items()} for shares, total in zip(held, whole, strict=True)
+    )
+    heat = {}
+    for word, number in classes.items():
+        times = (attacks.get(number, 0.0) + RARE_SHARE) / (harmless.get(number, 0.0) + RARE_SHARE)
+        rare = RARE_WORD_SHARE * math.sqrt(times)
+        times = (attacks.get(word, 0.0) + rare) / (harmless.get(word, 0.0) + RARE_WORD_SHARE / math.sqrt(times))
+        warmth = min(MOST_HEAT, round(HEAT_SCALE * math.log(times)))
+        if warmth >= COLD:
+            heat[word] = warmth
+    return heat
 
 
 def train(corpus: Corpus, left_out: Collection[str] = ()) -> Fit:

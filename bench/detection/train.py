@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.detection.fitting import (
@@ -28,13 +28,13 @@ from bench.detection.fitting import (
 from bench.detection.lexicon import LEXICON, Lexicon, read_lexicon
 from bench.detection.rows import FILES, NEEDED, NoData, Row, read_rows
 from gateway.shield import Direction, Severity, load
-from gateway.shield.linear import VERSION
+from gateway.shield.linear import MOST_HEAT, VERSION
 from gateway.shield.scoring import MODEL_POINTS, MODEL_RULE
 
 BENIGN_SHARE = 0.005
 HARD_SHARE = 0.009
 # The low level may flag so many times as many; the high level so many times fewer.
-LOW_TIMES = 4
+LOW_TIMES = 3
 HIGH_TIMES = 0.2
 # Families left out together with `authored`.
 TOGETHER = ("obfuscated", "fastapi/docs")
@@ -129,12 +129,21 @@ def write_weights(
         "slope": round(curve[0], 4),
         "offset": round(curve[1], 4),
         "least_heat": LEAST_HEAT,
-        "heat": ",".join(str(heat) for heat in fit.heat[1 : len(names) + 1]),
-        "classes": {name: ",".join(fit.lexicon.words(number)) for number, name in enumerate(names)},
+        "classes": {name: _tiers(fit.lexicon.words(number), fit.heat) for number, name in enumerate(names)},
         "alone": rows[0],
         "pairs": dict(zip(names, rows[1:], strict=True)),
     }
     return json.dumps(entry, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def _tiers(words: Sequence[str], heat: Mapping[bytes, int]) -> list[str]:
+    """Return words by their heat, from none on."""
+    tiers = [
+        ",".join(word for word in words if heat.get(word.encode(), 0) == warmth) for warmth in range(MOST_HEAT + 1)
+    ]
+    while tiers and not tiers[-1]:
+        tiers.pop()
+    return tiers
 
 
 def provenance_of(

@@ -1,13 +1,15 @@
 """The statistical second signal: a linear model over classes of words, and pairs of them. Trains and decides nothing.
 
-Theory of operation. A text's words are its runs of letters in the normalized view. A lexicon gives some words a class
-by what they mean ("disregard" and "olvida" are of class `ignore`); every two words in a row that have none are a gap,
-and a single one is left out. So a text becomes a row of marks, a byte each, which all is done in C. The marks are read
-in windows that overlap by half, so that a short instruction is seen in a long document. A window's margin is the sum of
-the weights of its distinct classes and of its distinct pairs of classes at most REACH marks apart, over the root of the
-window's length, plus a constant; the text's margin is the highest. Most windows are never added up: only those whose
-distinct classes have enough heat, which is a sum of few small numbers. That is part of the model: it is trained, and
-its levels are set, with it.
+Theory of operation. A text's words are its runs of letters in the normalized view. They are read in windows that
+overlap by half, so that a short instruction is seen in a long document. A lexicon gives some words a class by what they
+mean ("disregard" and "olvida" are of class `ignore`); every two words in a row that have none are a gap, and a single
+one is left out. So a window becomes a row of marks, a byte each. Its margin is the sum of the weights of its distinct
+classes and of its distinct pairs of classes at most REACH marks apart, over the root of the row's length, plus a
+constant; the text's margin is the highest.
+
+Hardly any window is added up: only those whose distinct words have enough heat, which is a small number each. That is
+part of the model: it is trained, and its levels are set, with it. And where all words of thirteen windows together
+have too little heat, no window is asked: most of a harmless text costs no more than being cut into words.
 
 The weights are data (`linear.json`, written by `bench/detection/train.py`) and are read at the first use.
 """
@@ -16,9 +18,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import islice, repeat
 from typing import NamedTuple
 
 from gateway.shield.detections import Detection, Severity
@@ -27,33 +29,32 @@ from gateway.shield.scoring import MODEL_RULE
 
 WEIGHTS_FILE = "linear.json"
 CATEGORY = "injection"
-# Marks in a window, and from one window to the next. A shorter rest belongs to the window before it.
-WINDOW_MARKS = 20
-STEP_MARKS = 10
+# Words in a window, and from one window to the next. A shorter rest belongs to the window before it.
+WINDOW_WORDS = 36
+STEP_WORDS = 18
+# Windows in a passage, which are asked together.
+PASSAGE_WINDOWS = 13
 # Marks from the first to the second of a pair, at most.
 REACH = 3
 GAP = 255
-# A window needs one more of heat for each so many marks: what many words share says less.
-MARKS_A_HEAT = 7
+# A window needs one more of heat for each so many words of its passage, up to a whole window: what many words share
+# says less.
+WORDS_A_HEAT = 12
 MOST_CLASSES = 254
+# A word has no more heat: the sum of a window's is one byte.
+MOST_HEAT = 255 // WINDOW_WORDS
 # The form of a weights file this code reads.
-VERSION = 2
+VERSION = 3
 
-# Of so many marks so many windows are added up, those with the most heat: the time is bounded.
-_PART_MARKS = 5_120
-_MOST_WINDOWS = 256
+_PASSAGE_WORDS = (PASSAGE_WINDOWS + 1) * STEP_WORDS
 _PIECE_CHARS = 32_768
 _LONGEST_MATCHED = 5
 _SHORT_MARKS = 8
-# A text of no more characters is asked for its heat before it is made into marks.
-_FEW_CHARS = 400
-# A class has no more heat: a window's sum is one byte.
-_MOST_HEAT = 255 // WINDOW_MARKS
 # Weights are stored from 1 to 255; this one is nothing.
 _NOTHING = 128
 _PLAIN = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
 _RUN = re.compile("[a-z'\u0080-\U0010ffff]+")
-_NO_CLASS = repeat(0)
+_NONE = repeat(0)
 _SEVERITIES = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
 _DESCRIPTION = (
     "The wording as a whole resembles attacks on language models more than it resembles harmless texts. "
@@ -67,8 +68,8 @@ class Weights:
 
     classes: the class of each word that has one, in UTF-8. table: 256 rows of 256 bytes; row FIRST holds at SECOND the
     weight of that pair, and row 0 at SECOND that of a class alone; each plus 128. unit: what one of a weight is worth.
-    constant: what every margin begins with. heat: of each class, at most 12, as a table to translate marks by.
-    least_heat: of a window that is added up. hot: the words whose classes have heat.
+    constant: what every margin begins with. heat: of each word that has some, at most MOST_HEAT.
+    least_heat: of a window that is added up, if it had no words. hot: the words that have heat.
     levels: least margins for the severities low, medium and high, rising. slope, offset: of the logistic curve that
     makes a confidence of a margin.
     """
@@ -77,7 +78,7 @@ class Weights:
     table: bytes
     unit: float
     constant: float
-    heat: bytes
+    heat: Mapping[bytes, int]
     least_heat: int
     levels: tuple[float, float, float]
     slope: float
@@ -86,13 +87,12 @@ class Weights:
 
     def __post_init__(self) -> None:
         """Find the hot words."""
-        hot = frozenset(word for word, number in self.classes.items() if self.heat[number])
-        object.__setattr__(self, "hot", hot)
+        object.__setattr__(self, "hot", frozenset(self.heat))
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The window that most resembles an attack: its marks, and its half-open span of marks in the text."""
+    """The window that most resembles an attack: its marks, and its half-open span of words in the text."""
 
     margin: float
     start: int
@@ -115,13 +115,31 @@ def words_of(normalized: str) -> list[bytes]:
 
 def marks_of(words: Sequence[bytes], classes: Mapping[bytes, int]) -> bytes:
     """Return a byte for each word that has a class and for each two in a row that have none."""
-    return bytes(map(classes.get, words, _NO_CLASS)).replace(b"\0\0", b"\xff").replace(b"\0", b"")
+    return bytes(map(classes.get, words, _NONE)).replace(b"\0\0", b"\xff").replace(b"\0", b"")
 
 
 def windows_of(count: int) -> Iterator[tuple[int, int]]:
-    """Yield the half-open spans of so many marks that are looked at, at least one."""
-    for start in range(0, max(0, count - STEP_MARKS - 1) + 1, STEP_MARKS):
-        yield start, min(count, start + WINDOW_MARKS)
+    """Yield the half-open spans of so many words that are looked at: of few words all."""
+    for start in range(0, max(min(count, 1), count - STEP_WORDS), STEP_WORDS):
+        yield start, min(count, start + WINDOW_WORDS)
+
+
+def passages_of(normalized: str) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the words of a normalized text in passages, and the number of each one's first word.
+
+    The windows of a passage are windows of the text, and each is in one passage.
+    """
+    words: list[bytes] = []
+    first = 0
+    for piece in _pieces(normalized):
+        words += words_of(piece)
+        place = 0
+        while len(words) - place > _PASSAGE_WORDS:
+            yield first + place, words[place : place + _PASSAGE_WORDS]
+            place += PASSAGE_WINDOWS * STEP_WORDS
+        first += place
+        del words[:place]
+    yield first, words
 
 
 def pairs_of(marks: bytes) -> set[int]:
@@ -146,27 +164,28 @@ def share_of(count: int) -> float:
     return math.sqrt(_SHORT_MARKS / (count + _SHORT_MARKS))
 
 
-def hot_windows(marks: bytes, heat: bytes, least: int) -> list[tuple[int, int]]:
-    """Return the windows whose distinct classes have enough heat, the more the longer; of many, the hottest."""
-    count = len(marks)
-    heats = marks.translate(heat)
-    # A sum of all marks is never less than that of the distinct ones, and costs less.
-    sums = _sums(heats)[: count - STEP_MARKS : STEP_MARKS] if count > WINDOW_MARKS else [sum(heats)]
+def hot_windows(
+    words: Sequence[bytes], hot: frozenset[bytes], heat: Mapping[bytes, int], least: int
+) -> list[tuple[int, int]]:
+    """Return the windows of a passage whose distinct words have enough heat. hot: the words that have some."""
+    warm = {word: heat[word] for word in hot.intersection(words)}
+    need = least + min(len(words), WINDOW_WORDS) // WORDS_A_HEAT
+    if sum(warm.values()) < need:
+        return []
     found = []
-    for start, most in zip(range(0, count, STEP_MARKS), sums, strict=False):
-        if most < least:
-            continue
-        window = marks[start : start + WINDOW_MARKS]
-        need = least + len(window) // MARKS_A_HEAT
-        if most >= need and (warmth := _warmth(window, heat)) >= need:
-            found.append((-warmth, start, start + len(window)))
-    if len(found) > _MOST_WINDOWS:
-        found = sorted(found)[:_MOST_WINDOWS]
-    return [(start, end) for _, start, end in found]
+    # A sum of all words is never less than that of the distinct ones, and costs less.
+    sums = _sums(bytes(map(warm.get, words, _NONE)))
+    for number, most in enumerate(sums[: max(1, len(words) - STEP_WORDS) : STEP_WORDS]):
+        if most >= need:
+            start = number * STEP_WORDS
+            window = words[start : start + WINDOW_WORDS]
+            if sum(map(warm.__getitem__, warm.keys() & window)) >= need:
+                found.append((start, start + len(window)))
+    return found
 
 
 def _sums(heats: bytes) -> bytes:
-    """Return, for each place, the sum of the WINDOW_MARKS bytes from there on: of 2, 4, 8, 16 and of 16 and 4.
+    """Return, for each place, the sum of the WINDOW_WORDS bytes from there on: of 2, 4, 8, 16, 32, and of 32 and 4.
 
     One large number is all places at once, as no sum is more than a byte.
     """
@@ -175,12 +194,9 @@ def _sums(heats: bytes) -> bytes:
     row = four = row + (row >> 16)
     row += row >> 32
     row += row >> 64
-    row += four >> 128
+    row += row >> 128
+    row += four >> 256
     return row.to_bytes(len(heats), "little")
-
-
-def _warmth(marks: bytes, heat: bytes) -> int:
-    return sum(bytes(set(marks)).translate(heat))
 
 
 def read_weights(raw: bytes) -> Weights:
@@ -194,20 +210,23 @@ def read_weights(raw: bytes) -> Weights:
         if entry["version"] != VERSION:
             raise ValueError(f"version {entry['version']} of the weights is not {VERSION}")
         classes: dict[bytes, int] = {}
-        for number, words in enumerate(entry["classes"].values(), 1):
-            classes.update(dict.fromkeys(words.encode().split(b","), number))
+        heat: dict[bytes, int] = {}
+        for number, tiers in enumerate(entry["classes"].values(), 1):
+            for warmth, words in enumerate(tiers):
+                told = words.encode().split(b",") if words else []
+                classes.update(dict.fromkeys(told, number))
+                heat.update(dict.fromkeys(told if warmth else [], warmth))
         alone = map(int, entry["alone"].split(","))
         rows = [_row(alone), *(_row(map(int, weights.split(","))) for weights in entry["pairs"].values())]
         low, medium, high = entry["levels"]
-        heat = bytes([0, *map(int, entry["heat"].split(","))])
-        if max(heat) > _MOST_HEAT:
-            raise ValueError(f"a class of the weights has more heat than {_MOST_HEAT}")
+        if max(heat.values(), default=0) > MOST_HEAT:
+            raise ValueError(f"a word of the weights has more heat than {MOST_HEAT}")
         return Weights(
             classes=classes,
             table=b"".join(rows).ljust(1 << 16, bytes([_NOTHING])),
             unit=float(entry["unit"]),
             constant=float(entry["constant"]),
-            heat=heat.ljust(256, b"\0"),
+            heat=heat,
             least_heat=int(entry["least_heat"]),
             levels=(float(low), float(medium), float(high)),
             slope=float(entry["slope"]),
@@ -240,21 +259,14 @@ class LinearModel:
     def signal(self, normalized: str) -> Signal | None:
         """Return the strongest window of a normalized text, or None when no window is worth adding up."""
         weights = self.weights
-        if len(normalized) <= _FEW_CHARS:
-            words = words_of(normalized)
-            if not _may_be_warm(words, weights):
-                return None
-            marks = marks_of(words, weights.classes)
-        else:
-            marks = b"".join([marks_of(words_of(piece), weights.classes) for piece in _pieces(normalized)])
-        best = None
-        margin = -math.inf
-        for first in range(0, max(1, len(marks) - STEP_MARKS), _PART_MARKS):
-            part = marks[first : first + _PART_MARKS + STEP_MARKS]
-            for start, end in hot_windows(part, weights.heat, weights.least_heat):
-                if (found := margin_of(part[start:end], weights)) > margin:
-                    best, margin = (first + start, first + end), found
-        return Signal(margin, *best, marks[slice(*best)]) if best else None
+        best: Signal | None = None
+        for first, words in passages_of(normalized):
+            for start, end in hot_windows(words, weights.hot, weights.heat, weights.least_heat):
+                marks = marks_of(words[start:end], weights.classes)
+                margin = margin_of(marks, weights)
+                if best is None or margin > best.margin:
+                    best = Signal(margin, first + start, first + end, marks)
+        return best
 
     def detect(self, view: View) -> Detection | None:
         """Return the detection for a normalized text, its span in `view.source`; None below the lowest level."""
@@ -263,7 +275,7 @@ class LinearModel:
         if signal is None or signal.margin < weights.levels[0]:
             return None
         severity = _SEVERITIES[sum(signal.margin >= level for level in weights.levels) - 1]
-        places = _places(view.text, signal.start, signal.end, weights.classes)
+        places = list(_marks_in(_words_in(view.text, signal.start, signal.end), weights.classes))
         start, end = view.span(places[0].start, places[-1].end)
         return Detection(
             rule=MODEL_RULE,
@@ -313,13 +325,6 @@ def strongest(marks: bytes, words: Sequence[str], weights: Weights) -> list[str]
     return chosen
 
 
-def _may_be_warm(words: Sequence[bytes], weights: Weights) -> bool:
-    """Whether all words together have the heat of a window. There are at least half as many marks as words."""
-    need = weights.least_heat + min(STEP_MARKS, len(words) // 2) // MARKS_A_HEAT
-    classes = map(weights.classes.__getitem__, weights.hot.intersection(words))
-    return sum(map(weights.heat.__getitem__, classes)) >= need
-
-
 def _pieces(normalized: str) -> Iterator[str]:
     """Cut a long text at blanks, so that another thread never waits for long."""
     place, length = 0, len(normalized)
@@ -330,33 +335,30 @@ def _pieces(normalized: str) -> Iterator[str]:
     yield normalized[place:]
 
 
-def _places(normalized: str, start: int, end: int, classes: Mapping[bytes, int]) -> list[_Mark]:
-    """Return where the marks of a half-open span stand."""
-    found: list[_Mark] = []
+def _words_in(normalized: str, start: int, end: int) -> Iterator[_Mark]:
+    """Yield the words of a half-open span with their places; as `words_of`, only slower."""
     number = offset = 0
     for piece in _pieces(normalized):
-        count = len(marks_of(words_of(piece), classes))
-        if number + count > start:
-            found += list(_marks_in(piece, offset, classes))[max(0, start - number) : end - number]
+        count = len(words_of(piece))
+        if start < number + count and number < end:
+            runs = ((run.span(), run[0].replace("'", "")) for run in _RUN.finditer(piece))
+            words = (_Mark(offset + begin, offset + last, word) for (begin, last), word in runs if word)
+            yield from islice(words, max(0, start - number), end - number)
         number += count
         offset += len(piece)
-        if number >= end:
-            break
-    return found
 
 
-def _marks_in(piece: str, offset: int, classes: Mapping[bytes, int]) -> Iterator[_Mark]:
-    """Yield the marks of one piece with their places; as `marks_of`, only slower."""
+def _marks_in(words: Iterable[_Mark], classes: Mapping[bytes, int]) -> Iterator[_Mark]:
+    """Yield the marks of some words with their places, as `marks_of`."""
     idle = -1
-    for run in _RUN.finditer(piece):
-        word = run[0].replace("'", "")
+    for start, end, word in words:
         if word.encode("utf-8", "surrogatepass") in classes:
-            yield _Mark(offset + run.start(), offset + run.end(), word)
+            yield _Mark(start, end, word)
             idle = -1
-        elif word and idle < 0:
-            idle = run.start()
-        elif word:
-            yield _Mark(offset + idle, offset + run.end(), "")
+        elif idle < 0:
+            idle = start
+        else:
+            yield _Mark(idle, end, "")
             idle = -1
 
 

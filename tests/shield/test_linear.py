@@ -15,15 +15,17 @@ from bench.detection.train import digests_of, write_weights
 from gateway.shield import DEFAULT_POLICY, Direction, Policy, Severity, Shield, Verdict, combine, judge
 from gateway.shield.linear import (
     GAP,
-    MARKS_A_HEAT,
-    STEP_MARKS,
-    WINDOW_MARKS,
+    MOST_HEAT,
+    STEP_WORDS,
+    WINDOW_WORDS,
+    WORDS_A_HEAT,
     LinearModel,
     Weights,
     hot_windows,
     margin_of,
     marks_of,
     pairs_of,
+    passages_of,
     read_weights,
     windows_of,
     words_of,
@@ -49,7 +51,7 @@ RULE = {
 # Words no other rule knows, so that only the weights made here decide.
 HOT = ("florp", "grindle", "snaff")
 CLASSES = {b"florp": 1, b"grindle": 2, b"snaff": 3, b"garden": 4}
-HEAT = bytes([0, 4, 4, 4, 0]).ljust(256, b"\0")
+HEAT = dict.fromkeys((b"florp", b"grindle", b"snaff"), 4)
 
 
 def weights(**changes: object) -> Weights:
@@ -169,27 +171,49 @@ def test_a_repeated_word_counts_once(shield: Shield) -> None:
     assert shield.scan("florp " * 60, Direction.INBOUND).detections == ()
 
 
-def test_windows_cover_every_mark_and_overlap_by_half() -> None:
-    for count in (0, 1, WINDOW_MARKS, WINDOW_MARKS + 1, 29, 31, 1000):
+def test_windows_cover_every_word_and_overlap_by_half() -> None:
+    for count in (1, WINDOW_WORDS, WINDOW_WORDS + 1, 53, 55, 1000):
         spans = list(windows_of(count))
         assert spans[0][0] == 0 and spans[-1][1] == count
-        assert all(after[0] - before[0] == STEP_MARKS for before, after in zip(spans, spans[1:], strict=False))
-        assert all(end - start <= WINDOW_MARKS for start, end in spans)
+        assert all(after[0] - before[0] == STEP_WORDS for before, after in zip(spans, spans[1:], strict=False))
+        assert all(end - start <= WINDOW_WORDS for start, end in spans)
+    assert list(windows_of(0)) == []
 
 
-def test_windows_added_up_are_those_with_enough_heat_of_distinct_classes() -> None:
-    draw = random.Random(3)
-    for _ in range(500):
-        marks = bytes(draw.choice((GAP, GAP, 1, 2, 3, 4)) for _ in range(draw.randrange(160)))
-        wanted = [
-            (start, end)
-            for start, end in windows_of(len(marks))
-            if sum(HEAT[mark] for mark in set(marks[start:end])) >= 8 + (end - start) // MARKS_A_HEAT
+def test_windows_of_the_passages_are_those_of_the_text_each_once() -> None:
+    # Words of more than one piece of a long text, and of none.
+    for count in (0, 1, 18, 36, 251, 252, 253, 270, 486, 487, 5_000, 12_000):
+        words = [f"w{chr(97 + number % 26) * (1 + number % 5)}" for number in range(count)]
+        found = [
+            (first + start, first + end, passage[start:end])
+            for first, passage in passages_of(" ".join(words))
+            for start, end in windows_of(len(passage))
         ]
-        assert hot_windows(marks, HEAT, 8) == wanted
+        wanted = [(start, end, [word.encode() for word in words[start:end]]) for start, end in windows_of(count)]
+        assert found == wanted
 
 
-@pytest.mark.parametrize("before", [*range(45), 2_500, 2_501, 2_505, 2_509])
+def _hot(words: list[bytes], heat: dict[bytes, int]) -> list[tuple[int, int]]:
+    """Return the windows of a passage that have enough heat, one by one."""
+    need = 8 + min(len(words), WINDOW_WORDS) // WORDS_A_HEAT
+    return [
+        (start, end)
+        for start, end in windows_of(len(words))
+        if sum(heat.get(word, 0) for word in set(words[start:end])) >= need
+    ]
+
+
+def test_windows_added_up_are_those_with_enough_heat_of_distinct_words() -> None:
+    draw = random.Random(3)
+    for most in (4, MOST_HEAT):
+        heat = dict.fromkeys(HEAT, most)
+        for _ in range(500):
+            chosen = (b"x", b"y", b"z", b"garden", *draw.sample(sorted(heat), 2), *sorted(heat))
+            words = [draw.choice(chosen) for _ in range(draw.randrange(1, 120))]
+            assert hot_windows(words, frozenset(heat), heat, 8) == _hot(words, heat)
+
+
+@pytest.mark.parametrize("before", [*range(45), 117, 126, 2_500, 2_501, 2_505, 2_509])
 def test_words_are_found_wherever_they_stand_in_harmless_prose(before: int) -> None:
     model = LinearModel(weights())
     for after in (0, 1, 9, 10, 30):
@@ -199,21 +223,25 @@ def test_words_are_found_wherever_they_stand_in_harmless_prose(before: int) -> N
         assert found.start <= 12 * before and found.end >= 12 * before + len(ATTACK)
 
 
-def test_a_short_text_has_the_signal_of_its_windows_as_a_long_one_has() -> None:
+def test_the_signal_of_a_text_is_that_of_the_strongest_of_its_windows() -> None:
     draw = random.Random(5)
     model = LinearModel(weights())
     seen = 0
-    for _ in range(2_000):
-        text = " ".join(draw.choice(("a", "of", "x", "y", "garden", *HOT)) for _ in range(draw.randrange(45)))
-        marks = marks_of(words_of(text), CLASSES)
-        windows = [marks[start:end] for start, end in hot_windows(marks, HEAT, 8)]
-        wanted = max((margin_of(window, model.weights) for window in windows), default=None)
+    for number in range(600):
+        common = ("a", "of", "x", "y", "garden") * (1 + number % 9)
+        text = " ".join(draw.choice((*common, *HOT)) for _ in range(draw.choice((9, 9, 45, 45, 600))))
+        hot = [
+            ((first + start, first + end), marks_of(words[start:end], CLASSES))
+            for first, words in passages_of(text)
+            for start, end in _hot(words, HEAT)
+        ]
+        margins = [margin_of(marks, model.weights) for _, marks in hot]
         found = model.signal(text)
-        assert (found and found.margin) == wanted
-        # Digits are no words: the same marks, in a text too long for any shortcut.
-        assert model.signal("1" * 500 + text) == found
+        assert (found and found.margin) == max(margins, default=None)
+        if found:
+            assert ((found.start, found.end), found.marks) == hot[margins.index(found.margin)]
         seen += found is not None
-    assert 100 < seen < 1_900
+    assert 100 < seen < 500
 
 
 def test_marks_are_classes_and_gaps_of_two_words() -> None:
@@ -234,10 +262,9 @@ def test_a_long_text_is_read_as_its_pieces_say_wherever_the_words_stand(shield: 
 @pytest.mark.parametrize(
     "text", ["florp grindle snaff " * 50_000, "'" * 100_000, "\ud800florp" * 9, "\U000e0041" * 999]
 )
-def test_hostile_texts_cost_a_bounded_number_of_windows(shield: Shield, text: str) -> None:
-    marks = marks_of(words_of(Normalizer().normalize(text).text), CLASSES)
-    assert len(hot_windows(marks, HEAT, 8)) <= 256
-    shield.scan(text, Direction.INBOUND)
+def test_hostile_texts_are_read(shield: Shield, text: str) -> None:
+    found = [one.rule for one in shield.scan(text, Direction.INBOUND).detections]
+    assert (MODEL_RULE in found) is ("grindle" in text)
 
 
 def test_words_are_runs_of_letters_without_apostrophes() -> None:
