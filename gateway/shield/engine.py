@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from gateway.shield import decode
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity
 from gateway.shield.disguise import DISGUISES, Disguises
-from gateway.shield.layout import Brief
+from gateway.shield.layout import Brief, Layout
 from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import BUDGET, Matcher, Matches
 from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, has_quotation, level, lowered
 from gateway.shield.normalize import Normalizer
-from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge
@@ -105,12 +104,17 @@ class Shield:
         """``native`` or ``python``: which automaton runs."""
         return self._matcher.kind
 
-    def counted(self, direction: Direction, policy: Policy) -> Iterator[tuple[Brief, Plan]]:
-        """Yield every rule that counts in a direction, as it counts now, and how it is run."""
-        for number in range(self._ruleset.layout.count):
-            brief, plan = self._brief(number), self._ruleset.layout.plan(number)
+    @property
+    def layout(self) -> Layout:
+        """How its rules are run."""
+        return self._ruleset.layout
+
+    def counted(self, direction: Direction, policy: Policy) -> Iterator[tuple[int, Brief]]:
+        """Yield every rule that counts in a direction, by its number in the layout, as it counts now."""
+        for number in range(self.layout.count):
+            brief = self._brief(number)
             if direction in brief.direction and _has(policy, brief.category) and brief.id not in self._disabled:
-                yield brief, plan
+                yield number, brief
 
     def scan(self, text: str, direction: Direction, policy: Policy = DEFAULT_POLICY) -> ScanResult:
         """Scan one text. Any `str` will do; the time is bounded by its length.

@@ -10,7 +10,8 @@ import re
 import re._constants as ops  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
-from typing import Any
+from string import ascii_lowercase
+from typing import Any, NamedTuple
 
 from gateway.shield.unparse import unparse
 
@@ -18,7 +19,12 @@ _END = r"\Z"
 _ONE_CHAR = frozenset((ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN))
 _REPEATS = {ops.MAX_REPEAT: "", ops.MIN_REPEAT: "?", ops.POSSESSIVE_REPEAT: ""}
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
-_BEGINNING_CHARS = 12
+# What a match reports, if it is not the whole of it.
+_TOLD = "secret"
+# Stands before a beginning behind which no letter of the same word can stand.
+_EDGE = "\x01"
+_UNKNOWN = "\0"
+BEGINNING_CHARS = 12
 _MOST_BEGINNINGS = 400
 _MOST_MEMBERS = 10
 
@@ -28,19 +34,44 @@ def unfinished(source: str, *, gap_chars: int | None = None) -> str:
 
     gap_chars: the first repeat on each way through the regex whose length varies by more than this is a gap. It ends in
     an empty group, so that a match tells where what comes after the gap begins: at the end of the text, if nothing of
-    that is there. So does what looks ahead and is not sure yet: of the groups in a match the first tells.
+    that is there. So does what looks ahead and is not sure yet: of the groups in a match the first tells. Without gaps
+    the empty group stands before what a match reports, if that is not the whole of it.
     """
     tree = parser.parse(source, re.ASCII)
     letters = "".join(letter for flag, letter in _FLAGS if tree.state.flags & flag)
-    said = _Unfinished(gap_chars).sequence(tree) + _END
+    told = _told_group(tree) if gap_chars is None else None
+    said = _Unfinished(gap_chars, told).sequence(tree) + _END
     return f"(?{letters}:{said})" if letters else said
 
 
-class _Unfinished:
-    """Writes the items of one regex. gap_chars: as above, or None when no gap is marked any more."""
+def _told_group(tree: Any) -> int | None:
+    """Return the number of the group that every match reports, if there is one."""
+    number = tree.state.groupdict.get(_TOLD)
+    return None if number is None or _width_before(tree, number) is None else int(number)
 
-    def __init__(self, gap_chars: int | None) -> None:
+
+def _width_before(items: Iterable[Any], group: int) -> int | None:
+    """Return how many characters may stand before a group that every match goes through, or None if there is none."""
+    width = 0
+    for op, arg in items:
+        if op is ops.SUBPATTERN:
+            inside = 0 if arg[0] == group else _width_before(arg[3], group)
+            if inside is not None:
+                return width + inside
+        width += parser.SubPattern(parser.State(), [(op, arg)]).getwidth()[1]
+    return None
+
+
+class _Unfinished:
+    """Writes the items of one regex.
+
+    gap_chars: as above, or None when no gap is marked any more. told: the group that is marked, None behind it. Before
+    it every repeat takes the least it can, so that what may be reported is marked where it may begin soonest.
+    """
+
+    def __init__(self, gap_chars: int | None, told: int | None = None) -> None:
         self._gap_chars = gap_chars
+        self._told = told
 
     def sequence(self, items: Iterable[Any]) -> str:
         return "".join([self._item(op, arg) for op, arg in items])
@@ -54,7 +85,10 @@ class _Unfinished:
             return "(?:" + "|".join(self._branches(arg[1])) + ")"
         if op is ops.SUBPATTERN:
             on, off = ("".join(letter for flag, letter in _FLAGS if flags & flag) for flags in arg[1:3])
-            return f"(?{on}{'-' + off if off else ''}:{self.sequence(arg[3])})"
+            mark = ""
+            if arg[0] is not None and arg[0] == self._told:
+                mark, self._told = "()", None
+            return f"{mark}(?{on}{'-' + off if off else ''}:{self.sequence(arg[3])})"
         if op is ops.ATOMIC_GROUP:
             return f"(?:{self.sequence(arg)})"
         said = unparse([(op, arg)])
@@ -77,7 +111,7 @@ class _Unfinished:
         return said
 
     def _repeat(self, op: Any, least: int, most: int, body: Any) -> str:
-        kind, mark = _REPEATS[op], ""
+        kind, mark = "?" if self._told is not None else _REPEATS[op], ""
         shortest, longest = body.getwidth()
         if self._gap_chars is not None and most * longest - least * shortest > self._gap_chars:
             # Of all its lengths the shortest that does.
@@ -88,16 +122,31 @@ class _Unfinished:
         return f"(?:{self.sequence(body)}){{{least},{most}}}{kind}{mark}"
 
 
-def beginnings(source: str, letter: Callable[[str], str], *, least: int = 2) -> tuple[str, ...]:
-    """Return what every match of a regex begins with, in the letters that `letter` gives; nothing if that is not told.
+class Beginning(NamedTuple):
+    """What a match begins with.
 
-    least: how long each must be, or else begin with a sign.
+    is_edge: whether no letter of the same word can stand before it. is_told: whether a match reports it: what it
+    reports may begin further on.
     """
-    found = _Beginnings(letter).sequence(parser.parse(source, re.ASCII))
-    words = {word[:_BEGINNING_CHARS] for word in found}
-    if not words or any(len(word) < least and _is_common(word[:1]) for word in words):
+
+    word: str
+    is_edge: bool
+    is_told: bool = True
+
+
+def beginnings(source: str, letter: Callable[[str], str], *, least: int = 2) -> tuple[Beginning, ...]:
+    """Return what every match of a regex begins with, in the letters that `letter` gives; nothing if that is not known.
+
+    Each is at least so long, or begins with a sign, and ends where what a match reports may begin, unless that is where
+    the match begins.
+    """
+    tree = parser.parse(source, re.ASCII)
+    group = _told_group(tree)
+    is_told = group is None or _width_before(tree, group) == 0
+    found = _Beginnings(letter, None if is_told else group).sequence(tree)
+    if not found or any(len(word) < least and _is_common(word[:1]) for word, _ in found):
         return ()
-    return tuple(sorted(words))
+    return tuple(Beginning(word, is_edge, is_told) for word, is_edge in sorted(found))
 
 
 def _is_common(char: str) -> bool:
@@ -107,40 +156,47 @@ def _is_common(char: str) -> bool:
 class _Beginnings:
     """Multiplies out how the items of a regex begin, as far as that stays small. A word that goes no further ends."""
 
-    def __init__(self, letter: Callable[[str], str]) -> None:
+    def __init__(self, letter: Callable[[str], str], told: int | None) -> None:
+        """told: the group that ends every word."""
         self._letter = letter
+        self._told = told
 
-    def sequence(self, items: Iterable[Any]) -> set[str]:
-        """Return the beginnings of a sequence."""
-        return {word.removesuffix("\0") for word in self._words(items)}
+    def sequence(self, items: Iterable[Any]) -> set[tuple[str, bool]]:
+        """Return the beginnings of a sequence, and whether they stand at an edge."""
+        found = (word.removesuffix(_UNKNOWN) for word in self._words(items))
+        return {(word.lstrip(_EDGE)[:BEGINNING_CHARS], word.startswith(_EDGE)) for word in found}
 
     def _words(self, items: Iterable[Any]) -> set[str]:
-        """Return beginnings; a NUL at the end of one says that what follows is not known."""
+        """Return beginnings; _UNKNOWN at the end of one says that what follows is not known."""
         found = {""}
         for op, arg in items:
             if op in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
+                if _is_edge(op, arg):
+                    found = {word or _EDGE for word in found}
                 continue
             tails = self._step(op, arg)
             longer = set()
             for word in found:
-                if word.endswith("\0") or len(word) >= _BEGINNING_CHARS:
+                if word.endswith(_UNKNOWN) or len(word) > BEGINNING_CHARS:
                     longer.add(word)
+                elif word.strip(_EDGE):
+                    longer.update(word + tail.lstrip(_EDGE) for tail in tails)
                 else:
-                    longer.update(word + tail for tail in tails)
+                    longer.update(word + tail.removeprefix(word) for tail in tails)
             if len(longer) > _MOST_BEGINNINGS:
-                return {word.removesuffix("\0") + "\0" for word in found}
+                return {word.removesuffix(_UNKNOWN) + _UNKNOWN for word in found}
             found = longer
         return found
 
     def _step(self, op: Any, arg: Any) -> set[str]:
         if op is ops.LITERAL:
-            return {self._letter(chr(arg)) or "\0"}
+            return {self._letter(chr(arg)) or _UNKNOWN}
         if op is ops.IN:
             return self._members(arg)
         if op is ops.BRANCH:
             return set().union(*map(self._words, arg[1]))
         if op is ops.SUBPATTERN:
-            return self._words(arg[3])
+            return {_UNKNOWN} if arg[0] is not None and arg[0] == self._told else self._words(arg[3])
         if op is ops.ATOMIC_GROUP:
             return self._words(arg)
         if op in _REPEATS:
@@ -148,9 +204,9 @@ class _Beginnings:
             once = self._words(body)
             if most == 1:
                 return once | ({""} if least == 0 else set())
-            ended = {word.removesuffix("\0") + "\0" for word in once}
+            ended = {word.removesuffix(_UNKNOWN) + _UNKNOWN for word in once}
             return ended | ({""} if least == 0 else set())
-        return {"\0"}
+        return {_UNKNOWN}
 
     def _members(self, members: list[Any]) -> set[str]:
         letters: set[str] = set()
@@ -164,5 +220,16 @@ class _Beginnings:
             elif op is ops.CATEGORY and arg is ops.CATEGORY_SPACE:
                 letters.add(" ")
             else:
-                return {"\0"}
-        return letters if "" not in letters and len(letters) <= _MOST_MEMBERS else {"\0"}
+                return {_UNKNOWN}
+        return letters if "" not in letters and len(letters) <= _MOST_MEMBERS else {_UNKNOWN}
+
+
+def _is_edge(op: Any, arg: Any) -> bool:
+    """Say whether a condition refuses every letter of the same word before the place it stands at."""
+    if op is ops.AT:
+        return arg is ops.AT_BOUNDARY
+    if op is not ops.ASSERT_NOT or arg[0] >= 0 or arg[1].getwidth() != (1, 1):
+        return False
+    refused = re.compile(unparse(arg[1]), re.ASCII)
+    # It may ask what follows, too: of a word that goes on in small letters.
+    return all(refused.match(letter + "a") for letter in ascii_lowercase)

@@ -7,6 +7,7 @@ one regex tells at once.
 
 import re
 from collections.abc import Collection
+from typing import NamedTuple
 
 # So much of a run without a known beginning is held, and no more.
 RUN_CHARS = 4_096
@@ -23,44 +24,98 @@ _BETWEEN = frozenset(" \t\r\n._-*|/,+~:;'\"=<>()[]{}")
 _DIGIT = re.compile(r"(?<![0-9A-Za-z])[0-9+(]")
 # A run that looks like a word of a language as yet: no digit, no sign inside it, no capital behind a small letter.
 _WORD = re.compile(r"[^A-Za-z0-9%&\\]{0,3}([A-Za-z]?[a-z]{0,15})[.:;!>*`-]{0,3}")
+_LONG_RUNS = re.compile(f"[{re.escape(RUN)}]{{{LONG_RUN_CHARS},{RUN_CHARS}}}")
 _LONG_RUN = re.compile(f"[{re.escape(RUN)}]{{{LONG_RUN_CHARS}}}")
 _STRANGE = re.compile(
-    f"[{re.escape(RUN)}]{{{LONG_RUN_CHARS}}}|[0-9][0-9 ,:;.()/+-]{{8}}|[0-9][0-9a-fA-FxXuU+ ,:;\\r\\n-]{{14}}"
+    "[0-9][0-9 ,:;.()/+-]{8}|[0-9][0-9a-fA-FxXuU+ ,:;\\r\\n-]{14}"
     "|(?<![A-Za-z0-9])(?:[A-Za-z0-9@$!][^A-Za-z0-9@$!]{1,4}){3}"
 )
-# Plain words, none of them long, of which no two beside each other are one letter; the last may go on.
-_OPENING, _CLOSING = r"[\"'(*`]{0,2}", r"[.,:;!?)*\"'`]{0,3}"
-_PLAIN = re.compile(
-    rf"(?:(?:[A-Za-z][ \n])?{_OPENING}[A-Za-z][a-z]{{1,14}}{_CLOSING}(?: |\n\n?))*"
-    rf"((?:[A-Za-z][ \n])?)({_OPENING}([A-Za-z]?[a-z]{{0,14}}){_CLOSING})"
+# What no encoding does without, in a run so long.
+_CODED = re.compile("[0-9A-Z%&\\\\]")
+
+# Plain text: words, none of them long, of which no two beside each other are one letter; short numbers before words
+# that no code of characters goes on with; and names in code, a short run of letters and signs. The last may go on.
+# Most pieces are less than that: words, with blanks, commas and full stops; the last of which is told.
+plain_words = re.compile(
+    r"(?:(?:[A-Za-z] )?+[A-Za-z][a-z]{1,14}+[.,]?+[ \n])*+([A-Za-z]?+[a-z]{0,14}+)[.,]?+"
 ).fullmatch
+_OPENING, _CLOSING = r"[\"'(*`\u2018\u201c]{0,2}+", r"[.,:;!?)*\"'`\u2019\u201d]{0,3}+"
+_NAME = r"(?=[^ \n]{0,13}[A-Za-z]{2})(?!(?:[^A-Za-z \n]{0,4}[A-Za-z](?![A-Za-z])){3})[!-/:-~]{2,15}+"
+_NUMBER = r"[0-9]{1,4}+(?:[.,][0-9]{1,3}+)?+[.,:;!?)]{0,2}+(?=[ \n][G-TVWYZg-tvwyz])"
+
+
+def _plain(small: str) -> "re.Pattern[str]":
+    """Compile a regex for plain text, with some small letters."""
+    word = (
+        rf"(?:[A-Z]{small}{{1,14}}+|{small}{{2,15}}+)(?:['\u2019]{small}{{1,14}}+)?+"
+        rf"|[A-Z]?+{small}{{1,7}}+-{small}{{1,6}}+"
+    )
+    last = (
+        rf"([A-Z]?+{small}{{1,7}}+)-({small}{{0,6}}+)"
+        rf"|([A-Z]?+{small}{{0,14}}+)(?:(?<={small}{{2}})['\u2019]{small}{{1,14}}+)?+"
+    )
+    return re.compile(
+        rf"(?:(?:[A-Za-z][ \n])?+(?:(?:{_OPENING}(?:{word}){_CLOSING}|{_NAME})(?=[ \n])|({_NUMBER})|[-\u2013\u2014])"
+        rf"[ \n])*+((?:[A-Za-z][ \n])?+)({_OPENING}(?:{last}){_CLOSING}|[!-/:-~]{{1,15}}+)"
+    )
+
+
+_PLAIN_ASCII, _PLAIN = _plain("[a-z]"), _plain(r"[^\W\d_A-Z\u0e00-\U0010ffff]")
+
+
+class Plain(NamedTuple):
+    """What was told of plain text.
+
+    begin: where its last word begins, a single letter before that included. live: where something begins that no
+    literal tells. has_digits: whether there are any. word: where the word begins that the text ends with, or -1.
+    """
+
+    begin: int
+    live: int
+    has_digits: bool
+    word: int
 
 
 class Runs:
     """Tells where the runs begin that a text ends with."""
 
-    __slots__ = ("_heads", "_short", "_unseen")
+    __slots__ = ("_heads", "_short", "_unseen", "heads")
 
     def __init__(self, heads: Collection[str], unseen: str) -> None:
         """heads: how keys begin, as they are written. unseen: invisible characters that something begins with."""
+        self.heads = frozenset(heads)
         self._short = frozenset(head for head in heads if len(head) < HEAD_CHARS)
         self._heads = frozenset(head[:cut] for head in heads for cut in range(1, HEAD_CHARS + 1))
         self._unseen = unseen
 
-    def plain(self, text: str, begin: int) -> tuple[int, int] | None:
-        """Tell the end of a text from where a word begins on, or nothing if it is not all plain words.
-
-        Return where its last word begins, a single letter before that included, and where something begins that no
-        literal tells.
-        """
-        found = _PLAIN(text, begin)
+    def plain(self, text: str, begin: int) -> Plain | None:
+        """Tell the end of a text from where a word begins on, or nothing if it is not all plain."""
+        tail, length = text[begin:], len(text)
+        found = (_PLAIN_ASCII if tail.isascii() else _PLAIN).fullmatch(tail)
         if found is None:
             return None
-        word = found[3]
-        first = found.start(1)
-        if len(word) <= 1:
-            return first, first
-        return first, found.start(2) if self._is_head(word) else len(text)
+        number, letter, last, (part, ended), _, word = found.regs[1:]
+        live, place = length, -1
+        if part >= 0:
+            if begin + ended + 1 == length or self.is_head(found[4]) or self.is_head(found[5]):
+                live = begin + last[0]
+        elif word[0] < 0:
+            live = self._name(text, begin + last[0])
+        else:
+            if word[1] > word[0] and begin + word[1] == length:
+                place = begin + word[0]
+            if word[1] - word[0] <= 1:
+                live = begin + letter[0]
+            elif self.is_head(found[6]):
+                live = begin + last[0]
+        return Plain(begin + letter[0], live, number[0] >= 0, place)
+
+    def _name(self, text: str, begin: int) -> int:
+        """Return from where on a name in code is held that begins so."""
+        run = max(begin, len(text.rstrip(RUN)))
+        word = _WORD.fullmatch(text, run)
+        live = len(text) if run == len(text) or (word and not self.is_head(word[1])) else run
+        return min(live, _letters_apart(text, run))
 
     def live(self, text: str) -> int:
         """Return where the runs begin that have no known beginning, and with which the text ends."""
@@ -68,7 +123,7 @@ class Runs:
         run = len(text.rstrip(RUN))
         live = run
         word = _WORD.fullmatch(text, run)
-        if word and not self._is_head(word[1]):
+        if word and not self.is_head(word[1]):
             live = length
         if text[run - 1 : run] == "\n":
             live = min(live, _first_line(text, run))
@@ -88,9 +143,12 @@ class Runs:
             return False
         if _STRANGE.search(text, start, end):
             return True
+        if any(_CODED.search(run[0]) for run in _LONG_RUNS.finditer(text, start, end)):
+            return True
         return not text.isascii() and any(char in self._unseen for char in text[start:end])
 
-    def _is_head(self, word: str) -> bool:
+    def is_head(self, word: str) -> bool:
+        """Say whether a key may begin with a word, as it is written."""
         short = self._short
         return word[:HEAD_CHARS] in self._heads or word[:3] in short or word[:2] in short or word[:1] in short
 

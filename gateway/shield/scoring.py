@@ -80,11 +80,17 @@ def combine(results: Sequence[ScanResult], policy: Policy = DEFAULT_POLICY) -> S
 def _points(detection: Detection, policy: Policy) -> int:
     if detection.accepted is not None:
         return 0
-    action = policy.category_actions.get(detection.category)
     if detection.rule == MODEL_RULE:
+        action = policy.category_actions.get(detection.category)
         most = min(MODEL_POINTS[Severity.HIGH], policy.block_at - 1)
         return max(0, min(most, MODEL_POINTS[detection.severity] if action is None else _ACTION_POINTS[action]))
-    return POINTS[detection.severity] if action is None else _ACTION_POINTS[action]
+    return points_of(detection.category, detection.severity, policy)
+
+
+def points_of(category: str, severity: Severity, policy: Policy) -> int:
+    """Return what one match of a rule counts for."""
+    action = policy.category_actions.get(category)
+    return POINTS[severity] if action is None else _ACTION_POINTS[action]
 
 
 def _strength(weighed: tuple[int, Detection]) -> tuple[int | float | str, ...]:

@@ -4,8 +4,8 @@ Theory of operation. A match that blocks is one whose points, on top of the scor
 A `Watch` over the rules worth that much says where the earliest unfinished match could begin; all before that place is
 final. If a match may stand there, that stretch is scanned by `Shield.scan` with what surrounds it, and the score so far
 is judged anew; so it is every SCORED_CHARS characters, for the rules that are not watched and for disguises that no
-beginning tells. When the score blocks, nothing more goes out. `finish` scans the whole text: its result is, whatever
-the cuts, that of `Shield.scan`.
+beginning tells, and oftener once the score is one to review. When the score blocks, nothing more goes out. `finish`
+scans the whole text: its result is, whatever the cuts, that of `Shield.scan`.
 
 What the promise leaves out: the signs and white space a match begins with; of a key that begins with any letters at all
 those before its first digit, sign or capital; and the disguises that move letters about (rot13, backwards, slips, leet
@@ -14,16 +14,19 @@ over several words), which block when they are seen.
 
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
+from gateway.shield.cursor import Cursor
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.shield.engine import Shield
-from gateway.shield.layout import Brief
-from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge
-from gateway.shield.watch import BEHIND_CHARS, Cursor, Watch
+from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge, points_of
+from gateway.shield.watch import Watch
 
-# So often the score is brought up to date with rules that are not watched.
+# So often the score is brought up to date with rules that are not watched; and so often once it is one to review, and
+# before so much goes out at once.
 SCORED_CHARS = 2_048
+CLOSELY_SCORED_CHARS = 256
 _CONTEXT_CHARS = 256
 # When more than so much is held, it is looked at again once it has grown by one part of so many.
 _LONG_CHARS = 128
@@ -56,8 +59,8 @@ class StreamScanner:
     """
 
     __slots__ = (
-        "_at", "_base", "_direction", "_found", "_next_chars", "_parts", "_policy", "_scored", "_shield", "_state",
-        "_text", "_watch",
+        "_at", "_base", "_direction", "_found", "_next_chars", "_parts", "_policy", "_scored", "_scored_chars",
+        "_shield", "_state", "_text", "_watch",
     )  # fmt: skip
 
     def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
@@ -70,6 +73,8 @@ class StreamScanner:
         self._text = ""
         # Where in the whole text that begins, and how much of it is scored.
         self._base = self._scored = 0
+        # How much of it may be unscored.
+        self._scored_chars = SCORED_CHARS
         self._at = Cursor()
         # How long the text must be to be looked at again.
         self._next_chars = 1
@@ -91,18 +96,20 @@ class StreamScanner:
         """Take the next piece, and return what may go out."""
         self._parts.append(piece)
         self._text = text = self._text + piece
-        if len(text) < self._next_chars:
+        size = len(text)
+        if size < self._next_chars:
             return self._state
-        at = self._at
+        at, out, state = self._at, self._at.out, self._state
+        if at.word >= 0 and (live := self._watch.within(piece, text, at)) >= 0:
+            at.out = live
+            return Released(text[out:live], state.verdict, state.score, state.detections) if live > out else state
         live = self._watch.live(text, at)
-        if at.is_suspect or live - self._scored > SCORED_CHARS:
+        if at.is_suspect or live - self._scored > self._scored_chars or live - out > CLOSELY_SCORED_CHARS:
             return self._release_scored(live)
-        out = at.out
         at.out = live
-        asked = len(text) - at.since
         # What is long is not looked at again for every letter: the work stays in proportion to the text.
-        self._next_chars = len(text) + (asked // _GROWTH if asked > _LONG_CHARS else 1)
-        state = self._state
+        asked = max(size - live, at.asked_chars()) if at.opens else size - live
+        self._next_chars = size + (asked // _GROWTH if asked > _LONG_CHARS else 1)
         return Released(text[out:live], state.verdict, state.score, state.detections) if live > out else state
 
     def finish(self) -> Released:
@@ -122,12 +129,12 @@ class StreamScanner:
             self._next_chars = sys.maxsize
             return state
         released, at.out = text[at.out : live], live
-        cut = min(live - _CONTEXT_CHARS, at.since - BEHIND_CHARS)
+        cut = min(live - max(_CONTEXT_CHARS, self._watch.behind_chars), self._watch.first_open(text, at))
         if cut > 0:
             self._text = text[cut:]
             self._base += cut
             self._scored -= cut
-            at.move(cut)
+            at.move(cut, len(self._text))
         self._next_chars = len(self._text) + 1
         return state._replace(text=released) if released else state
 
@@ -148,6 +155,8 @@ class StreamScanner:
             self._found[one.rule] = replace(one, start=one.start + base, end=one.end + base)
         judged = judge(self._found.values(), self._policy)
         self._state = Released("", judged.verdict, judged.score, judged.detections)
+        if judged.verdict is not Verdict.ALLOW:
+            self._scored_chars = CLOSELY_SCORED_CHARS
         self._watch = self._watched(judged.score)
 
     def _is_news(self, one: Detection) -> bool:
@@ -162,30 +171,17 @@ class StreamScanner:
 
 def _watch(shield: Shield, direction: Direction, policy: Policy, missing: int) -> Watch:
     """Return the watch over the rules of so many points. It is made once for a shield."""
-    least = max(1, missing)
+    # Rules have few kinds of points, so there are few watches, whatever the score is.
+    least = min((points for points in POINTS.values() if points >= missing), default=missing)
     actions = tuple(sorted(policy.category_actions.items()))
     key = (direction, actions, policy.categories, least)
     watch = shield.watches.get(key)
     if not isinstance(watch, Watch):
-        rules = [(brief, plan) for brief, plan in shield.counted(direction, policy) if _points(brief, policy) >= least]
+        layout = shield.layout
+        rules = [
+            (brief, layout.plan(number), partial(layout.compiled, number))
+            for number, brief in shield.counted(direction, policy)
+            if points_of(brief.category, brief.severity, policy) >= least
+        ]
         watch = shield.watches[key] = Watch(rules, direction, native=shield.matcher == "native")
     return watch
-
-
-def _points(brief: Brief, policy: Policy) -> int:
-    """Return what one match of a rule counts for."""
-    alone = Detection(
-        rule=brief.id,
-        name=brief.name,
-        category=brief.category,
-        severity=brief.severity,
-        description=brief.description,
-        matched="",
-        confidence=brief.confidence,
-        score=0,
-        count=1,
-        start=0,
-        end=1,
-        view=brief.view,
-    )
-    return judge((alone,), policy).score

@@ -1,358 +1,356 @@
 """Where in a text that has not ended a match may be under way. Knows the rules that matter, and keeps no text.
 
-Theory of operation. A `Watch` looks out for the rules worth some number of points. An automaton finds how their
-matches begin, in what is held and what came anew: what a literal may begin with is always held. At each such place the
-rule's own regex says whether it matched, and the one for beginnings (`partial`) whether it still may. What no rule
+Theory of operation. A `Watch` looks out for the rules worth some number of points. What came anew is normalized, and an
+automaton finds in it how matches begin: what a literal may begin with is held from its first letter on. At a literal
+its rules are asked; those of which a match is under way are asked again with each piece, until none is. What no rule
 begins with in known letters is told by its shape (`runs`). A piece of plain words in which nothing begins costs one
-regex, one search by the automaton and a few questions to a set.
+regex, one search by the automaton and a few questions to a set; a word among such words, with which no literal begins,
+a regex and two questions alone.
 
 In a prompt, rules of words are patient: of a match that takes anything for more than GAP_CHARS, what stands before that
 gap is not held. What such matches begin with ("show me", "pretend") stands in every text, and is no order by itself.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
-from gateway.shield import automaton
+from gateway.shield.cursor import BEHIND_CHARS, Cursor, Open
 from gateway.shield.detections import Direction
 from gateway.shield.layout import Brief
-from gateway.shield.literals import Lead, squash_digits
+from gateway.shield.listed import Lister
+from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import Normalizer, View
-from gateway.shield.partial import beginnings, unfinished
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
-from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long
+from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long, plain_words
+from gateway.shield.watched import INNER_CHARS, KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads, Touched
 
-# How far before what is held the text is looked at, beside what a literal's lead says.
-BEHIND_CHARS = 32
-# A longer stretch of anything in a match is a gap.
-GAP_CHARS = 16
-_LONG_PREFIX_CHARS = 12
-# From Thai on scripts have no blanks between words, mostly.
-_SPACELESS = "\u0e00"
-# How regexes begin that cannot match from inside a word on.
-_AT_WORD = (r"\b", "(?<![A-Za-z", "(?<![a-z", "(?<![0-9A-Za-z", r"(?<![\w", r"(?<!(?<!\\)[A-Za-z", "(?<![^ ")
-_AT_CAPITAL = "(?<![A-Z])(?<![a-z](?=[a-z]))"
-
-
-class Cursor:
-    """Where a stream stands in its text.
-
-    out: all before is out. since: where the literals begin that are to be looked at again. begin: where a word begins,
-    before which no run goes on. is_suspect: whether something that is held, and need not be any more, may be a match.
-    final: where the last match ends that was seen and cannot change.
-    """
-
-    __slots__ = ("begin", "final", "is_suspect", "out", "since")
-
-    def __init__(self) -> None:
-        self.out = self.since = self.begin = self.final = 0
-        self.is_suspect = False
-
-    def move(self, chars: int) -> None:
-        """Follow a text that has lost some characters at its beginning."""
-        self.out -= chars
-        self.since -= chars
-        self.begin = max(0, self.begin - chars)
-        self.final = max(0, self.final - chars)
-
-
-class _Seen(NamedTuple):
-    """What a rule says of a text. live: where a match is under way and held; the text's length if none is.
-
-    is_begun: whether one is under way, be it in its gap. start, end: of a match that is whole; 0 if there is none.
-    """
-
-    live: int
-    is_begun: bool
-    start: int
-    end: int
-
-
-class _Entry:
-    """A rule that is watched: its regexes, compiled when its beginning is first met."""
-
-    __slots__ = ("_parts", "_source", "_unfinished", "_whole", "at_word", "is_patient", "on_text", "reach_chars")
-
-    def __init__(self, plan: Plan, *, on_text: bool, is_patient: bool) -> None:
-        self._source = plan.source
-        self._whole: re.Pattern[str] | None = None
-        self._unfinished: re.Pattern[str] | None = None
-        self._parts: dict[str, tuple[re.Pattern[str], ...]] = {}
-        self.is_patient = is_patient
-        self.on_text = on_text
-        self.at_word = plan.source.startswith((*_AT_WORD, _AT_CAPITAL))
-        self.reach_chars = plan.reach_chars
-
-    def goes_on(self, rest: str, text: str, place: int) -> bool:
-        """Say whether what must come after a literal stands at a place, or may yet."""
-        regexes = self._parts.get(rest)
-        if regexes is None:
-            regexes = self._parts[rest] = re.compile(rest, re.ASCII), re.compile(unfinished(rest), re.ASCII)
-        return any(regex.match(text, place) for regex in regexes)
-
-    def comes_from(self, back: str, text: str, low: int, place: int) -> bool:
-        """Say whether what must come before a literal at a place stands there, from `low` on."""
-        regexes = self._parts.get(back)
-        if regexes is None:
-            regexes = self._parts[back] = (re.compile(back, re.ASCII),)
-        return regexes[0].match(text[max(0, low - 1) : place + 1][::-1], 1) is not None
-
-    def look(self, text: str, low: int, high: int) -> _Seen:
-        """Look for matches that begin in low..high."""
-        if self._whole is None or self._unfinished is None:
-            self._whole = re.compile(self._source, re.ASCII)
-            self._unfinished = re.compile(
-                unfinished(self._source, gap_chars=GAP_CHARS if self.is_patient else None), re.ASCII
-            )
-        length = len(text)
-        begun = None
-        if high + self.reach_chars >= length:
-            begun = self._search(self._unfinished, text, max(low, length - self.reach_chars), high)
-        live = min((start for start, _ in begun.regs[1:] if start >= 0), default=begun.start()) if begun else length
-        whole = self._search(self._whole, text, low, high)
-        return _Seen(live, begun is not None, *(whole.span() if whole else (0, 0)))
-
-    def _search(self, regex: re.Pattern[str], text: str, low: int, high: int) -> re.Match[str] | None:
-        if low == high:
-            return regex.match(text, low)
-        found = regex.search(text, low)
-        return found if found and found.start() <= high else None
-
-
-class _Lead(NamedTuple):
-    """A way from a literal to a rule; low, high, rest and back as in `Lead`."""
-
-    entry: _Entry
-    low: int
-    high: int
-    rest: str
-    back: str
-
-
-class _Hit(NamedTuple):
-    """A lead that was met. place: of its literal in the text that was read. behind: how far before its end."""
-
-    place: int
-    behind: int
-    lead: _Lead
-
-
-class _Leads:
-    """Literals, and the rules they lead to."""
-
-    __slots__ = ("_inside", "_leads", "_prefixes", "find")
-
-    def __init__(self, led: dict[str, dict[_Lead, None]], *, native: bool | None) -> None:
-        words = sorted(led)
-        # How long a literal is, where it leads, and whether it is looked at only where a word begins.
-        self._leads = [
-            (len(word), tuple(led[word]), all(lead.entry.at_word for lead in led[word]) and word[0].isalnum())
-            for word in words
-        ]
-        self._prefixes = _prefixes_of(words)
-        # Those that are held inside a word too: a sign begins one, and patient rules are about words.
-        self._inside = _prefixes_of(
-            [
-                word
-                for word in words
-                if not word[0].isalnum() or not all(lead.entry.is_patient or lead.entry.at_word for lead in led[word])
-            ]
-        )
-        self.find = automaton.build(words, native=native)[0]
-
-    def begun(self, letters: str, before: str, view: View | None = None) -> tuple[int, int]:
-        """Return from where on a literal may have begun that the letters end with, and from where on they are held.
-
-        Each is the number of letters if there is none. before: the character before them, if any. view: what they were
-        made from; not needed for plain words, which have no capital inside.
-        """
-        prefixes, inside = self._prefixes, self._inside
-        size = first = len(letters)
-        for place in range(size - _LONG_PREFIX_CHARS if size > _LONG_PREFIX_CHARS else 0, size):
-            tail = letters[place:]
-            if tail in prefixes:
-                if first == size:
-                    first = place
-                if tail[0] == " ":
-                    # A blank before a word is not held itself.
-                    if place + 1 < size:
-                        return first, place + 1
-                    continue
-                if tail in inside or tail[0] >= _SPACELESS or not (letters[place - 1] if place else before).isalnum():
-                    return first, place
-                if view and view.source[view.position(place)].isupper():
-                    return first, place
-        return first, size
-
-    def hits(self, letters: str, before: str, view: View) -> list[_Hit]:
-        """List which rules' literals stand in the letters, if what must come after them does, or may yet."""
-        found = []
-        for last, index in self.find(letters):
-            if index < 0:
-                continue
-            size, leads, at_word = self._leads[index]
-            place = last + 1 - size
-            at = view.position(place)
-            if at_word and (letters[place - 1] if place else before).isalnum() and not view.source[at].isupper():
-                continue
-            behind = len(letters) - place
-            for lead in leads:
-                entry, rest = lead.entry, lead.rest
-                where = (view.source, at) if entry.on_text else (view.text, place)
-                if not rest or entry.goes_on(rest, *where):
-                    found.append(_Hit(at, behind, lead))
-        return found
-
-
-def _prefixes_of(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word[:cut] for word in words for cut in range(1, len(word)))
+# Longer words are looked at as a whole, and a longer text that was not looked at.
+_WORD_CHARS = 14
+_UNSEEN_CHARS = 64
+_words = re.compile(r"([A-Z]?+[a-z]{0,14}+)(?:[ \n]([A-Z]?+[a-z]{0,14}+))?+").fullmatch
+# Where a word begins, or a sign stands.
+_starts = re.compile(r"(?<![^\W\d_])[^\W\d_]|[^\w ]|[\d_]").finditer
 
 
 class Watch:
-    """Looks out for some rules. Holds nothing of any text; threads may share it."""
+    """Looks out for some rules. Holds nothing of any text; threads may share it.
 
-    __slots__ = ("_fold", "_leads", "_runs", "_tokens", "most_chars")
+    most_chars: the most that is held. behind_chars: how far before what is held a match may begin.
+    """
+
+    __slots__ = ("_fold", "_leads", "_runs", "_tokens", "_touched", "behind_chars", "most_chars")
 
     def __init__(
-        self, rules: Iterable[tuple[Brief, Plan]], direction: Direction, *, native: bool | None = None
+        self,
+        rules: Iterable[tuple[Brief, Plan, Compiled]],
+        direction: Direction,
+        *,
+        native: bool | None = None,
     ) -> None:
-        """rules: those to look out for. direction: of the text. native: as in `automaton.build`."""
+        """rules: those to look out for, each with what compiles its regexes. native: as in `automaton.build`."""
         self._fold = Normalizer()
-        leads: dict[str, dict[_Lead, None]] = {}
-        tokens: dict[str, dict[_Lead, None]] = {}
+        lister = Lister(self._fold)
+        leads: dict[str, dict[Lead, None]] = {}
+        tokens: dict[str, dict[Lead, None]] = {}
         # How tokens begin, as they are written.
         heads: set[str] = set()
         unseen = ""
-        self.most_chars = RUN_CHARS
-        for brief, plan in rules:
-            is_patient = direction is Direction.INBOUND and brief.category not in MASKED_CATEGORIES
-            entry = _Entry(plan, on_text=brief.view == "text", is_patient=is_patient)
+        self.most_chars, self.behind_chars = RUN_CHARS, BEHIND_CHARS
+        for brief, plan, compiled in rules:
+            is_masked = brief.category in MASKED_CATEGORIES
+            is_patient = direction is Direction.INBOUND and not is_masked
+            entry = Entry(
+                plan.source, plan.reach_chars, on_text=brief.view == "text", is_patient=is_patient, compiled=compiled
+            )
             self.most_chars = max(self.most_chars, plan.reach_chars)
             unseen += plan.first
             if plan.how == "tokens":
                 heads.update(lead.literal[:HEAD_CHARS] for lead in plan.leads)
-            for lead in self._leads_of(plan, is_patient=is_patient):
+            for literal, lead in lister.leads_of(plan, entry, is_masked=is_masked):
                 # A match that begins with a long token is looked at once that is complete: till then it is a run.
                 is_token = plan.how == "tokens" or (entry.on_text and lead.low < 0)
-                led = (tokens if is_token else leads).setdefault(lead.literal, {})
-                led[_Lead(entry, lead.low, lead.high, lead.rest, lead.back)] = None
+                (tokens if is_token else leads).setdefault(literal, {})[lead] = None
+                self.behind_chars = max(self.behind_chars, BEHIND_CHARS + lead.high)
         self._runs = Runs(heads, unseen)
-        self._leads = _Leads(leads, native=native)
-        self._tokens = _Leads(tokens, native=native)
+        self._touched = Touched([*leads, *tokens, *self._runs.heads])
+        self._leads = Leads(leads, native=native)
+        self._tokens = Leads(tokens, native=native)
 
-    def _leads_of(self, plan: Plan, *, is_patient: bool) -> Iterable[Lead]:
-        """Return what leads to a plan's matches: a beginning if one is known, else a literal that stands further on."""
-        begins: Iterable[str] = ()
-        waits = is_patient and any(lead.high - lead.low > GAP_CHARS for lead in plan.leads)
-        if waits:
-            pass
-        elif plan.leads and not any(lead.low or lead.high for lead in plan.leads):
-            begins = {lead.literal for lead in plan.leads}
-        elif plan.starts:
-            # Before the group stands what may come before a match.
-            begins = beginnings(plan.starts[max(0, plan.starts.find("(?P<begin>")) :], self._letter)
-        if not begins and plan.leads and not waits:
-            begins = beginnings(plan.source, self._letter)
-        told = map(self._bare, begins) if begins else map(self._folded, plan.leads)
-        return {lead for lead in told if lead.literal}
+    def within(self, piece: str, text: str, at: Cursor) -> int:
+        """Do as `live` does for a piece of a word or two, or return -1 if more must be looked at.
 
-    def _bare(self, beginning: str) -> Lead:
-        """White space at the edge of a match is no part of it that matters."""
-        folded = squash_digits(self._fold.normalize(beginning).text)
-        bare = folded.lstrip(" ")
-        edge = len(folded) - len(bare)
-        return Lead(bare[:_LONG_PREFIX_CHARS], edge, edge)
+        Where no match is under way and none begins with such a word, it goes out. What may begin with it is held, and
+        what else may stand inside a word is looked at later.
+        """
+        found = _words(piece)
+        length = len(text)
+        if found is None or length - at.seen > _UNSEEN_CHARS or not piece:
+            return -1
+        first, second = found.groups()
+        before, word = length - len(piece), at.word
+        if first[:1].isupper() and word < before:
+            return -1
+        if before + len(first) - word > _WORD_CHARS or text[-INNER_CHARS:].lower() in self._leads.inner_ends:
+            return -1
+        if at.begun or at.opens:
+            return -1 if at.opens or second is not None or word == before else self._goes_on(text, at)
+        if at.out < before and at.out != word:
+            return -1
+        if first and (at.out < before or word == before):
+            # The word that is held, or a new one.
+            held = self._held(text[word : before + len(first)].lower(), is_whole=second is not None)
+            if held or second is None:
+                return word if held > 0 else length if held == 0 else -1
+        elif second is not None and at.out < before and self._held(text[word:before].lower(), is_whole=True):
+            return -1
+        if second is None:
+            return length
+        at.begin = at.word = word = length - len(second)
+        held = self._held(second.lower(), is_whole=False) if second else 0
+        return word if held > 0 else length if held == 0 else -1
 
-    def _folded(self, lead: Lead) -> Lead:
-        return replace(lead, literal=squash_digits(self._fold.normalize(lead.literal).text))
+    def _held(self, word: str, *, is_whole: bool) -> int:
+        """Say whether a word at the end of a text is held for what may begin with it: 1, or 0, or -1 in doubt."""
+        leads = self._leads
+        if len(word) < 2:
+            return -1 if is_whole else 1
+        if not self._touched(word):
+            return 0
+        if is_whole or word not in leads.held:
+            for size in range(2, len(word) + 1):
+                if word[:size] in leads.words:
+                    return -1
+            if word in leads.prefixes and (not is_whole or word + " " in leads.prefixes) or self._runs.is_head(word):
+                return -1
+            return 0
+        return 1
 
-    def _letter(self, char: str) -> str:
-        return squash_digits(self._fold.fold_char(char))
+    def _goes_on(self, text: str, at: Cursor) -> int:
+        """Say what is live of a text that ends with another piece of the same word, or -1 if that must be looked at."""
+        leads, (place, count) = self._leads, at.begun[0]
+        word = at.letters[-count:] + text[at.seen :].lower()
+        if word in leads.held:
+            return at.out if place <= at.out else -1
+        if len(at.begun) > 1 or place > at.out or word in leads.prefixes:
+            return -1
+        for size in range(count + 1, len(word) + 1):
+            if word[:size] in leads.words:
+                return -1
+        at.begun = []
+        return len(text)
 
     def live(self, text: str, at: Cursor) -> int:
         """Return where the first character is that may belong to a match under way at the end of a text.
 
         Leads the cursor on, but for `out`.
         """
+        words = plain_words(text[at.begin :])
+        if words is None:
+            return self._plain(text, at)
+        start, end = words.span(1)
+        begin, length = at.begin + start, len(text)
+        live = begin if end - start <= 1 or (begin >= at.out and self._runs.is_head(words[1])) else length
+        at.word = begin if live == length and begin + end - start == length else -1
+        at.begin = begin
+        folded = text[at.seen :].lower()
+        if "\n" in folded:
+            folded = folded.replace("\n", " ")
+        return self._read(text, at, folded, live, is_words="." not in folded and "," not in folded)
+
+    def _plain(self, text: str, at: Cursor) -> int:
+        """Do the same for a text that has more than words."""
         plain = self._runs.plain(text, at.begin)
         if plain is None:
             return self._asked(text, at)
-        leads = self._leads
-        letters = text[at.since :].lower()
-        if "\n" in letters:
-            letters = letters.replace("\n\n", " ").replace("\n", " ")
-        if leads.find(letters):
+        fresh = text[at.seen :]
+        folded = fresh.lower().replace("\n", " ")
+        if not folded.isascii():
+            folded = self._fold.normalize(fresh).text
+        if len(folded) != len(fresh) or "  " in folded:
             return self._asked(text, at)
-        # A blank may stand for a line's end and an empty line: places are counted from the end.
-        away = len(text) - len(letters)
-        known, held = leads.begun(letters, text[at.since - 1 : at.since])
-        at.begin, live = plain
-        at.since = away + known
-        at.is_suspect = False
-        held += away
-        if held < live:
-            live = held
+        begin, live, has_digits, word = plain
+        at.begin, at.word = begin, word if live == len(text) else -1
+        return self._read(text, at, folded, live, has_digits=has_digits)
+
+    def _read(
+        self, text: str, at: Cursor, folded: str, live: int, *, is_words: bool = False, has_digits: bool = False
+    ) -> int:
+        """Read what came anew of a plain text, normalized, and return what is live.
+
+        live: what is for its shape. is_words: whether nothing but words and blanks came.
+        """
+        at.folded += folded
+        old = len(at.letters)
+        letters = at.letters + (squash_digits(folded) if has_digits else folded)
+        size, length, leads, begun = len(letters), len(text), self._leads, at.begun
+        prefixes = leads.prefixes
+        if begun:
+            begun = [(place, count + size - old) for place, count in begun if letters[old - count :] in prefixes]
+        low = old if size - old < KEPT_CHARS else size - KEPT_CHARS
+        if not is_words or not old:
+            for start in _starts(letters, low):
+                place = start.start()
+                if letters[place:] in prefixes:
+                    begun.append((length - size + place, size - place))
+        else:
+            # The last word first; one that goes on was asked when it began.
+            place = letters.rfind(" ", low - 1) + 1
+            if place and letters[place:] in prefixes:
+                begun.append((length - size + place, size - place))
+            while place > low and (place := letters.rfind(" ", low - 1, place - 1) + 1):
+                if letters[place:] in prefixes:
+                    begun.append((length - size + place, size - place))
+            if len(begun) > 1:
+                begun.sort()
+        if letters[-INNER_CHARS:] in leads.inner_ends and (inner := leads.inner(letters, low)):
+            begun.append((length - size + inner.start(), size - inner.start()))
+            begun.sort()
+        for place, count in begun:
+            if place < live and letters[size - count :] in leads.held:
+                live = place
+        at.begun, at.seen, at.is_suspect, at.letters = begun, length, False, letters[-KEPT_CHARS:]
+        hits = []
+        for last, index in leads.find(letters):
+            if last >= old and index >= 0:
+                hits.append((last, index))
+        if hits or at.opens:
+            return self._weighed(text, at, leads.hits(letters, hits, _never), live, size)
         return live if live > at.out else at.out
+
+    def first_open(self, text: str, at: Cursor) -> int:
+        """Return where the text begins that the rules read of which a match is under way."""
+        folded = at.folded
+        firsts = (one.first if one.entry.on_text else self._written(text, folded, one.first) for one in at.opens)
+        return min(firsts, default=len(text)) - BEHIND_CHARS
 
     def _asked(self, text: str, at: Cursor) -> int:
         """Do the same for a text of any kind."""
-        out, since, length = at.out, at.since, len(text)
+        out, length = at.out, len(text)
         low = max(0, out - BEHIND_CHARS)
-        runs = self._runs.live(text[low:]) + low
-        view = self._fold.normalize(text[since:])
-        letters = squash_digits(view.text)
-        before = text[since - 1 : since]
-        known, held = self._leads.begun(letters, before, view)
-        again = live = length
-        if known < len(letters):
-            again = since + view.position(known)
-            live = since + view.position(held) if held < len(letters) else length
-        hits = self._leads.hits(letters, before, view)
-        if is_long(text, out):
-            hits += self._tokens.hits(letters, before, view)
+        live = runs = self._runs.live(text[low:]) + low
+        view = self._fold.normalize(text[at.seen :])
+        # Blanks that meet at an edge are one.
+        met = at.folded.endswith(" ") and view.text.startswith(" ")
+        folded = view.text[met:]
+        letters = at.letters + squash_digits(folded)
+        size, old = len(letters), len(at.letters)
+        base = at.seen
+
+        def written(place: int) -> int:
+            return base + view.position(place - old + met)
+
+        def is_capital(place: int) -> bool:
+            return place >= old and text[written(place)].isupper()
+
+        at.begun = [
+            (place, count + size - old) for place, count in at.begun if letters[old - count :] in self._leads.prefixes
+        ]
+        at.begun += [
+            (written(place), size - place)
+            for place in range(max(old, size - KEPT_CHARS), size)
+            if letters[place:] in self._leads.prefixes and self._is_begun(letters, place, is_capital)
+        ]
+        at.folded += folded
+        at.letters = letters[-KEPT_CHARS:]
+        at.seen, at.word = length, -1
+        at.begun.sort()
+        live = min((place for place, count in at.begun if letters[size - count :] in self._leads.held), default=live)
         live = min(live, runs)
-        is_whole = False
-        if hits:
-            place, live, is_whole = self._weighed(text, at, hits, live)
-            again = min(again, place)
+        found = [one for one in self._leads.find(letters) if one[0] >= old and one[1] >= 0]
+        hits = self._leads.hits(letters, found, is_capital)
+        at.is_suspect = False
+        if hits or at.opens:
+            live = self._weighed(text, at, hits, live, size)
+        if is_long(text, out):
+            live = self._long(text, at, low, live)
         live = max(live, out)
-        at.since = again = min(again, live)
-        at.begin = min(runs, again, max(text.rfind(" "), text.rfind("\n")) + 1)
-        at.is_suspect = is_whole or self._runs.is_strange(text, out, live)
+        at.begin = min(runs, max(text.rfind(" "), text.rfind("\n")) + 1)
+        at.is_suspect = at.is_suspect or self._runs.is_strange(text, out, live)
         return live
 
-    def _weighed(self, text: str, at: Cursor, hits: list[_Hit], live: int) -> tuple[int, int, bool]:
-        """Ask the rules that may match somewhere.
+    def _is_begun(self, letters: str, place: int, is_capital: Callable[[int], bool]) -> bool:
+        """Say whether a literal that may begin at a place, for its letters, may do so for what stands before."""
+        tail = letters[place:]
+        if not place or not letters[place - 1].isalpha() or tail[0] >= SPACELESS or tail in self._leads.inside:
+            return True
+        return is_capital(place)
 
-        Return which literal is to be looked at again, what is live, and whether a match ends before that.
-        """
-        out, since = at.out, at.since
-        low = max(0, since - BEHIND_CHARS - max(hit.lead.high for hit in hits))
+    def _long(self, text: str, at: Cursor, low: int, live: int) -> int:
+        """Ask the rules for long tokens, one of which is under way; return what is live."""
         view = self._fold.normalize(text[low:])
-        letters = view.text
-        again, wholes = len(text), []
-        for place, behind, (entry, least, most, _, back) in hits:
-            spot = len(letters) - behind
-            first, final = max(0, spot - most), min(len(letters) - 1, spot - least)
-            if final < 0:
+        letters = squash_digits(view.text)
+        is_capital = lambda place: view.source[view.position(place)].isupper()  # noqa: E731
+        found = [one for one in self._tokens.find(letters) if one[1] >= 0]
+        if not found:
+            return live
+        hits = self._tokens.hits(letters, found, is_capital)
+        places = [Hit(len(at.folded) - len(letters) + place, lead) for place, lead in hits]
+        return self._weighed(text, at, places, live, len(at.folded))
+
+    def _weighed(self, text: str, at: Cursor, hits: list[Hit], live: int, size: int) -> int:
+        """Ask the rules of which matches are under way or may begin, and return what is live.
+
+        size: of the letters that the hits were found in, which are the last of the text.
+        """
+        folded = at.folded
+        asked = dict.fromkeys(at.opens)
+        for place, (entry, least, most, rest, back, *_) in hits:
+            spot = len(folded) - size + place
+            first, last = max(0, spot - most), spot - least
+            if last < 0:
                 continue
-            subject = view.source if entry.on_text else letters
+            subject = folded
             if entry.on_text:
-                spot, first, final = map(view.position, (spot, first, final))
+                subject = text
+                spot, first = self._written(text, folded, spot), self._written(text, folded, first)
+                last = self._written(text, folded, last) if least >= 0 else spot - least
+            if rest and not entry.goes_on(rest, subject, spot):
+                continue
             if back and not entry.comes_from(back, subject, first, spot):
                 continue
-            seen = entry.look(subject, first, final)
+            asked[Open(entry, first, last)] = None
+        opens: dict[Open, None] = {}
+        wholes, begun = [], len(folded)
+        for one in asked:
+            entry = one.entry
+            seen = entry.look(text if entry.on_text else folded, one.first, one.last)
             if seen.is_begun:
-                again = min(again, since + place)
-            if seen.live < len(subject):
-                live = min(live, low + (seen.live if entry.on_text else view.position(seen.live)))
+                opens[one] = None
+            if entry.on_text:
+                live = min(live, seen.live)
+            else:
+                begun = min(begun, seen.live)
             if 0 < seen.end <= seen.live:
-                start, end = (seen.start, seen.end) if entry.on_text else view.span(seen.start, seen.end)
-                wholes.append((low + start, low + end))
-        live = max(live, out)
-        known = max(out, at.final)
-        at.final = max([end for start, end in wholes if start < live], default=known)
-        return again, live, at.final > known
+                wholes.append((one, seen))
+        if begun < len(folded):
+            live = min(live, self._written(text, folded, begun))
+        live = max(live, at.out)
+        known = final = max(at.out, at.final)
+        for one, seen in wholes:
+            start, end = seen.start, seen.end
+            if not one.entry.on_text:
+                start, end = self._written(text, folded, start), self._written(text, folded, end - 1) + 1
+            if start < live:
+                final = max(final, end)
+            else:
+                # It is held for another match, and must be seen again when that is none.
+                opens[one] = None
+        at.opens, at.final = list(opens), final
+        at.is_suspect |= final > known
+        return live
+
+    def _written(self, text: str, folded: str, place: int) -> int:
+        """Return where in the text a character of the normalized text comes from."""
+        ahead = len(folded) - place
+        low = len(text)
+        while low:
+            low = max(0, min(low - 1, len(text) - ahead) - BEHIND_CHARS)
+            view: View = self._fold.normalize(text[low:])
+            if len(view.text) >= ahead:
+                return low + view.position(len(view.text) - ahead)
+        return 0
+
+
+def _never(place: int) -> bool:
+    return False

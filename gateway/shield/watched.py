@@ -1,0 +1,189 @@
+"""The rules that a stream is watched for: their literals, and what each says of a text under way. Keeps no text.
+
+Theory of operation. A lead goes from a literal to a rule, as in the matcher. Where the literal stands, the rule's own
+regex says whether it matched, and the one for beginnings (`partial`) whether it still may, and from where on.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from gateway.shield import automaton
+from gateway.shield.partial import BEGINNING_CHARS, unfinished
+from gateway.shield.regexes import compile_regex
+
+# From Thai on scripts have no blanks between words, mostly.
+SPACELESS = "\u0e00"
+# A longer stretch of anything in a match is a gap.
+GAP_CHARS = 16
+_TOUCHED_CHARS = 4
+# So many letters of one inside a word tell that it may have begun there.
+INNER_CHARS = 3
+# So many letters tell whether a literal may have begun.
+KEPT_CHARS = BEGINNING_CHARS - 1
+
+Compiled = Callable[[str], re.Pattern[str]]
+
+
+class Seen(NamedTuple):
+    """What a rule says of a text. live: where a match is under way and held; the text's length if none is.
+
+    is_begun: whether one is under way, be it in its gap. start, end: of a match that is whole; 0 if there is none.
+    """
+
+    live: int
+    is_begun: bool
+    start: int
+    end: int
+
+
+class Entry:
+    """A rule that is watched: its regexes, compiled when its beginning is first met.
+
+    is_patient: what stands before a gap is not held. on_text: it reads the text as sent, else the normalized one.
+    """
+
+    __slots__ = ("_compiled", "_parts", "_source", "_unfinished", "_whole", "is_patient", "on_text", "reach_chars")
+
+    def __init__(
+        self, source: str, reach_chars: int, *, on_text: bool, is_patient: bool, compiled: Compiled = compile_regex
+    ) -> None:
+        """source: the rule's regex. compiled: gives it, and other regexes of its plan, ready to be run."""
+        self._source = source
+        self._compiled = compiled
+        self._whole: re.Pattern[str] | None = None
+        self._unfinished: re.Pattern[str] | None = None
+        self._parts: dict[str, tuple[re.Pattern[str], ...]] = {}
+        self.is_patient = is_patient
+        self.on_text = on_text
+        self.reach_chars = reach_chars
+
+    def goes_on(self, rest: str, text: str, place: int) -> bool:
+        """Say whether what must come after a literal stands at a place, or may yet."""
+        regexes = self._parts.get(rest)
+        if regexes is None:
+            regexes = self._parts[rest] = self._compiled(rest), compile_regex(unfinished(rest))
+        return any(regex.match(text, place) for regex in regexes)
+
+    def comes_from(self, back: str, text: str, low: int, place: int) -> bool:
+        """Say whether what must come before a literal at a place stands there, from `low` on."""
+        regexes = self._parts.get(back)
+        if regexes is None:
+            regexes = self._parts[back] = (self._compiled(back),)
+        return regexes[0].match(text[max(0, low - 1) : place + 1][::-1], 1) is not None
+
+    def look(self, text: str, low: int, high: int) -> Seen:
+        """Look for matches that begin in low..high."""
+        if self._whole is None or self._unfinished is None:
+            self._whole = self._compiled(self._source)
+            self._unfinished = compile_regex(unfinished(self._source, gap_chars=GAP_CHARS if self.is_patient else None))
+        length = len(text)
+        begun = None
+        if high + self.reach_chars >= length:
+            begun = _search(self._unfinished, text, max(low, length - self.reach_chars), high)
+        live = length
+        if begun:
+            live = min([start for start, _ in begun.regs[1:] if start >= 0], default=begun.start())
+        whole = _search(self._whole, text, low, high)
+        return Seen(live, begun is not None, *(whole.span() if whole else (0, 0)))
+
+
+def _search(regex: re.Pattern[str], text: str, low: int, high: int) -> re.Match[str] | None:
+    if low == high:
+        return regex.match(text, low)
+    found = regex.search(text, low)
+    return found if found and found.start() <= high else None
+
+
+class Lead(NamedTuple):
+    """A way from a literal to a rule; low, high, rest and back as in `literals.Lead`.
+
+    is_edge: whether no letter of the same word can stand before it. is_held: whether its letters are held while they
+    come in; they are not when a match reports only what comes after them, or is held for its shape. is_inner: whether
+    they are held inside a word, too.
+    """
+
+    entry: Entry
+    low: int
+    high: int
+    rest: str
+    back: str
+    is_edge: bool
+    is_held: bool
+    is_inner: bool
+
+
+class Hit(NamedTuple):
+    """A lead that was met, and the place of its literal in the letters that were read."""
+
+    place: int
+    lead: Lead
+
+
+class Leads:
+    """Literals, and the rules they lead to.
+
+    words: all literals. find: finds them. prefixes: what one may have begun with where a word begins; held: one that is
+    held; inside: within a word too. inner: finds where one may have begun within a word of letters; inner_ends: how the
+    letters end then.
+    """
+
+    __slots__ = ("_leads", "find", "held", "inner", "inner_ends", "inside", "prefixes", "words")
+
+    def __init__(self, led: Mapping[str, Iterable[Lead]], *, native: bool | None) -> None:
+        words = sorted(led)
+        self.words = frozenset(words)
+        # How long a literal is, where it leads, and whether it is looked at only where a word begins.
+        self._leads = [
+            (len(word), tuple(led[word]), word[0].isalnum() and all(lead.is_edge for lead in led[word]))
+            for word in words
+        ]
+        held = {word: [lead for lead in led[word] if lead.is_held] for word in words}
+        # A blank before a word is not held itself.
+        self.prefixes = _prefixes_of(word.lstrip(" ") for word in words)
+        self.held = _prefixes_of(word.lstrip(" ") for word in words if held[word])
+        # Those that are held inside a word too: a sign begins one.
+        self.inside = _prefixes_of(
+            word
+            for word in words
+            if held[word] and (not word[0].isalnum() and word[0] != " " or any(lead.is_inner for lead in held[word]))
+        )
+        letters = [
+            word for word in self.inside if word[0].isalpha() and word[0] < SPACELESS and len(word) >= INNER_CHARS
+        ]
+        self.inner = re.compile(f"(?:{automaton.trie_regex(letters)})\\Z").search
+        self.inner_ends = frozenset(word[-INNER_CHARS:] for word in letters)
+        self.find = automaton.build(words, native=native)[0]
+
+    def hits(self, letters: str, found: Iterable[tuple[int, int]], is_capital: Callable[[int], bool]) -> list[Hit]:
+        """List the leads of the literals that were found in some letters.
+
+        is_capital: says whether a letter was written as a capital, which may begin a word inside another.
+        """
+        hits = []
+        for last, index in found:
+            size, leads, at_word = self._leads[index]
+            place = last + 1 - size
+            if not (at_word and place and letters[place - 1].isalpha()) or is_capital(place):
+                hits += [Hit(place, lead) for lead in leads]
+        return hits
+
+
+class Touched:
+    """Tells of a word, or of how it begins, whether a literal may begin with it. In doubt one does."""
+
+    __slots__ = ("_short", "_starts")
+
+    def __init__(self, words: Iterable[str]) -> None:
+        """words: the literals."""
+        starts = {word.lstrip(" ").lower() for word in words}
+        self._short = frozenset(word for word in starts if len(word) < _TOUCHED_CHARS)
+        self._starts = frozenset(word[:cut] for word in starts for cut in range(1, _TOUCHED_CHARS + 1))
+
+    def __call__(self, word: str) -> bool:
+        """Say so of a word in small letters."""
+        return word[:_TOUCHED_CHARS] in self._starts or word[:3] in self._short or word[:2] in self._short
+
+
+def _prefixes_of(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word[:cut] for word in words for cut in range(1, len(word)))
