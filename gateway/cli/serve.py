@@ -23,6 +23,7 @@ from gateway.http.messages import Limits
 from gateway.http.server import Server
 from gateway.http.transport import server_tls
 from gateway.log import Log
+from gateway.operations import prompts
 from gateway.settings import Settings
 from gateway.store import metric_board, rate_windows
 from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals
@@ -114,6 +115,7 @@ def serve_group(site: Site) -> int:
         hung_seconds=HUNG_SECONDS,
     )
     anyio.run(checkpoint)  # imports what every worker would import for itself; the loop is closed again
+    _ = prompts.PROMPT_OPERATIONS  # so does this: a module is run when it is first looked into
     tidy_up()  # and no collection in a worker writes to the pages that all have in common
     first = keeper.once()
     if isinstance(first, Child):
