@@ -121,11 +121,10 @@ class Dispatch:
         Raises:
             HttpError: nothing does. Shed: it has too much to do, or took too long to come to this request.
         """
+        # Before the route is looked for: the first request of a path may load what answers it, which is no waiting.
+        waited_seconds = self._clock.monotonic_seconds() - request.arrived_seconds
         endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
-        if endpoint.is_shed and (
-            endpoint.in_work >= self._most_in_work
-            or self._clock.monotonic_seconds() - request.arrived_seconds > self._longest_wait_seconds
-        ):
+        if endpoint.is_shed and (endpoint.in_work >= self._most_in_work or waited_seconds > self._longest_wait_seconds):
             raise Shed("The gateway has more to do than it can; try again.", retry_after_seconds=1)
         return endpoint
 
