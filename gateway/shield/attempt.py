@@ -73,12 +73,13 @@ class Attempt:
         if runner.on_text:
             if not self._with_text_rules:
                 return
+            has_value = runner.plan.has_value
+            if has_value and not self.values:
+                return
             subject = self.view.source
             if runner.plan.how == "words":
                 place = self.view.position(place)
-            if runner.plan.has_value and not self._holds_value(
-                place - lead.high, place - lead.low + runner.reach_chars
-            ):
+            if has_value and not self._holds_value(place - lead.high, place - lead.low + runner.reach_chars):
                 return
         self.left -= 1
         if lead.low != lead.high:

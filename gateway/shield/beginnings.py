@@ -79,6 +79,22 @@ class Beginnings:
             self._states.append((items, place, after, copies))
         return number
 
+    def at(self, state: int) -> tuple[Any, int, int, int]:
+        """Return the items of a state, a place in them, the state after them, and copies made of the item there."""
+        return self._states[state]
+
+    def after(self, state: int, text: str) -> frozenset[int] | None:
+        """Return the states that a beginning told from a state leads to, or None if it was not told."""
+        states = frozenset((state,))
+        for place, letter in enumerate(text):
+            is_after_blank = bool(self._blank) and text[:place].endswith(self._blank)
+            told = self._following(states, is_after_blank) or ()
+            found = next((after for one, after in told if one == letter), None)
+            if found is None:
+                return None
+            states = found
+        return states
+
     def tell(
         self, state: int, *, least_chars: int, most: int, price: float, limit: float = math.inf
     ) -> list[str] | None:
@@ -116,17 +132,19 @@ class Beginnings:
             node.is_last = True
             return
         text = node.text
-        key = node.states, bool(self._blank) and text.endswith(self._blank)
-        if key in self._branches:
-            told = self._branches[key]
-        else:
-            told = self._branches[key] = self._letters(*key)
+        told = self._following(node.states, bool(self._blank) and text.endswith(self._blank))
         if not told:
             node.is_last = True
             return
         for letter, states in told:
             longer = text + letter
             node.branches.append(_Node(longer, states, likelihood(longer)))
+
+    def _following(self, states: frozenset[int], is_after_blank: bool) -> list[tuple[str, frozenset[int]]] | None:
+        key = states, is_after_blank
+        if key not in self._branches:
+            self._branches[key] = self._letters(*key)
+        return self._branches[key]
 
     def _letters(self, states: frozenset[int], is_after_blank: bool) -> list[tuple[str, frozenset[int]]] | None:
         """Tell what may follow some states, or None if that cannot be told."""

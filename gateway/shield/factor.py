@@ -3,15 +3,22 @@
 Theory of operation. `re` tries the branches of a choice one after the other, a hundred of them at each place. Branches
 that begin with different letters exclude each other, so those with the same first letter can stand together in the
 order they have among themselves, and be told by it once: ``(?:send|pay|share)`` becomes ``(?:s(?:end|hare)|pay)``. A
-branch that does not begin with a letter stays where it is, and none is moved across it.
+branch that begins with a choice, or with what may be left out, is written as several that begin with a letter where
+little is written twice for that: ``(?:s?tnega|tob)`` becomes ``(?:stnega|tnega|tob)``. A branch that still does not
+begin with a letter stays where it is, and none is moved across it.
 """
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
+from collections.abc import Iterator
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS
+
+# How many items may be written once more so that a branch begins with a letter.
+_MOST_REPEATED = 40
+_GROUPS = (ops.SUBPATTERN, ops.GROUPREF, ops.GROUPREF_EXISTS)
 
 
 def factor(tree: Any, flags: int = 0) -> Any:
@@ -25,6 +32,10 @@ def _sequence(items: Any, state: Any, flags: int) -> Any:
 
 def _item(op: Any, arg: Any, state: Any, flags: int) -> tuple[Any, Any]:
     if op is ops.BRANCH:
+        on, off = _shared_flags(arg[1])
+        if on or off:
+            inner = parser.SubPattern(state, [(ops.BRANCH, (None, [branch[0][1][3] for branch in arg[1]]))])
+            return _item(ops.SUBPATTERN, (None, on, off, inner), state, flags)
         return _choice([_sequence(branch, state, flags) for branch in arg[1]], state, flags)
     if op is ops.SUBPATTERN:
         group, on, off, inner = arg
@@ -38,11 +49,20 @@ def _item(op: Any, arg: Any, state: Any, flags: int) -> tuple[Any, Any]:
     return op, arg
 
 
+def _shared_flags(branches: list[Any]) -> tuple[int, int]:
+    """Return the flags that each of some branches sets and clears for all that is in it; none if they differ."""
+    found = {
+        branch[0][1][:3] if len(branch) == 1 and branch[0][0] is ops.SUBPATTERN else (None, 0, 0) for branch in branches
+    }
+    group, on, off = found.pop()
+    return (on, off) if not found and group is None else (0, 0)
+
+
 def _choice(branches: list[Any], state: Any, flags: int) -> tuple[Any, Any]:
     """Write a choice whose branches are in order; those between two that begin with no letter are sorted together."""
     kept: list[Any] = []
     together: dict[int, list[Any]] = {}
-    for branch in branches:
+    for branch in (one for whole in branches for one in _opened(list(whole), state, _MOST_REPEATED)):
         letter = _first_letter(branch, flags)
         if letter is None:
             kept += [_led(group, state, flags) for group in together.values()]
@@ -52,6 +72,35 @@ def _choice(branches: list[Any], state: Any, flags: int) -> tuple[Any, Any]:
             together.setdefault(letter, []).append(branch)
     kept += [_led(group, state, flags) for group in together.values()]
     return ops.BRANCH, (None, kept)
+
+
+def _opened(items: list[Any], state: Any, most: int) -> Iterator[Any]:
+    """Yield branches that together are one, in order, so that more of them begin with a letter."""
+    rest = items[1:]
+    ways: list[list[Any]] = []
+    if items and not any(op in _GROUPS for op, _ in rest):
+        op, arg = items[0]
+        if op is ops.BRANCH:
+            ways = [list(branch) for branch in arg[1]]
+        elif op in (ops.MAX_REPEAT, ops.MIN_REPEAT) and arg[:2] == (0, 1) and arg[2].getwidth()[0]:
+            ways = [list(arg[2]), []] if op is ops.MAX_REPEAT else [[], list(arg[2])]
+    left = most - (len(ways) - 1) * _size(rest)
+    if not ways or left < 0:
+        yield parser.SubPattern(state, items)
+        return
+    for way in ways:
+        yield from _opened(way + rest, state, left // len(ways))
+
+
+def _size(items: list[Any]) -> int:
+    """Count the items of a sequence and of what is in it."""
+    size = len(items)
+    for op, arg in items:
+        if op is ops.BRANCH:
+            size += sum(_size(list(branch)) for branch in arg[1])
+        elif op in REPEATS:
+            size += _size(list(arg[2]))
+    return size
 
 
 def _first_letter(branch: Any, flags: int) -> int | None:

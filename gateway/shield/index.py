@@ -1,18 +1,19 @@
 """Literals and the automaton over their anchors: where a literal stands, the rules it leads to are tried.
 
-Nothing is made ready before it is met: what an anchor leads to, and a rule's regex.
+Nothing is made ready before it is met: what must stand behind an anchor, what it leads to, and a rule's regex.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
-from typing import TYPE_CHECKING
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.shield import automaton
 from gateway.shield.beginnings import LONGEST_CHARS
-from gateway.shield.layout import Layout, Word
+from gateway.shield.layout import Layout, Row, Word
 from gateway.shield.runner import Lead, Runner, Step
+from gateway.shield.sequels import TEXT_END
 
 if TYPE_CHECKING:
     from gateway.shield.attempt import Attempt
@@ -25,22 +26,57 @@ _SPAN_CHARS = 8_192
 _HITS_PER_TRY = 16
 
 
-def _step(word: Word, anchor: str, row: tuple[int, int, int, int, int], runner: Runner) -> Step:
-    _, low, high, rest, back = row
-    ahead = len(anchor) - 1 + word.before
-    lead = Lead(runner, "" if word.literal == anchor else word.literal, low, high, rest, back)
+class _Anchor(NamedTuple):
+    """What to do where an anchor stands. then: pieces of which one must stand right behind it, or None; end: where they
+    end, behind its last character. steps: None until one of the pieces is met.
+    """
+
+    then: frozenset[str] | None
+    end: int
+    steps: tuple[Step, ...] | None
+
+
+# Of words that automaton.build adds for itself.
+_NO_ANCHOR = _Anchor(None, 0, ())
+
+
+def _step(word: Word, size: int, row: Row, runner: Runner) -> Step:
+    _, low, high, rest, back, _ = row
+    ahead = size - 1 + word.before
+    then, end = _gate(_pieces(word, size, row))
+    lead = Lead(runner, "" if len(word.literal) == size else word.literal, low, high, rest, back)
     if runner.on_text or lead.literal:
-        return Step(ahead, None, None, 0, lead)
+        return Step(ahead, then, end, None, None, 0, lead)
     if low != high:
-        return Step(ahead, None, runner.part(rest) if rest else None, runner.reach_chars, lead)
-    is_edge = low == 0 and word.literal[0] in runner.alone
-    return Step(ahead + low, runner.alone if is_edge else None, runner.first, runner.reach_chars, lead)
+        edge = runner.before(back)
+        edge = edge if edge and word.literal[0] in edge else None
+        return Step(ahead, then, end, edge, runner.part(rest) if rest else None, runner.reach_chars, lead)
+    edge = runner.alone if low == 0 and word.literal[0] in runner.alone else None
+    return Step(ahead + low, then, end, edge, runner.first, runner.reach_chars, lead)
+
+
+def _pieces(word: Word, size: int, row: Row) -> list[str]:
+    """Return what may stand right behind an anchor of a size where a lead's literal does; none if anything may."""
+    tail = word.literal[word.before + size :]
+    then = row[-1]
+    if not then:
+        return [tail] if tail else []
+    chars = int(then[0])
+    return [tail + then[place : place + chars] for place in range(1, len(then), chars)]
+
+
+def _gate(pieces: Sequence[str]) -> tuple[frozenset[str] | None, int]:
+    """Return the pieces, cut to the length of the shortest, and where they end."""
+    if not pieces:
+        return None, 0
+    size = min(map(len, pieces))
+    return frozenset(piece[:size].rstrip(TEXT_END) for piece in pieces), size + 1
 
 
 class Index:
     """Literals, and an automaton over their anchors."""
 
-    __slots__ = ("_dearest", "_find", "_layout", "_name", "_runner", "_sizes", "_steps")
+    __slots__ = ("_dearest", "_find", "_known", "_layout", "_name", "_runner", "_sizes")
 
     def __init__(self, layout: Layout, name: str, runner: Callable[[int], Runner], *, native: bool | None) -> None:
         """name: of the layout's index. runner: gives the rule of a number. native: as in automaton.build."""
@@ -50,23 +86,41 @@ class Index:
         anchors = layout.anchors(name)
         self._find, _ = automaton.build(anchors, native=native)
         # The last one is for words that automaton.build adds for itself.
-        self._steps: list[tuple[Step, ...] | None] = [*[None] * len(anchors), ()]
+        self._known: list[_Anchor | None] = [*[None] * len(anchors), _NO_ANCHOR]
         self._sizes = [*map(len, anchors), 1]
         # What following one anchor may cost.
         self._dearest = layout.dearest(name)
 
-    def _make(self, number: int) -> tuple[Step, ...]:
-        steps = self._steps[number] = tuple(self._told(number))
+    def _make(self, number: int) -> _Anchor:
+        """Make ready what an anchor's gate is, but none of the rules behind it."""
+        size = self._sizes[number]
+        pieces: list[str] = []
+        for word in self._layout.words(self._name, number):
+            told = [_pieces(word, size, row) for row in word.leads] + [[]] * word.is_signal
+            if not all(told):
+                pieces = []
+                break
+            pieces += chain.from_iterable(told)
+        made = self._known[number] = _Anchor(*_gate(pieces), None)
+        return made
+
+    def _open(self, number: int) -> tuple[Step, ...]:
+        """Make ready the rules behind an anchor."""
+        steps = tuple(self._told(number))
+        then, end, _ = self._known[number] or self._make(number)
+        if len(steps) == 1:
+            # The anchor's own gate is the step's.
+            steps = (steps[0]._replace(then=None),)
+        self._known[number] = _Anchor(then, end, steps)
         return steps
 
     def _told(self, number: int) -> Iterator[Step]:
         size = self._sizes[number]
         for word in self._layout.words(self._name, number):
-            anchor = word.literal[word.before : word.before + size]
             if word.is_signal:
-                yield Step(size - 1 + word.before, None, None, 0, word.literal)
+                yield Step(size - 1 + word.before, None, 0, None, None, 0, word.literal)
             for row in word.leads:
-                yield _step(word, anchor, row, self._runner(row[0]))
+                yield _step(word, size, row, self._runner(row[0]))
 
     def leads(self, part: str) -> Iterator[tuple[Lead, int]]:
         """Yield every lead of the literals in some letters of the automaton, and where its literal stands."""
@@ -76,7 +130,7 @@ class Index:
                 place = last - self._sizes[number] + 1 - word.before
                 if place >= 0 and part.startswith(word.literal, place):
                     for row in word.leads:
-                        yield Lead(self._runner(row[0]), "", *row[1:]), place
+                        yield Lead(self._runner(row[0]), "", *row[1:5]), place
 
     def follow(self, attempt: "Attempt", subject: str, part: str, *, base: int, begin: int, end: int) -> None:
         """Try the rules of the literals whose anchors begin at begin..end of `part`, as long as there is budget.
@@ -99,9 +153,10 @@ class Index:
             hits.sort()
         # How far a piece stands from its place in the text.
         ends = list(accumulate(end - begin + 1 for begin, end in pieces))
-        known = self._steps
+        known = self._known
         for last, number in hits:
-            for ahead, _, _, _, lead in known[number] or self._make(number):
+            steps = (known[number] or self._make(number)).steps
+            for ahead, _, _, _, _, _, lead in self._open(number) if steps is None else steps:
                 place = last - ahead
                 if place < 0 or not isinstance(lead, Lead):
                     continue
@@ -124,10 +179,15 @@ class Index:
         if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
-        known = self._steps
+        known = self._known
         for last, number in hits:
             last += begin
-            for ahead, edge, match, reach, lead in known[number] or self._make(number):
+            then, stop, steps = known[number] or self._make(number)
+            if then is not None and (behind := part[last + 1 : last + stop]) not in then and behind.isascii():
+                continue
+            for ahead, then, stop, edge, match, reach, lead in self._open(number) if steps is None else steps:
+                if then is not None and (behind := part[last + 1 : last + stop]) not in then and behind.isascii():
+                    continue
                 place = last - ahead
                 if place < 0 or (edge is not None and place and part[place - 1] in edge):
                     continue

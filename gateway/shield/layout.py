@@ -1,9 +1,10 @@
 """All that a start needs of a rule file, worked out ahead: plans, short forms of the rules, and what the automata hold.
 
 Theory of operation. The form is text in packed lines, of which a start reads hardly any: the first line tells where
-everything stands, three lines hold the anchors of the three automata in the order they are added, and each rule and
-each anchor has a line of its own, which is read when the rule or the anchor is first met. Rules that were not planned
-ahead take the same form in memory, so there is one way to run them.
+everything stands, a line for each automaton holds its anchors in the order they are added, and each rule and each
+anchor has a line of its own, which is read when the rule or the anchor is first met; so has each text of what stands
+behind literals, since many share one. Rules that were not planned ahead take the same form in memory, so there is one
+way to run them.
 """
 
 import json
@@ -20,24 +21,28 @@ from gateway.shield.plan import Plan
 from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 8
+VERSION = 9
 INDEXES = ("words", "tokens", *SCRIPTS)
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
+
+
+Row = tuple[int, int, int, int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
     """A literal around an anchor. before: how far before the anchor it begins.
 
-    leads: number of a rule, how far before the literal its match begins, least and most, and the regexes that must
-    match at the literal and backwards from it, by their places in the plan's `parts`. signal: whether it is one.
+    leads: number of a rule, how far before the literal its match begins, least and most, the regexes that must match
+    at the literal and backwards from it, by their places in the plan's `parts`, and what stands right behind it, as
+    `Lead.then`. signal: whether it is one.
     """
 
     literal: str
     before: int
     is_signal: bool
-    leads: tuple[tuple[int, int, int, int, int], ...]
+    leads: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class Brief:
 class Layout:
     """A rule file made ready. Reads a line when it is asked for."""
 
-    __slots__ = ("_head", "_leads", "_lines", "_places", "_regexes")
+    __slots__ = ("_head", "_leads", "_lines", "_places", "_regexes", "_thens")
 
     def __init__(self, raw: bytes, regexes: Regexes | None = None) -> None:
         """raw: bytes made by `make_layout`. regexes: those of its rules, compiled, if there are any for this Python.
@@ -83,6 +88,7 @@ class Layout:
             self._places[name] = place
             place += size
         self._leads = place
+        self._thens = place + self.count
 
     @property
     def digest(self) -> str:
@@ -113,7 +119,11 @@ class Layout:
     def words(self, index: str, number: int) -> tuple[Word, ...]:
         """Return the literals around one anchor."""
         rows = json.loads(self._lines[self._places[index] + number])
-        return tuple(Word(row[0], row[1], bool(row[2]), tuple(map(tuple, row[3]))) for row in rows)
+        return tuple(Word(row[0], row[1], bool(row[2]), tuple(map(self._row, row[3]))) for row in rows)
+
+    def _row(self, row: list[int]) -> Row:
+        number, low, high, rest, back, then = row
+        return number, low, high, rest, back, self._lines[self._thens + then].decode()
 
     def vocabulary(self) -> list[str]:
         """Return the words of the rules' regexes."""
@@ -157,7 +167,7 @@ class Layout:
         )
 
     def plan(self, number: int) -> Plan:
-        """Return the whole plan of a rule."""
+        """Return the plan of a rule with its leads, but for what stands behind their literals."""
         plan = self.rule(number)[1]
         rows = json.loads(self._lines[self._leads + number])
         parts = plan.parts
@@ -172,7 +182,7 @@ def make_layout(
 
     briefs: the short form of each rule. signals: words to report where they stand.
     """
-    leads: dict[str, dict[str, list[tuple[int, int, int, int, int]]]] = {name: {} for name in INDEXES}
+    leads: dict[str, dict[str, list[Row]]] = {name: {} for name in INDEXES}
     leads["words"] = {signal: [] for signal in signals}
     for number, plan in enumerate(plans):
         for lead in plan.leads:
@@ -191,11 +201,16 @@ def make_layout(
     }
     lines = [head, *(list(found[name]) for name in INDEXES)]
     ends: list[Any] = [[brief.row(), _plan_row(plan)] for brief, plan in zip(briefs, plans, strict=True)]
+    thens = sorted({lead.then for plan in plans for lead in plan.leads} | {""})
+    places = {then: place for place, then in enumerate(thens)}
     for name in INDEXES:
-        ends += [[[w.literal, w.before, int(w.is_signal), w.leads] for w in words] for words in found[name].values()]
-    ends += [[[lead.literal, *_lead_row(plan, lead)] for lead in plan.leads] for plan in plans]
+        ends += [
+            [[w.literal, w.before, int(w.is_signal), [(*row[:-1], places[row[-1]]) for row in w.leads]] for w in words]
+            for words in found[name].values()
+        ]
+    ends += [[[lead.literal, *_lead_row(plan, lead)[:-1]] for lead in plan.leads] for plan in plans]
     middle = " ".join(sorted(set(vocabulary))).encode()
-    return pack_lines([*map(_line, lines), middle, *map(_line, ends)])
+    return pack_lines([*map(_line, lines), middle, *map(_line, ends), *(then.encode() for then in thens)])
 
 
 def _line(value: Any) -> bytes:
@@ -207,11 +222,11 @@ def _plan_row(plan: Plan) -> list[Any]:
     return [*told, plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate, int(plan.has_value)]
 
 
-def _lead_row(plan: Plan, lead: Lead) -> tuple[int, int, int, int]:
-    return lead.low, lead.high, plan.parts.index(lead.rest), plan.parts.index(lead.back)
+def _lead_row(plan: Plan, lead: Lead) -> tuple[int, int, int, int, str]:
+    return lead.low, lead.high, plan.parts.index(lead.rest), plan.parts.index(lead.back), lead.then
 
 
-def _anchored(leads: dict[str, list[tuple[int, int, int, int, int]]], signals: frozenset[str]) -> dict[str, list[Word]]:
+def _anchored(leads: dict[str, list[Row]], signals: frozenset[str]) -> dict[str, list[Word]]:
     roots = anchors.choose_roots(leads)
     words: dict[str, list[Word]] = {}
     for literal, led in leads.items():
@@ -221,4 +236,4 @@ def _anchored(leads: dict[str, list[tuple[int, int, int, int, int]]], signals: f
 
 
 def _cost(word: Word) -> int:
-    return sum(1 + (high - low) // CHARS_PER_TRY for _, low, high, _, _ in word.leads)
+    return sum(1 + (high - low) // CHARS_PER_TRY for _, low, high, _, _, _ in word.leads)

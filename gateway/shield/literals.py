@@ -2,7 +2,8 @@
 
 Theory of operation. The regex is read as a sequence of items. Each item gives one way to find every match: what the
 rest begins with from there on, and how many characters may stand before it. Where an item is a choice, each branch may
-also go its own way. Of all ways the cheapest is taken, by how often its literals stand in ordinary text.
+also go its own way. Of all ways the cheapest is taken, by how often its literals stand in ordinary text. Until a way is
+taken, what stands right behind a literal is kept as the states that it begins in.
 """
 
 import math
@@ -16,6 +17,7 @@ from typing import Any
 
 from gateway.shield.beginnings import END, PRICE_EACH, ZERO_WIDTH, Beginnings
 from gateway.shield.frequency import likelihood
+from gateway.shield.sequels import Sequels
 from gateway.shield.unparse import backwards, bare, unparse
 
 # How many literals a way may have: few at first, more only while what they give is dear.
@@ -35,6 +37,16 @@ _WINDOW_CHARS = 40
 _GUARD_ITEMS = 6
 _GUARD_ITEM_CHARS = 64
 _WORD_CHARS = string.ascii_letters + string.digits + "_"
+# What may not stand before a match, by `Plan.alone`, the most first.
+ALONE = {
+    "word": frozenset(_WORD_CHARS),
+    "alnum": frozenset(string.ascii_letters + string.digits),
+    "plain": frozenset(string.ascii_lowercase + string.digits),
+    "letter": frozenset(string.ascii_letters),
+    "lower": frozenset(string.ascii_lowercase),
+    "digit": frozenset(string.digits),
+    "": frozenset(""),
+}
 _DIGITS = {ord(digit): "0" for digit in "123456789"}
 
 
@@ -44,6 +56,7 @@ class Lead:
 
     When a match may begin at several places before it, rest: a regex that matches at the literal of every match, and
     back: one that matches what stands before it, read backwards from the literal's first letter on. Else empty.
+    then: what stands right behind the literal, as in `Sequels.tell`; empty if that is not told.
     """
 
     literal: str
@@ -51,6 +64,7 @@ class Lead:
     high: int
     rest: str = ""
     back: str = ""
+    then: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +128,7 @@ class Literals:
     also where it begins with a blank.
     """
 
-    __slots__ = ("_beginnings", "_blank", "_is_exact", "_kept", "_least", "_parts", "_tree")
+    __slots__ = ("_beginnings", "_blank", "_is_exact", "_kept", "_least", "_letter", "_parts", "_tree")
 
     def __init__(
         self,
@@ -129,6 +143,7 @@ class Literals:
         self._tree = tree
         self._blank = blank
         self._is_exact = is_exact
+        self._letter = letter
         self._least = least
         self._beginnings = Beginnings(letter, digit=digit, blank=blank)
         self._kept: list[Any] = []
@@ -157,13 +172,23 @@ class Literals:
         backs = {
             number: backwards(self._parts[int(number)], flags) for number in {one.back for one in way.leads} - {""}
         }
-        written = (replace(one, rest=rests.get(one.rest, ""), back=backs.get(one.back, "")) for one in way.leads)
+        tell = Sequels(self._beginnings, self._letter, is_exact=self._is_exact).tell
+        written = (
+            replace(
+                one,
+                rest=rests.get(one.rest, ""),
+                back=backs.get(one.back, ""),
+                then=tell(map(int, one.then.split()), one.literal),
+            )
+            for one in way.leads
+        )
         return Way(tuple(written), way.price)
 
     def beginning(self) -> Way | None:
         """Return the way by how every match begins, or None if that is not told."""
         items = self._flat(self._tree)
-        return self._way(_Spot([], items, 0, 0, self._beginnings.state(items)), _MOST_LITERALS[-1])
+        way = self._way(_Spot([], items, 0, 0, self._beginnings.state(items)), _MOST_LITERALS[-1])
+        return way and Way(tuple(replace(lead, then="") for lead in way.leads), way.price)
 
     def guard(self) -> str:
         """Write the first few items as a regex that looks at nothing around them: it fails sooner than the whole."""
@@ -188,17 +213,11 @@ class Literals:
         """Tell what cannot stand before a match that begins with such a character, as in `Plan.alone`."""
         if self.is_at_word():
             return "word"
-        found = ""
+        refused: set[str] = set()
         for op, arg in self._conditions():
             if op is ops.ASSERT_NOT and arg[0] < 0 and len(arg[1]) == 1 and arg[1].getwidth() == (1, 1):
-                refused = re.compile(unparse(arg[1]), re.ASCII)
-                if all(map(refused.fullmatch, _WORD_CHARS)):
-                    return "word"
-                if all(map(refused.fullmatch, string.ascii_letters + string.digits)):
-                    found = "alnum"
-                elif all(map(refused.fullmatch, string.digits)):
-                    found = found or "digit"
-        return found
+                refused.update(filter(re.compile(unparse(arg[1]), re.ASCII).fullmatch, _WORD_CHARS))
+        return next((name for name, chars in ALONE.items() if chars and refused.issuperset(chars)), "")
 
     def _conditions(self) -> Iterator[tuple[Any, Any]]:
         """Yield what must hold before the first character."""
@@ -235,7 +254,7 @@ class Literals:
                     self._beginnings.state(own, around.state, place=index + 1),
                 )
                 inner = _Around(around.before + own[:index], low, high, after, state)
-                leads: set[Lead] = set()
+                leads: list[Lead] = []
                 most = min(limit, best.price if best else math.inf)
                 price = 0.0
                 for branch in map(self._flat, arg[1]):
@@ -243,9 +262,10 @@ class Literals:
                     price += way.price if way else math.inf
                     if way is None or price >= most:
                         break
-                    leads.update(way.leads)
+                    leads += way.leads
                 else:
-                    best = _cheaper(best, Way(tuple(sorted(leads)), price_of(leads)))
+                    united = _united(leads)
+                    best = _cheaper(best, Way(united, price_of(united)))
             least, widest = self._part([own[index]]).getwidth()
             low, high = low + least, high + widest
         return best
@@ -286,7 +306,8 @@ class Literals:
             self._parts.append(spot.items)
             back = str(len(self._parts))
             self._parts.append(spot.before)
-        leads = tuple(Lead(literal, spot.low, spot.high, rest, back) for literal in sorted(literals))
+        then = str(spot.state)
+        leads = tuple(Lead(literal, spot.low, spot.high, rest, back, then) for literal in sorted(literals))
         return Way(leads, price_of(leads))
 
     def _flat(self, items: Iterable[Any]) -> list[Any]:
@@ -309,6 +330,14 @@ class Literals:
             branches = [self._part([(ops.SUBPATTERN, (None, on, off, branch))]) for branch in arg[1]]
             return op, (None, branches)
         return ops.SUBPATTERN, (None, on, off, self._part([item]))
+
+
+def _united(leads: Iterable[Lead]) -> tuple[Lead, ...]:
+    """Return leads in order, those that differ only in the states they begin in as one."""
+    states: dict[tuple[str, int, int, str, str], list[str]] = {}
+    for lead in leads:
+        states.setdefault((lead.literal, lead.low, lead.high, lead.rest, lead.back), []).append(lead.then)
+    return tuple(Lead(*key, " ".join(sorted(set(found)))) for key, found in sorted(states.items()))
 
 
 def _cheaper(one: Way | None, other: Way | None) -> Way | None:

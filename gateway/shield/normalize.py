@@ -27,7 +27,8 @@ _LONGEST_FOLD_CHARS = 4
 _PIECE_CHARS = 262_144
 _MANY_REPLACED = 24
 _MANY_BLANKS = (" " * 16, " " * 4)
-_RUN_OF_BLANKS = re.compile(" {2,}")
+# Two that are written out are searched for far sooner than a repeat of one.
+_RUN_OF_BLANKS = re.compile("   *")
 # Marks that decorate any letter. Those of one script (Hebrew points, Indic vowels) carry its words and stay.
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F), (0x0483, 0x0489))
 # Shown as nothing, but not of the category Cf.
@@ -288,12 +289,8 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 def _runs_of_blanks(text: str) -> Iterator[tuple[int, int]]:
     for begin, end in _pieces(text):
-        start = text.find("  ", begin, end)
-        while start >= 0:
-            run = _RUN_OF_BLANKS.match(text, start, end)
-            assert run is not None
+        for run in _RUN_OF_BLANKS.finditer(text, begin, end):
             yield run.span()
-            start = text.find("  ", run.end(), end)
 
 
 def _squeeze(text: str) -> str:

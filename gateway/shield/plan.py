@@ -48,7 +48,7 @@ class Plan:
     starts: a fast regex whose group `begin` matches wherever the rule's own may begin to; empty when there is none.
     guard: a fast regex that matches wherever a match begins; empty when the rule's own is fast.
     alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
-    ``alnum``, a letter or digit; ``digit``; or nothing.
+    ``alnum``, a letter or digit; ``plain``, a lower-case letter or digit; ``letter``; ``lower``; ``digit``; or nothing.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
     has_value: whether every match of a rule for the text as sent holds LONG_VALUE_CHARS characters of a value in a row.
     """

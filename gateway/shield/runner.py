@@ -1,10 +1,10 @@
 """One rule, ready to be tried on a text: its regexes, what must stand near a match, and its checks. Finds no place."""
 
 import re
-import string
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gateway.shield.literals import ALONE
 from gateway.shield.plan import EDGE, GATE_CHARS, Plan
 from gateway.shield.validators import VALIDATORS
 
@@ -13,13 +13,6 @@ Compiled = Callable[[int, str], re.Pattern[str]]
 Try = Callable[[str, int, int], re.Match[str] | None]
 # A long text is searched in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 65_536
-# What may not stand before a match, by `Plan.alone`.
-_ALONE = {
-    "": frozenset(""),
-    "digit": frozenset(string.digits),
-    "alnum": frozenset(string.digits + string.ascii_letters),
-    "word": frozenset(string.digits + string.ascii_letters + "_"),
-}
 
 
 class Lead(NamedTuple):
@@ -40,12 +33,15 @@ class Lead(NamedTuple):
 class Step(NamedTuple):
     """One thing to do where an anchor stands: a regex to be tried, and what to do if it matches.
 
-    ahead: how far before the anchor's last character it is tried. edge: characters that may not stand before that
-    place, or None. match: tries the regex, or is None when there is none to be tried first. reach_chars: how far the
-    regex may read. lead: what it is tried for, or a signal word.
+    ahead: how far before the anchor's last character it is tried. then: pieces of which one must stand right behind the
+    anchor, or None; end: where they end, behind its last character. Text beyond ASCII is in none of them. edge:
+    characters that may not stand before that place, or None. match: tries the regex, or is None when there is none to
+    be tried first. reach_chars: how far the regex may read. lead: what it is tried for, or a signal word.
     """
 
     ahead: int
+    then: frozenset[str] | None
+    end: int
     edge: frozenset[str] | None
     match: Try | None
     reach_chars: int
@@ -80,7 +76,7 @@ class Runner:
         self._compiled = compiled
         self.reach_chars = plan.reach_chars
         self.on_text = view == "text"
-        self.alone = _ALONE[plan.alone]
+        self.alone = ALONE[plan.alone]
         self.is_guarded = bool(plan.guard)
         self._first: Try | None = None
         self._match: Try | None = None
@@ -110,6 +106,10 @@ class Runner:
         if match is None:
             match = self._parts[number] = self._compiled(self.number, self.plan.parts[number]).match
         return match
+
+    def before(self, number: int) -> frozenset[str] | None:
+        """Return what may not stand before a word from which a part is read backwards, or None if anything may."""
+        return ALONE["word"] if self.plan.parts[number].startswith(r"\b") else None
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:
         """Return all matches that begin in low..high and do not overlap."""

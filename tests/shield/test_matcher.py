@@ -14,6 +14,7 @@ from gateway.shield.matcher import BLOCK_CHARS, BUDGET, Matcher
 from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import GATE_CHARS, Plan
 from gateway.shield.validators import VALIDATORS
+from tests.shield.conftest import make_rule
 
 NORMALIZER = Normalizer()
 
@@ -40,7 +41,10 @@ def _naive(rule: Rule, plan: Plan, text: str) -> list[tuple[int, int]]:
 
 
 def _found(shield: Shield, ruleset: RuleSet, text: str) -> list[list[tuple[int, int]]]:
-    matcher = Matcher(ruleset.layout, native=shield.matcher == "native")
+    return _found_by(Matcher(ruleset.layout, native=shield.matcher == "native"), ruleset, text)
+
+
+def _found_by(matcher: Matcher, ruleset: RuleSet, text: str) -> list[list[tuple[int, int]]]:
     matches = matcher.scan(NORMALIZER.normalize(text))
     assert not matches.is_cut_short
     spans: list[list[tuple[int, int]]] = [[] for _ in ruleset.rules]
@@ -133,3 +137,41 @@ def test_what_is_unseen_is_found_at_the_edge_of_what_is_searched_at_once(shift: 
         text = "a" * (edge + shift) + unseen + "b" * 70_000
         found = either.scan(text, Direction.INBOUND).detections
         assert [(one.start, one.end) for one in found if one.rule == "hidden"] == [(edge + shift, edge + shift + 6)]
+
+
+# Rules whose literals are common, so that the planner tells what stands right behind them.
+_ENDINGS = (
+    r"\bkey\b",
+    r"\bkey(?:s|hole)?\b(?! [a-c])",
+    r"(?:the|this) (?:key|note)(?![a-z0-9])",
+    r"\bnot (?: ?[a-z]{1,4}){0,2}? ?key\b",
+    r"(?<![a-z])key[^.a-m]{1,3}note",
+    r"note\B[a-z]",
+    r"(?i:key) ?(?:=|:)\s{0,2}\d[a-z]",
+    r"\bthe note(?: \d{1,2}|s?:|é)",
+    r"(?:key|the key|this key)[ -]{1,2}(?:of|to)?",
+)
+
+
+@pytest.mark.parametrize("view", ["normalized", "text"])
+def test_what_may_stand_behind_a_literal_hides_no_match(view: str) -> None:
+    rules = [make_rule(f"ending-{number}", pattern=source, view=view) for number, source in enumerate(_ENDINGS)]
+    ruleset = load_rules(json.dumps({"version": 1, "rules": rules}).encode())
+    matcher = Matcher(ruleset.layout)
+    dice = random.Random(view)
+    pieces = "key Key keys keyhole note notes noten the this not of to a b d é ö \u200b \n . : = - 1 12 7x".split(" ")
+    matched = 0
+    for _ in range(1000):
+        text = "".join(dice.choice(["", " ", " ", "  "]) + dice.choice(pieces) for _ in range(dice.randrange(1, 9)))
+        expected = _expected(ruleset, text)
+        assert _found_by(matcher, ruleset, text) == expected, text
+        matched += sum(map(len, expected))
+    assert matched > 500
+
+
+def test_a_literal_behind_which_nothing_fits_costs_no_try() -> None:
+    rule = make_rule("vault", pattern=r"\bkey [a-m][a-z]{2,9} [0-9a-f]{3,9}\b")
+    shield = Shield(load_rules(json.dumps({"version": 1, "rules": [rule]}).encode()))
+    flood = 2 * BUDGET
+    assert shield.scan("key my " * flood, Direction.INBOUND).verdict == "REVIEW", "a flood of beginnings"
+    assert not shield.scan("key wy " * flood, Direction.INBOUND).detections
