@@ -117,14 +117,14 @@ class Watch:
             return -1 if is_whole else 1
         if not self._touched(word):
             return 0
-        if is_whole or word not in leads.held:
-            for size in range(2, len(word) + 1):
-                if word[:size] in leads.words:
-                    return -1
-            if word in leads.prefixes and (not is_whole or word + " " in leads.prefixes) or self._runs.is_head(word):
-                return -1
-            return 0
-        return 1
+        is_head = self._runs.is_head(word)
+        # A literal may end with the blank that a word ends with.
+        word += " " * is_whole
+        if word in leads.held and not is_whole:
+            return 1
+        if is_head or word in leads.prefixes or any(word[:size] in leads.words for size in range(2, len(word) + 1)):
+            return -1
+        return 0
 
     def _goes_on(self, text: str, at: Cursor) -> int:
         """Say what is live of a text that ends with another piece of the same word, or -1 if that must be looked at."""

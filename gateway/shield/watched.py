@@ -123,16 +123,16 @@ class Hit(NamedTuple):
 class Leads:
     """Literals, and the rules they lead to.
 
-    words: all literals. find: finds them. prefixes: what one may have begun with where a word begins; held: one that is
-    held; inside: within a word too. inner: finds where one may have begun within a word of letters; inner_ends: how the
-    letters end then.
+    words: all literals, without blanks before them. find: finds them. prefixes: what one may have begun with where a
+    word begins; held: one that is held; inside: within a word too. inner: finds where one may have begun within a word
+    of letters; inner_ends: how the letters end then.
     """
 
     __slots__ = ("_leads", "find", "held", "inner", "inner_ends", "inside", "prefixes", "words")
 
     def __init__(self, led: Mapping[str, Iterable[Lead]], *, native: bool | None) -> None:
         words = sorted(led)
-        self.words = frozenset(words)
+        self.words = frozenset(word.lstrip(" ") for word in words)
         # How long a literal is, where it leads, and whether it is looked at only where a word begins.
         self._leads = [
             (len(word), tuple(led[word]), word[0].isalnum() and all(lead.is_edge for lead in led[word]))
