@@ -18,6 +18,7 @@ from gateway.shield.beginnings import REPEATS
 
 # How many items may be written once more so that a branch begins with a letter.
 _MOST_REPEATED = 40
+_OPENED = (ops.BRANCH, ops.MAX_REPEAT, ops.MIN_REPEAT)
 _GROUPS = (ops.SUBPATTERN, ops.GROUPREF, ops.GROUPREF_EXISTS)
 
 
@@ -62,7 +63,7 @@ def _choice(branches: list[Any], state: Any, flags: int) -> tuple[Any, Any]:
     """Write a choice whose branches are in order; those between two that begin with no letter are sorted together."""
     kept: list[Any] = []
     together: dict[int, list[Any]] = {}
-    for branch in (one for whole in branches for one in _opened(list(whole), state, _MOST_REPEATED)):
+    for branch in (one for whole in branches for one in _opened(whole, state, _MOST_REPEATED)):
         letter = _first_letter(branch, flags)
         if letter is None:
             kept += [_led(group, state, flags) for group in together.values()]
@@ -74,22 +75,24 @@ def _choice(branches: list[Any], state: Any, flags: int) -> tuple[Any, Any]:
     return ops.BRANCH, (None, kept)
 
 
-def _opened(items: list[Any], state: Any, most: int) -> Iterator[Any]:
+def _opened(branch: Any, state: Any, most: int) -> Iterator[Any]:
     """Yield branches that together are one, in order, so that more of them begin with a letter."""
-    rest = items[1:]
+    if not len(branch) or branch[0][0] not in _OPENED:
+        yield branch
+        return
+    (op, arg), *rest = branch
     ways: list[list[Any]] = []
-    if items and not any(op in _GROUPS for op, _ in rest):
-        op, arg = items[0]
+    if not any(kind in _GROUPS for kind, _ in rest):
         if op is ops.BRANCH:
-            ways = [list(branch) for branch in arg[1]]
-        elif op in (ops.MAX_REPEAT, ops.MIN_REPEAT) and arg[:2] == (0, 1) and arg[2].getwidth()[0]:
+            ways = [list(way) for way in arg[1]]
+        elif arg[:2] == (0, 1) and arg[2].getwidth()[0]:
             ways = [list(arg[2]), []] if op is ops.MAX_REPEAT else [[], list(arg[2])]
     left = most - (len(ways) - 1) * _size(rest)
     if not ways or left < 0:
-        yield parser.SubPattern(state, items)
+        yield branch
         return
     for way in ways:
-        yield from _opened(way + rest, state, left // len(ways))
+        yield from _opened(parser.SubPattern(state, way + rest), state, left // len(ways))
 
 
 def _size(items: list[Any]) -> int:
