@@ -10,9 +10,11 @@ from typing import Literal
 from gateway.shield.detections import Severity
 
 # Categories of words meant for a model. Keys, commands, encodings and hidden text are no less harmful in quotes.
-MENTIONABLE = frozenset({"injection", "jailbreak", "extraction", "indirect", "social_engineering", "sensitive_path"})
+MENTIONABLE = frozenset(
+    {"injection", "jailbreak", "extraction", "indirect", "social_engineering", "sensitive_path", "tool_abuse"}
+)
 # What is forbidden to ask for is not asked for; but "never refuse" is what an attack says itself.
-_FORBIDDABLE = frozenset({"extraction", "sensitive_path"})
+_FORBIDDABLE = frozenset({"extraction", "sensitive_path", "tool_abuse"})
 LOWER_NOTE = " It is quoted or talked about here, and counts less for that."
 _BEFORE_CHARS = 200
 _NEGATION_CHARS = 40
@@ -63,7 +65,7 @@ _COMMANDED = re.compile(
 _ANNOUNCED_CHARS = 80
 # The name of a value in data, which announces nothing.
 _NAMED = re.compile(r"(?:[\"'`]\s{0,2}:|=|(?:\A|[\n{,])\s{0,40}[\w.-]{1,40}\s?:)\s{0,4}\Z")
-_OPENING = re.compile('["“„«‹「『‘‚]')
+_OPENING = re.compile("[\"“„«‹「『‘‚]|(?<=\\s)'(?=\\w)")
 # Whoever begins by calling the assistant by its name is its user: no document that speaks to whatever machine reads it.
 _HAIL = re.compile(
     r"\W{0,4}(?:(?:hey|hi|hello|hallo|hola|salut|ciao|dear|ok|okay|yo|good (?:morning|afternoon|evening))[ ,]{1,2})?"
@@ -82,7 +84,7 @@ _FORESEEN = re.compile(
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
-    r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|nobody|without|refuse to|avoid)"
+    r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|may not|nobody|nobody may|no one may|without|refuse to|avoid)"
     r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$",
     re.IGNORECASE,
 )
