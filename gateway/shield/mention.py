@@ -84,7 +84,8 @@ _FORESEEN = re.compile(
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
-    r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|may not|nobody|nobody may|no one may|without|refuse to|avoid)"
+    r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|"
+    r"may not|nobody|nobody may|no one may|without|refuse to|avoid)"
     r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$",
     re.IGNORECASE,
 )
