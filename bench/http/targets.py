@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile
 
 from bench.http.load import LOAD_CORE, SERVER_CORE, Shot, ask, on_core
 from bench.http.payload import MODEL, chat_body, completion, prompt, scan_body
@@ -100,6 +101,8 @@ class Field:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ports: dict[str, int] = {}
         self._mock = free_port()
+        self._sources = work / "sources"
+        _unpack(archive, self._sources)
         self._bodies = {SCAN: work / "scan.json", CHAT: work / "chat.json"}
         self._bodies[SCAN].write_bytes(scan_body())
         self._bodies[CHAT].write_bytes(chat_body())
@@ -202,7 +205,7 @@ class Field:
         if name == UNRECORDED:
             # A folder of its own with the same keys, so that neither waits for the other's locks.
             shutil.copytree(self._data, self.work / "unrecorded")
-            start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self.archive)]
+            start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self._sources)]
             return [*start, *options, "--data-dir", str(self.work / "unrecorded")] if self.peers.python else None
         if name in (OURS_TWO, OURS_NEW, OURS_BESIDE):
             folder = self.work / {OURS_TWO: "two", OURS_NEW: "new", OURS_BESIDE: "beside"}[name]
@@ -223,7 +226,7 @@ class Field:
         environment: Mapping[str, str] = os.environ | {
             "BENCH_KEY": self._peer_key,
             "BENCH_UPSTREAM": f"http://127.0.0.1:{self._mock}/v1",
-            "PYTHONPATH": str(self.archive) if name in (H11, COMPILED) else "",
+            "PYTHONPATH": str(self._sources) if name in (H11, COMPILED) else "",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "LITELLM_TELEMETRY": "False",
             "LITELLM_LOG": "ERROR",
@@ -245,3 +248,12 @@ def free_port() -> int:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
         return port
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Lay out the gateway that an archive holds, so that another Python imports the same shield from there."""
+    with ZipFile(archive) as whole:
+        whole.extractall(folder, [name for name in whole.namelist() if name.startswith(("rules.", "_regexes/"))])
+        for name in ("sources.zip", "data.zip"):
+            with ZipFile(whole.open(name)) as within:
+                within.extractall(folder, [one for one in within.namelist() if one.startswith("gateway/")])

@@ -1,6 +1,6 @@
-"""Run the archive with nothing recorded: what the audit costs is the difference. Only for measuring.
+"""Run the archive's sources with nothing recorded: what the audit costs is the difference. Only for measuring.
 
-`python unrecorded.py ARCHIVE serve ...`, with a Python that has anyio, h11 and pyahocorasick.
+`python unrecorded.py FOLDER serve ...`, with a Python that has anyio, h11 and pyahocorasick.
 """
 
 import sys
