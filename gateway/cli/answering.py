@@ -164,11 +164,14 @@ def tidy_up() -> None:
 
 
 async def begin(gateway: Gateway, console: Console) -> None:
-    """Make the first credentials, if need be, and note the start."""
+    """Make the first credentials, if need be, show which file runs, and note the start."""
     await greet(gateway, console)
+    archive_sha256 = bundle.archive_sha256()
+    if archive_sha256:
+        console.note(f"archive SHA-256: {archive_sha256}")
     details = {
         "version": __version__,
-        "archive_sha256": bundle.archive_sha256(),
+        "archive_sha256": archive_sha256,
         "pid": os.getpid(),
         "workers": gateway.settings.workers,
     }

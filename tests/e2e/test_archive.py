@@ -1,5 +1,6 @@
 """The archive: reproducible, self-checking, at home on locked-down hosts, deaf to what lies on the host."""
 
+import hashlib
 import json
 import os
 import re
@@ -235,6 +236,14 @@ def write_garbage_into_it(copy: Path, _: Path) -> None:
 
 def cut_it_to_nothing(copy: Path, _: Path) -> None:
     os.truncate(copy, 0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_start_shows_once_which_file_runs(archive: Path, tmp_path: Path, workers: int) -> None:
+    served = start(archive, tmp_path / "data", "--workers", str(workers))
+    shown = [line.strip() for line in served.process.lines if "SHA-256" in line]
+    assert served.process.stop() == 0
+    assert shown == [f"archive SHA-256: {hashlib.sha256(archive.read_bytes()).hexdigest()}"]
 
 
 @pytest.mark.parametrize("harm", [delete, rename_another_over_it, write_garbage_into_it, cut_it_to_nothing])
