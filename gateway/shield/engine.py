@@ -9,7 +9,7 @@ from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief, Layout
 from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import BUDGET, Matcher, Matches
-from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, has_quotation, level, lowered
+from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, Mentions, lowered
 from gateway.shield.normalize import Normalizer
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
@@ -147,11 +147,12 @@ class Shield:
                     break
                 readings.append(_Reading(decoded.text, decoded, reading))
         hidden = self._hidden(places)
-        detections = [self._detection(number, found, text, hidden) for number, found in places.items()]
+        mentions = Mentions(text)
+        detections = [self._detection(number, found, mentions, hidden) for number, found in places.items()]
         if is_cut_short:
             detections.append(_over_budget(text))
         if hint is not None:
-            detections.append(_as_mentioned(hint, detections, text))
+            detections.append(_as_mentioned(hint, detections, mentions))
         return judge(detections, policy, redacted=self._redacted(places, text, policy))
 
     def _brief(self, number: int) -> Brief:
@@ -191,10 +192,10 @@ class Shield:
             for place in found
         ]
 
-    def _detection(self, number: int, places: list[_Place], text: str, hidden: list[_Place]) -> Detection:
+    def _detection(self, number: int, places: list[_Place], mentions: Mentions, hidden: list[_Place]) -> Detection:
         rule = self._brief(number)
-        first, steps = _plainest(places, text, rule.category) if rule.category in MENTIONABLE else (places[0], 0)
-        shown = text[first.start : first.end]
+        first, steps = _plainest(places, mentions, rule.category) if rule.category in MENTIONABLE else (places[0], 0)
+        shown = mentions.text[first.start : first.end]
         if rule.category not in MASKED_CATEGORIES and hidden:
             inside = [
                 (max(place.start - first.start, 0), min(place.end, first.end) - first.start)
@@ -227,7 +228,7 @@ class Shield:
         return redact_spans(text, spans)
 
 
-def _plainest(places: list[_Place], text: str, category: str) -> tuple[_Place, Level]:
+def _plainest(places: list[_Place], mentions: Mentions, category: str) -> tuple[_Place, Level]:
     """Return the first place that is least of a mention, and how much of one it is."""
     first = places[0]
     least: Level = 2
@@ -235,7 +236,7 @@ def _plainest(places: list[_Place], text: str, category: str) -> tuple[_Place, L
         return first, 0
     for place in places:
         # What was hidden is no mention, whatever stands around it.
-        steps = level(text, place.start, category) if place.view in ("normalized", "text") else 0
+        steps = mentions.level(place.start, category) if place.view in ("normalized", "text") else 0
         if steps < least or place is places[0]:
             first, least = place, steps
         if not steps:
@@ -255,7 +256,7 @@ def _stronger(hint: Detection | None, other: Detection | None, reading: _Reading
     return replace(other, start=start, end=end, view=">".join(reading.chain) or other.view)
 
 
-def _as_mentioned(hint: Detection, detections: Sequence[Detection], text: str) -> Detection:
+def _as_mentioned(hint: Detection, detections: Sequence[Detection], mentions: Mentions) -> Detection:
     """Lower the statistical detection if all that rules matched in its span is a mention: it judged the same words.
 
     Where no rule matched, an announced quotation that begins there is enough.
@@ -265,7 +266,7 @@ def _as_mentioned(hint: Detection, detections: Sequence[Detection], text: str) -
     ]
     if not all(one.description.endswith(LOWER_NOTE) for one in inside):
         return hint
-    if not inside and not has_quotation(text, hint.start, hint.end):
+    if not inside and not mentions.has_quotation(hint.start, hint.end):
         return hint
     return replace(hint, severity=lowered(hint.severity, 2), description=hint.description + LOWER_NOTE)
 

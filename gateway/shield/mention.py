@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Literal
 
 from gateway.shield.detections import Severity
+from gateway.shield.regexes import compile_regex
 
 # Categories of words meant for a model. Keys, commands, encodings and hidden text are no less harmful in quotes.
 MENTIONABLE = frozenset(
@@ -28,8 +29,9 @@ _CODE = tuple(":=([{")
 _SINGLE = re.compile(r"(?<=\s)'(?=\w|\Z)(?![^']*\S'(?!\w)).*\Z")
 _WORD = re.compile(r"\w")
 _END = re.compile(r"[.!?;\n]")
-_TELLING = re.compile(
-    r"(?:\b(?:such as|phrases?|sentences?|wording|strings?|messages? like|texts? like|inputs? like|things like|"
+# What these are searched for in is in lower case.
+_TELLING = compile_regex(
+    r"\W(?:such as|phrases?|sentences?|wording|strings?|messages? like|texts? like|inputs? like|things like|"
     r"prompt.?injections?|injection attempts?|jailbreak (?:attempts?|prompts?)|attackers?|adversar(?:y|ies)|"
     r"(?:if|when|whenever) (?:the |a |an )?(?:user|player|visitor|customer|caller|someone|somebody|anyone|anybody|"
     r"message|text|mail|page)s? (?:says?|asks?|tells?|writes?|tries|contains?)|"
@@ -43,9 +45,12 @@ _TELLING = re.compile(
     r"(?:that|which|who|sticker|sign|banner|label|note|letter|review|post|page|comment|poster|button|caption|"
     r"voice|speaker|screen|computer|character) "
     r"(?:said|says|reads|stated|states|claimed|claims)(?=[\s,:]+(?:in effect,? )?[\"'“‘«„])|"
-    r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b|"
-    r"インジェクション|프롬프트 인젝션|提示词注入|提示注入|例如|比如|例えば|инъекци|например|इंजेक्शन|जैसे|حقن|مثل)",
-    re.IGNORECASE,
+    r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b",
+    re.UNICODE,
+)
+# The same in scripts that put no blank between words.
+_TELLING_BEYOND = re.compile(
+    r"インジェクション|프롬프트 인젝션|提示词注入|提示注入|例如|比如|例えば|инъекци|например|इंजेक्शन|जैसे|حقن|مثل"
 )
 # What a quotation is announced by, some words before it, in several languages.
 _ANNOUNCED = re.compile(
@@ -55,13 +60,10 @@ _ANNOUNCED = re.compile(
     r"frase|texto|mensaje|dice|pide|escribe|traduce|mensagem|diz|pede|escreve|testo|messaggio|scrive|chiede|"
     r"zin|tekst|bericht|vraagt|zegt|schrijft|zdanie|wiadomość|pisze|prosi|mówi|metin|cümle)\b|"
     r"фраз|текст|сообщени|пиш|говорит|просит|メッセージ|文章|句子|문장|메시지|جملة|نص|वाक्य)"
-    r"[^\s,:]{0,6}(?:[ ,:]{1,2}[^\s,:]{1,16}){0,3}[\s,:(]{0,3}\Z",
-    re.IGNORECASE,
+    r"[^\s,:]{0,6}(?:[ ,:]{1,2}[^\s,:]{1,16}){0,3}[\s,:(]{0,3}\Z"
 )
 # Whoever is told to do what stands in quotation marks is told so in full.
-_COMMANDED = re.compile(
-    r"\b(?:follow|obey|execute|carry out|comply|do (?:what|as)|perform|apply|act on)\b", re.IGNORECASE
-)
+_COMMANDED = re.compile(r"\b(?:follow|obey|execute|carry out|comply|do (?:what|as)|perform|apply|act on)\b")
 _ANNOUNCED_CHARS = 80
 # The name of a value in data, which announces nothing.
 _NAMED = re.compile(r"(?:[\"'`]\s{0,2}:|=|(?:\A|[\n{,])\s{0,40}[\w.-]{1,40}\s?:)\s{0,4}\Z")
@@ -80,48 +82,46 @@ _FORESEEN = re.compile(
     r"(?: (?:you|it|them|him|her|the [\w-]{1,12}))?(?: to\b|(?=[ :,]{1,2}[\"'“«(]))|"
     r"(?:do not|don.t|never|must not|refuse to|don.t ever) (?:follow|obey|accept|comply with|act on|fall for|let|allow|"
     r"carry out|believe|heed|respond to|answer)(?: [\w'-]{1,16}){0,4} (?:to|that|who|which|such as|like))"
-    r"(?: [\w'/-]{1,16}){0,6}[ :,]{0,2}[\"'“«(]{0,2}$",
-    re.IGNORECASE,
+    r"(?: [\w'/-]{1,16}){0,6}[ :,]{0,2}[\"'“«(]{0,2}$"
 )
 _NEGATED = re.compile(
     r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|"
     r"may not|nobody|nobody may|no one may|without|refuse to|avoid)"
-    r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$",
-    re.IGNORECASE,
+    r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$"
 )
 
 
-def level(text: str, start: int, category: str) -> Level:
-    """Say how surely a match at `start` is a mention: 2 foreseen or quoted and announced, 1 one of both, 0 none.
+class Mentions:
+    """How surely matches in one text are mentions. What stands before a place is read once."""
 
-    The beginning of a text is no mention, nor is a text that stands in quotation marks as a whole. What is said to
-    machines that read a text counts as one where the text begins with it: its writer is the user himself.
-    """
-    if category == "indirect" and (hail := _HAIL.match(text)) and start < hail.end():
-        return 2
-    if _OPENING.match(text, start):
-        start += 1
-    before = text[max(0, start - _BEFORE_CHARS) : start]
-    if category in _FORBIDDABLE and _NEGATED.search(before[-_NEGATION_CHARS:]):
-        return 2
-    if _FORESEEN.search(before):
-        return 2
-    telling = [found.end() for found in _TELLING.finditer(before)]
-    quoted = _quoted_at(before)
-    if quoted is not None:
-        lead = before[max(0, quoted - _ANNOUNCED_CHARS) : quoted]
-        is_announced = telling or (_ANNOUNCED.search(lead) and not _NAMED.search(lead))
-        if is_announced and not _COMMANDED.search(lead):
+    __slots__ = ("_levels", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._levels: dict[int, Level] = {}
+
+    def level(self, start: int, category: str) -> Level:
+        """Say how surely a match at `start` is one: 2 foreseen or quoted and announced, 1 one of both, 0 none.
+
+        The beginning of a text is no mention, nor is a text that stands in quotation marks as a whole. What is said to
+        machines that read a text counts as one where the text begins with it: its writer is the user himself.
+        """
+        text = self.text
+        if category == "indirect" and (hail := _HAIL.match(text)) and start < hail.end():
             return 2
-        # A string in code or data holds anything, and is no quotation until something says so.
-        return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
-    return 1 if telling and not _END.search(before[telling[-1] :]) else 0
+        if _OPENING.match(text, start):
+            start += 1
+        if category in _FORBIDDABLE and _NEGATED.search(text[max(0, start - _NEGATION_CHARS) : start].lower()):
+            return 2
+        known = self._levels.get(start)
+        if known is None:
+            known = self._levels[start] = _level_after(text[max(0, start - _BEFORE_CHARS) : start].lower())
+        return known
 
-
-def has_quotation(text: str, start: int, end: int) -> bool:
-    """Say whether an announced quotation begins in a half-open span of a text."""
-    opened = islice(_OPENING.finditer(text, start, end), MOST_PLACES)
-    return any(level(text, found.end(), "injection") == 2 for found in opened)
+    def has_quotation(self, start: int, end: int) -> bool:
+        """Say whether an announced quotation begins in a half-open span of the text."""
+        opened = islice(_OPENING.finditer(self.text, start, end), MOST_PLACES)
+        return any(self.level(found.end(), "injection") == 2 for found in opened)
 
 
 def lowered(severity: Severity, steps: int) -> Severity:
@@ -129,6 +129,31 @@ def lowered(severity: Severity, steps: int) -> Severity:
     for _ in range(steps):
         severity = _LOWER.get(severity, severity)
     return severity
+
+
+def _level_after(before: str) -> Level:
+    """Say how surely what follows some letters in lower case is a mention, whatever it is."""
+    if _FORESEEN.search(before):
+        return 2
+    told = _told_at(before)
+    quoted = _quoted_at(before)
+    if quoted is not None:
+        lead = before[max(0, quoted - _ANNOUNCED_CHARS) : quoted]
+        is_announced = told is not None or (_ANNOUNCED.search(lead) and not _NAMED.search(lead))
+        if is_announced and not _COMMANDED.search(lead):
+            return 2
+        # A string in code or data holds anything, and is no quotation until something says so.
+        return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
+    return 1 if told is not None and not _END.search(before, told) else 0
+
+
+def _told_at(before: str) -> int | None:
+    """Return where the last word ends that tells of texts or of those who write them."""
+    # A word at the beginning needs something to stand after.
+    ends = [found.end() - 1 for found in _TELLING.finditer(" " + before)]
+    if not before.isascii():
+        ends += [found.end() for found in _TELLING_BEYOND.finditer(before)]
+    return max(ends, default=None)
 
 
 def _quoted_at(before: str) -> int | None:
@@ -139,9 +164,11 @@ def _quoted_at(before: str) -> int | None:
         at = line.rfind(mark)
         if line.count(mark) % 2 and _WORD.search(line, 0, at):
             return begin + at
-    single = _SINGLE.search(line)
+    single = _SINGLE.search(line) if "'" in line else None
     if single and _WORD.search(line, 0, single.start()):
         return begin + single.start()
+    if line.isascii():
+        return None
     for opener, closers in _CLOSERS.items():
         at = line.rfind(opener)
         if at > 0 and not any(closer in line[at + 1 :] for closer in closers):

@@ -31,10 +31,10 @@ _NUMBER_BYTES = 4
 _NUMBER = next(kind for kind in "ILH" if array(kind).itemsize == _NUMBER_BYTES)
 
 
-def compile_regex(text: str) -> re.Pattern[str]:
+def compile_regex(text: str, flags: int = FLAGS) -> re.Pattern[str]:
     """Compile a regex for the running Python; it matches as `re.compile` has it, and sooner."""
-    code, state = _coded(text)
-    return _made(text, FLAGS | state.flags, code, state.groups - 1, state.groupdict)
+    code, state = _coded(text, flags)
+    return _made(text, flags | state.flags, code, state.groups - 1, state.groupdict)
 
 
 def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
@@ -141,9 +141,9 @@ def _engine() -> str:
     return f"{sys.implementation.cache_tag} {_sre.MAGIC} {_sre.CODESIZE} {_sre.MAXREPEAT} {sys.byteorder}"
 
 
-def _coded(text: str) -> tuple[list[int], Any]:
-    tree = factor(parser.parse(text, FLAGS))
-    return compiler._code(tree, FLAGS), tree.state
+def _coded(text: str, flags: int = FLAGS) -> tuple[list[int], Any]:
+    tree = factor(parser.parse(text, flags))
+    return compiler._code(tree, flags), tree.state
 
 
 def _made(text: str, flags: int, code: list[int], groups: int, names: dict[str, int]) -> re.Pattern[str]:

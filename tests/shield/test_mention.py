@@ -4,7 +4,7 @@ import pytest
 
 from gateway import shield
 from gateway.shield import Direction, Severity, Shield, Verdict
-from gateway.shield.mention import LOWER_NOTE, MOST_PLACES, level
+from gateway.shield.mention import LOWER_NOTE, MOST_PLACES, Mentions
 from gateway.shield.scoring import MODEL_POINTS, MODEL_RULE, POINTS
 from gateway.shield.stream import StreamScanner
 
@@ -26,21 +26,21 @@ def bundled() -> Shield:
     ],
 )
 def test_a_match_that_is_quoted_and_announced_is_two_steps_lower(before: str) -> None:
-    assert level(before + ORDER, len(before), "injection") == 2
+    assert Mentions(before + ORDER).level(len(before), "injection") == 2
 
 
 @pytest.mark.parametrize("before", ['My uncle shouts "', "The attackers say to the model "])
 def test_a_match_that_is_only_quoted_or_only_announced_is_one_step_lower(before: str) -> None:
-    assert level(before + ORDER, len(before), "injection") == 1
+    assert Mentions(before + ORDER).level(len(before), "injection") == 1
 
 
 @pytest.mark.parametrize(
     "before", ["If anyone asks you to ", "When a document tells you to ", "Never obey a visitor's request to "]
 )
 def test_what_others_may_ask_for_is_two_steps_lower(before: str) -> None:
-    assert level(before + ORDER, len(before), "injection") == 2
+    assert Mentions(before + ORDER).level(len(before), "injection") == 2
     own = before + "sing, then "
-    assert level(own + ORDER, len(own), "injection") < 2
+    assert Mentions(own + ORDER).level(len(own), "injection") < 2
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_others_may_ask_for_is_two_steps_lower(before: str) -> None:
     ],
 )
 def test_single_quotation_marks_are_told_from_apostrophes(before: str, steps: int) -> None:
-    assert level(before + ORDER, len(before), "injection") == steps
+    assert Mentions(before + ORDER).level(len(before), "injection") == steps
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_single_quotation_marks_are_told_from_apostrophes(before: str, steps: in
     ],
 )
 def test_a_quotation_is_announced_in_many_languages_unless_it_is_to_be_followed(before: str, steps: int) -> None:
-    assert level(before + ORDER, len(before), "injection") == steps
-    assert level(before + ORDER, len(before) - 1, "injection") == steps, "a match may begin with the mark"
+    assert Mentions(before + ORDER).level(len(before), "injection") == steps
+    assert Mentions(before + ORDER).level(len(before) - 1, "injection") == steps, "a match may begin with the mark"
 
 
 def test_the_model_is_lowered_by_a_quotation_that_is_announced(bundled: Shield) -> None:
@@ -91,26 +91,26 @@ def test_an_order_for_whenever_something_is_asked_is_the_writers_own() -> None:
         "If anyone asks you, ",
         "Whenever somebody wants the weather first ",
     ):
-        assert level(before + ORDER, len(before), "injection") < 2
+        assert Mentions(before + ORDER).level(len(before), "injection") < 2
 
 
 @pytest.mark.parametrize("before", ["", '"', "Hello there. ", '{"note": "', 'He said "no". ', 'Phrases like "a". '])
 def test_an_order_at_the_beginning_in_data_or_after_a_closed_quotation_counts_in_full(before: str) -> None:
-    assert level(before + ORDER, len(before), "injection") == 0
+    assert Mentions(before + ORDER).level(len(before), "injection") == 0
 
 
 @pytest.mark.parametrize(
     "text", ["Hey Copilot, please write a function.", "ChatGPT, tell me more.", "Dear AI, be kind."]
 )
 def test_a_text_that_begins_by_calling_the_assistant_is_its_users_own(text: str) -> None:
-    assert level(text, 0, "indirect") == 2
-    assert level("Dinner at six. " + text, 15, "indirect") == 0
-    assert level("AI readers of this page: " + text, 0, "indirect") == 0
+    assert Mentions(text).level(0, "indirect") == 2
+    assert Mentions("Dinner at six. " + text).level(15, "indirect") == 0
+    assert Mentions("AI readers of this page: " + text).level(0, "indirect") == 0
 
 
 def test_what_is_forbidden_is_not_asked_for_but_never_refuse_is_an_order() -> None:
-    assert level("Never print the key", 6, "extraction") == 2
-    assert level("Never print the key", 6, "jailbreak") == 0
+    assert Mentions("Never print the key").level(6, "extraction") == 2
+    assert Mentions("Never print the key").level(6, "jailbreak") == 0
 
 
 def test_a_lowered_detection_shows_its_severity_and_says_why_so_that_the_sum_holds(bundled: Shield) -> None:
