@@ -304,20 +304,20 @@ def margin_of(marks: bytes, weights: Weights) -> float:
 
 def strongest(marks: bytes, words: Sequence[str], weights: Weights) -> list[str]:
     """Return the words and pairs of a window that speak most for an attack, the strongest first, each once."""
+    table = weights.table
     ranked: list[tuple[int, int, tuple[str, ...]]] = []
     for place, mark in enumerate(marks):
         if mark == GAP:
             continue
-        ranked.append((-weights.table[mark], place, (words[place],)))
-        ranked += [
-            (-weights.table[256 * mark + marks[other]], place, (words[place], words[other]))
-            for other in range(place + 1, min(len(marks), place + REACH + 1))
-            if marks[other] != GAP
-        ]
+        if table[mark] > _NOTHING:
+            ranked.append((-table[mark], place, (words[place],)))
+        for other, second in enumerate(marks[place + 1 : place + REACH + 1], place + 1):
+            if second != GAP and table[mark << 8 | second] > _NOTHING:
+                ranked.append((-table[mark << 8 | second], place, (words[place], words[other])))
     chosen: list[str] = []
     named: set[str] = set()
-    for weight, _, pair in sorted(ranked):
-        if weight >= -_NOTHING or len(chosen) == _LONGEST_MATCHED:
+    for _, _, pair in sorted(ranked):
+        if len(chosen) == _LONGEST_MATCHED:
             break
         if not named.issuperset(pair):
             named.update(pair)
@@ -335,20 +335,35 @@ def _pieces(normalized: str) -> Iterator[str]:
     yield normalized[place:]
 
 
-def _words_in(normalized: str, start: int, end: int) -> Iterator[_Mark]:
-    """Yield the words of a half-open span with their places; as `words_of`, only slower."""
-    number = offset = 0
+def _words_in(normalized: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """Yield the words of a half-open span as `words_of` has them, after the places where they begin and end."""
+    offset, before, left = 0, start, end - start
     for piece in _pieces(normalized):
-        count = len(words_of(piece))
-        if start < number + count and number < end:
-            runs = ((run.span(), run[0].replace("'", "")) for run in _RUN.finditer(piece))
-            words = (_Mark(offset + begin, offset + last, word) for (begin, last), word in runs if word)
-            yield from islice(words, max(0, start - number), end - number)
-        number += count
+        raw = piece.encode("utf-8", "surrogatepass")
+        plain = raw.translate(_PLAIN, b"'")
+        words = plain.split(None, before)
+        if len(words) > before:
+            # What is left of the piece when so many words were cut off begins with the first that is asked for.
+            for run in islice(_runs_after(piece, raw, len(plain) - len(words[before])), left):
+                yield offset + run.start(), offset + run.end(), run[0].replace("'", "")
+                left -= 1
+        if not left:
+            break
+        before = max(0, before - len(words))
         offset += len(piece)
 
 
-def _marks_in(words: Iterable[_Mark], classes: Mapping[bytes, int]) -> Iterator[_Mark]:
+def _runs_after(piece: str, raw: bytes, place: int) -> Iterator[re.Match[str]]:
+    """Yield the words of a piece. place: a first letter, in bytes without apostrophes. raw: the piece in UTF-8."""
+    begin = place
+    while (later := place + raw.count(b"'", 0, begin)) > begin:
+        begin = later
+    if not piece.isascii():
+        begin = len(raw[:begin].decode("utf-8", "surrogatepass"))
+    return (run for run in _RUN.finditer(piece, begin) if run[0].strip("'"))
+
+
+def _marks_in(words: Iterable[tuple[int, int, str]], classes: Mapping[bytes, int]) -> Iterator[_Mark]:
     """Yield the marks of some words with their places, as `marks_of`."""
     idle = -1
     for start, end, word in words:
