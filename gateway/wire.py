@@ -67,7 +67,8 @@ def read_json(
     # Counting is a memory scan; only a text with more brackets than levels is looked at closely.
     if text.count("[") + text.count("{") > max_depth:
         _refuse_deep(value, max_depth)
-    if "\\u" in text and ("\\ud" in text or "\\uD" in text):
+    # A search for one character is a scan of the memory, for two it is not.
+    if "\\" in text and "\\u" in text and ("\\ud" in text or "\\uD" in text):
         _refuse_surrogates(value)
     return value
 

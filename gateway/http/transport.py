@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from gateway.http.wakeups import Waiter, Wakeups
+
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
 _ROOM_BYTES = 65_536
@@ -50,7 +52,7 @@ class _Feed(asyncio.BufferedProtocol):
         self._is_lost = False
         self._is_held = False
         self._is_late = False
-        self._reader: asyncio.Future[None] | None = None
+        self._reader = Waiter(sweep.wakeups)
         self._flusher: asyncio.Future[None] | None = None
         self._ending: asyncio.Future[None] | None = None
 
@@ -71,11 +73,9 @@ class _Feed(asyncio.BufferedProtocol):
         data = self._sweep.room[:nbytes].tobytes()
         self._received = self._received + data if self._received else data
         self.arrived_seconds = time.monotonic()
-        reader = self._reader
-        if reader is not None:
-            if not reader.done():
-                reader.set_result(None)
-        elif len(self._received) > _READ_AHEAD_BYTES:
+        if self._reader.is_awaited:
+            self._reader.call()
+        elif len(self._received) > _READ_AHEAD_BYTES and not self._reader.is_called():
             self._transport.pause_reading()
             self._is_held = True
 
@@ -83,7 +83,7 @@ class _Feed(asyncio.BufferedProtocol):
         self._has_ended = True
         self.has_said_end = self._tls is None or _has_said_end(self._tls)
         self.is_gone |= self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
-        _wake(self._reader)
+        self._reader.call()
         _wake(self._ending)
         return not self.is_tls
 
@@ -91,7 +91,7 @@ class _Feed(asyncio.BufferedProtocol):
         self._is_lost = self._has_ended = self.is_gone = True
         self.is_full = False
         self._sweep.remove(cast(Connection, self))
-        _wake(self._reader)
+        self._reader.call()
         _wake(self._flusher)
         _wake(self._ending)
 
@@ -122,14 +122,11 @@ class Connection(_Feed):
             DeadlinePassed: nothing came in time. The connection is still open for an answer.
         """
         if not self._received and not self._has_ended:
-            self._reader = asyncio.Future(loop=self._loop)
-            try:
-                await self._reader
-            finally:
-                self._reader = None
-            is_late, self._is_late = self._is_late, False
-            if is_late and not self._received:
-                raise DeadlinePassed
+            await self._reader
+            if self._is_late:
+                self._is_late = False
+                if not self._received:
+                    raise DeadlinePassed
         data, self._received = self._received, b""
         if self._is_held and not self.is_gone:
             self._is_held = False
@@ -190,13 +187,12 @@ class Connection(_Feed):
 
     def expire(self) -> None:
         """Act on a deadline that has passed. The sweep calls it."""
-        reader = self._reader
-        if reader is None:
-            self.abort()
-        elif not reader.done():
+        if self._reader.is_awaited:
             # The deadline stays: when bytes come in this very turn, the reader is not late, but will be.
             self._is_late = True
-            reader.set_result(None)
+            self._reader.call()
+        elif not self._reader.is_called():
+            self.abort()
 
 
 def _wake(waiter: "asyncio.Future[None] | None") -> None:
@@ -227,6 +223,7 @@ class Sweep:
         # would lie among small things that stay, and the C library never gives back what is between them.
         self.room = memoryview(bytearray(_ROOM_BYTES))
         self.loop = asyncio.get_running_loop()
+        self.wakeups = Wakeups(self.loop)
         self._every_seconds = every_seconds
         self._on_tick = on_tick
         self._timer: asyncio.TimerHandle | None = None

@@ -69,6 +69,60 @@ async def test_a_deadline_that_passes_as_data_arrives_is_not_late() -> None:
         await sweep.wait_empty()
 
 
+@pytest.mark.parametrize("cancel_first", [True, False])
+async def test_what_comes_with_a_cancellation_is_left_for_the_next_read(cancel_first: bool) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setblocking(False)
+        sweep = Sweep(10)
+        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
+        assert connection is not None
+        got: list[bytes] = []
+
+        async def read() -> None:
+            got.append(await connection.read())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            calls = [tasks.cancel_scope.cancel, lambda: receive(connection, b"a")]
+            for call in calls if cancel_first else reversed(calls):
+                call()
+        with anyio.fail_after(5):
+            assert (got, await connection.read()) == ([], b"a")
+            theirs.send(b"b")
+            assert await connection.read() == b"b"
+        connection.abort()
+        await sweep.wait_empty()
+
+
+async def test_all_that_came_in_one_turn_is_read_before_the_first_task_goes_on() -> None:
+    pairs = [socket.socketpair() for _ in range(3)]
+    sweep = Sweep(10)
+    seen: list[list[float]] = []
+    connections: list[Connection] = []
+
+    async def read(connection: Connection) -> None:
+        await connection.read()
+        seen.append([one.arrived_seconds for one in connections])
+
+    async with anyio.create_task_group() as tasks:
+        for ours, _ in pairs:
+            ours.setblocking(False)
+            connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
+            assert connection is not None
+            connections.append(connection)
+            tasks.start_soon(read, connection)
+        await anyio.wait_all_tasks_blocked()
+        for _, theirs in pairs:
+            theirs.send(b"a")
+    assert len(seen) == 3 and all(all(times) for times in seen)
+    for (_, theirs), connection in zip(pairs, connections, strict=True):
+        theirs.close()
+        connection.abort()
+    await sweep.wait_empty()
+
+
 def receive(connection: Connection, data: bytes) -> None:
     """Have bytes come, as the event loop does."""
     connection.get_buffer(-1)[: len(data)] = data
