@@ -24,6 +24,7 @@ _AROUND_CHARS = 128
 
 
 _PLAIN = bytes(range(32, 127)) + b"\t\n\r"
+_BASE64_SIGNS = b"+/_-\r\n"
 _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
 _HEX_RUN = re.compile(rb"(?:[0-9a-fA-F]{2}){8,}|[0-9a-fA-F]{2}(?:[ ,:;\n-]{1,2}[0-9a-fA-F]{2}){5,}")
 _HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}")
@@ -101,8 +102,9 @@ def _base64(raw: bytes, places: list[int]) -> list[Decoded]:
         if run is None:
             continue
         data, done = run[0], run.end()
-        # Letters of one case alone are words and names, never a code; neither are their pieces.
-        if not (data.islower() or data.isupper()) and not _add_base64(builder, data, place):
+        # Letters of one case alone are words and names, never a code; neither are their pieces. Signs alone are lines.
+        is_code = not (data.islower() or data.isupper()) and data.strip(_BASE64_SIGNS)
+        if is_code and not _add_base64(builder, data, place):
             for piece in re.split(rb"([+/_-]|\r?\n)", data):
                 if len(piece) >= _LEAST_BASE64_CHARS and len(piece) < len(data):
                     _add_base64(builder, piece, place)

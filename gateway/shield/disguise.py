@@ -66,8 +66,8 @@ _SPACED_LETTER = re.compile(f"({_ALONE})")
 _CODE_CHARS = 24
 _CODES = _LETTERS + b"0123456789+/"
 _CODE = re.compile(rb"[A-Za-z0-9+/]{24}")
+_LEET_LEAST_CHARS = 3
 _LEET_WORD_CHARS = 20
-_MIXED_WORD = re.compile(rb"(?<![a0])(?=a+0|0+a)[a0]{3,20}(?![a0])")
 _LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
 _BETWEEN_WORDS = re.compile(r"(\W+)")
 _SIGNS_BEFORE = re.compile(r"(?<!\S)([^\w\s]+)(\w+)")
@@ -303,12 +303,26 @@ def _mixed_words(shapes: Shapes) -> Ranges:
         for low in range(begin, after, BLOCK_CHARS):
             start, high = max(0, low - _LEET_WORD_CHARS), min(low + BLOCK_CHARS, after)
             kinds = shapes.raw[start : high + _LEET_WORD_CHARS].translate(_LEET_SHAPES)
-            for word in _MIXED_WORD.finditer(kinds):
-                first, last = start + word.start(), start + word.end()
+            for first, last in _both_kinds(kinds):
+                first, last = start + first, start + last
                 is_new = first < high and (not found or first >= found[-1][1])
                 if is_new and not _is_inside(shapes.raw, first, last):
                     found.append((first, last))
     return found
+
+
+def _both_kinds(kinds: bytes) -> Ranges:
+    """Return the spans of words of a few characters that hold both of their kinds."""
+    found = set()
+    for pair in (b"a0", b"0a"):
+        place = kinds.find(pair)
+        while place >= 0:
+            first, last = kinds.rfind(b".", 0, place) + 1, kinds.find(b".", place)
+            last = len(kinds) if last < 0 else last
+            if _LEET_LEAST_CHARS <= last - first <= _LEET_WORD_CHARS:
+                found.add((first, last))
+            place = kinds.find(pair, last)
+    return sorted(found)
 
 
 def _is_inside(raw: bytes, start: int, end: int) -> bool:
