@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from gateway.shield.detections import Direction
 from gateway.shield.layout import CHARS_PER_TRY
 from gateway.shield.normalize import View
 from gateway.shield.runner import Lead, Runner, Span
@@ -36,14 +37,16 @@ class Matches(NamedTuple):
 class Attempt:
     """One scan under way.
 
-    values: spans of the text as sent where values stand. budget: for each block. left: what may still be spent on the
-    one at hand; below 0 it is cut short. windows: where the matches of a rule may begin, to be searched at the end.
+    direction: which rules are wanted, or None for all. values: spans of the text as sent where values stand. budget:
+    for each block. left: what may still be spent on the one at hand; below 0 it is cut short. windows: where the
+    matches of a rule may begin, to be searched at the end.
     """
 
     __slots__ = (
         "_matches",
         "_with_text_rules",
         "budget",
+        "direction",
         "is_cut_short",
         "left",
         "signals",
@@ -54,9 +57,16 @@ class Attempt:
     )
 
     def __init__(
-        self, view: View, *, with_text_rules: bool, values: Sequence[tuple[int, int]] = (), budget: int = 0
+        self,
+        view: View,
+        *,
+        with_text_rules: bool,
+        direction: Direction | None = None,
+        values: Sequence[tuple[int, int]] = (),
+        budget: int = 0,
     ) -> None:
         self.view = view
+        self.direction = direction
         self.values = values
         self.subject = view.text
         self.left = 0

@@ -134,7 +134,9 @@ class Shield:
             shapes = Shapes(reading.text)
             # What was decoded or moved about is read again and again: each reading has half the budget of the text.
             budget = BUDGET // 2 if reading.chain else BUDGET
-            matches = self._matcher.scan(view, shapes, with_text_rules=not is_disguised, budget=budget)
+            matches = self._matcher.scan(
+                view, shapes, direction=direction, with_text_rules=not is_disguised, budget=budget
+            )
             is_cut_short |= matches.is_cut_short
             self._keep(places, matches, reading, direction, policy)
             hint = _stronger(hint, model.detect(view), reading) if model else None

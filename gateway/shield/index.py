@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.shield import automaton
 from gateway.shield.beginnings import LONGEST_CHARS
+from gateway.shield.detections import Direction
 from gateway.shield.layout import Layout, Row, Word
 from gateway.shield.runner import Lead, Runner, Step
 from gateway.shield.sequels import TEXT_END
@@ -76,14 +77,28 @@ def _gate(pieces: Sequence[str]) -> tuple[frozenset[str] | None, int]:
 class Index:
     """Literals, and an automaton over their anchors."""
 
-    __slots__ = ("_dearest", "_find", "_known", "_layout", "_name", "_runner", "_sizes")
+    __slots__ = ("_dearest", "_find", "_known", "_layout", "_left_out", "_name", "_numbers", "_runner", "_sizes")
 
-    def __init__(self, layout: Layout, name: str, runner: Callable[[int], Runner], *, native: bool | None) -> None:
-        """name: of the layout's index. runner: gives the rule of a number. native: as in automaton.build."""
+    def __init__(
+        self,
+        layout: Layout,
+        name: str,
+        runner: Callable[[int], Runner],
+        *,
+        direction: Direction | None,
+        native: bool | None,
+    ) -> None:
+        """name: of the layout's index. runner: gives the rule of a number. direction: of the texts that will be read,
+        so that no rule is tried that does not count there; None for any. native: as in automaton.build.
+        """
         self._layout = layout
         self._name = name
         self._runner = runner
-        anchors = layout.anchors(name)
+        self._left_out = layout.left_out(direction)
+        numbered = layout.anchors(name, direction)
+        # The numbers in the layout of the anchors, which have others here.
+        self._numbers = [*numbered]
+        anchors = [*numbered.values()]
         self._find, _ = automaton.build(anchors, native=native)
         # The last one is for words that automaton.build adds for itself.
         self._known: list[_Anchor | None] = [*[None] * len(anchors), _NO_ANCHOR]
@@ -91,12 +106,17 @@ class Index:
         # What following one anchor may cost.
         self._dearest = layout.dearest(name)
 
+    def _words(self, place: int) -> Iterator[tuple[Word, list[Row]]]:
+        """Yield the literals around an anchor, and their leads to rules that count."""
+        for word in self._layout.words(self._name, self._numbers[place]):
+            yield word, [row for row in word.leads if row[0] not in self._left_out]
+
     def _make(self, number: int) -> _Anchor:
         """Make ready what an anchor's gate is, but none of the rules behind it."""
         size = self._sizes[number]
         pieces: list[str] = []
-        for word in self._layout.words(self._name, number):
-            told = [_pieces(word, size, row) for row in word.leads] + [[]] * word.is_signal
+        for word, rows in self._words(number):
+            told = [_pieces(word, size, row) for row in rows] + [[]] * word.is_signal
             if not all(told):
                 pieces = []
                 break
@@ -116,20 +136,20 @@ class Index:
 
     def _told(self, number: int) -> Iterator[Step]:
         size = self._sizes[number]
-        for word in self._layout.words(self._name, number):
+        for word, rows in self._words(number):
             if word.is_signal:
                 yield Step(size - 1 + word.before, None, 0, None, None, 0, word.literal)
-            for row in word.leads:
+            for row in rows:
                 yield _step(word, size, row, self._runner(row[0]))
 
     def leads(self, part: str) -> Iterator[tuple[Lead, int]]:
         """Yield every lead of the literals in some letters of the automaton, and where its literal stands."""
-        words = lru_cache(maxsize=None)(self._layout.words)
+        words = lru_cache(maxsize=None)(lambda number: tuple(self._words(number)))
         for last, number in self._find(part):
-            for word in words(self._name, number):
+            for word, rows in words(number):
                 place = last - self._sizes[number] + 1 - word.before
                 if place >= 0 and part.startswith(word.literal, place):
-                    for row in word.leads:
+                    for row in rows:
                         yield Lead(self._runner(row[0]), "", *row[1:5]), place
 
     def follow(self, attempt: "Attempt", subject: str, part: str, *, base: int, begin: int, end: int) -> None:

@@ -9,7 +9,7 @@ way to run them.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,15 @@ from gateway.shield.plan import Plan
 from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 9
+VERSION = 10
 INDEXES = ("words", "tokens", *SCRIPTS)
+# The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
+# vocabulary, and the rules.
+_ANCHORS = 1
+_FOR_REPLIES = _ANCHORS + len(INDEXES)
+_VOCABULARY = _FOR_REPLIES + len(INDEXES)
+_RULES = _VOCABULARY + 1
+_WANTED = ord("1")
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
 
@@ -82,7 +89,7 @@ class Layout:
         self._regexes = regexes if regexes and regexes.fits(self.digest) else None
         if self._head["version"] != VERSION:
             raise ValueError("of another version")
-        place = 1 + len(INDEXES) + 1 + self.count
+        place = _RULES + self.count
         self._places = {}
         for name, size in zip(INDEXES, self._head["sizes"], strict=True):
             self._places[name] = place
@@ -112,9 +119,21 @@ class Layout:
         """Return, by script, letters of which one stands in each literal of its index."""
         return dict(zip(SCRIPTS, map(frozenset, self._head["letters"]), strict=True))
 
-    def anchors(self, index: str) -> list[str]:
-        """Return the anchors of one of INDEXES, in the order in which they are added."""
-        return list(json.loads(self._lines[1 + INDEXES.index(index)]))
+    def anchors(self, index: str, direction: Direction | None) -> dict[int, str]:
+        """Return the anchors of one of INDEXES by number, in the order in which they are added.
+
+        direction: of the texts they will be looked for in; replies need but a third of them. None for any.
+        """
+        place = INDEXES.index(index)
+        every = enumerate(json.loads(self._lines[_ANCHORS + place]))
+        if direction is not Direction.OUTBOUND:
+            return dict(every)
+        wanted = self._lines[_FOR_REPLIES + place]
+        return {number: anchor for number, anchor in every if wanted[number] == _WANTED}
+
+    def left_out(self, direction: Direction | None) -> frozenset[int]:
+        """Return the numbers of the rules that never count in a direction."""
+        return frozenset(self._head["left_out"][direction] if direction else ())
 
     def words(self, index: str, number: int) -> tuple[Word, ...]:
         """Return the literals around one anchor."""
@@ -127,7 +146,7 @@ class Layout:
 
     def vocabulary(self) -> list[str]:
         """Return the words of the rules' regexes."""
-        return self._lines[1 + len(INDEXES)].decode().split(" ")
+        return self._lines[_VOCABULARY].decode().split(" ")
 
     def compiled(self, number: int, text: str) -> re.Pattern[str]:
         """Return a regex of a rule's plan, ready to be run."""
@@ -136,7 +155,7 @@ class Layout:
 
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan without the leads, which a scan knows from their literals."""
-        told, plan = json.loads(self._lines[2 + len(INDEXES) + number])
+        told, plan = json.loads(self._lines[_RULES + number])
         source, how, reach, parts, starts, run_chars, run_digits, first, guard, alone, gate, has_value = plan
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
@@ -190,16 +209,20 @@ def make_layout(
             index = "tokens" if plan.how == "tokens" else "words" if is_ascii else script_of(lead.literal)
             leads[index].setdefault(lead.literal, []).append((number, *_lead_row(plan, lead)))
     found = {name: _anchored(literals, frozenset(signals)) for name, literals in leads.items()}
+    left_out = {way: [n for n, brief in enumerate(briefs) if way not in brief.direction] for way in Direction}
     head = {
         "version": VERSION,
         "digest": digest,
         "rules": len(plans),
         "sizes": [len(found[name]) for name in INDEXES],
         "dearest": [max((sum(map(_cost, words)) for words in found[name].values()), default=1) for name in INDEXES],
+        "left_out": left_out,
         "letters": ["".join(sorted(set(map(first_letter, leads[name])))) for name in SCRIPTS],
         **{how: [number for number, plan in enumerate(plans) if plan.how == how] for how in ("digits", "unseen")},
     }
     lines = [head, *(list(found[name]) for name in INDEXES)]
+    mute = frozenset(left_out[Direction.OUTBOUND])
+    wanted = [b"".join(b"01"[led : led + 1] for led in _are_led(found[name].values(), mute)) for name in INDEXES]
     ends: list[Any] = [[brief.row(), _plan_row(plan)] for brief, plan in zip(briefs, plans, strict=True)]
     thens = sorted({lead.then for plan in plans for lead in plan.leads} | {""})
     places = {then: place for place, then in enumerate(thens)}
@@ -210,7 +233,13 @@ def make_layout(
         ]
     ends += [[[lead.literal, *_lead_row(plan, lead)[:-1]] for lead in plan.leads] for plan in plans]
     middle = " ".join(sorted(set(vocabulary))).encode()
-    return pack_lines([*map(_line, lines), middle, *map(_line, ends), *(then.encode() for then in thens)])
+    return pack_lines([*map(_line, lines), *wanted, middle, *map(_line, ends), *(then.encode() for then in thens)])
+
+
+def _are_led(words: Iterable[Sequence[Word]], left_out: frozenset[int]) -> Iterator[bool]:
+    """Tell of each anchor whether it leads to a signal, or to a rule that is not left out."""
+    for around in words:
+        yield any(word.is_signal or any(row[0] not in left_out for row in word.leads) for word in around)
 
 
 def _line(value: Any) -> bytes:

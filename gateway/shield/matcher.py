@@ -14,6 +14,7 @@ Nothing here works on more of a text at a time than a block: another thread neve
 from gateway.shield import automaton
 from gateway.shield.attempt import Attempt, Match, Matches
 from gateway.shield.beginnings import LONGEST_CHARS
+from gateway.shield.detections import Direction
 from gateway.shield.index import BEFORE_CHARS, Index
 from gateway.shield.layout import Layout
 from gateway.shield.literals import squash_digits
@@ -39,13 +40,12 @@ class Matcher:
     """All rules of a set, ready to scan. Holds nothing of any text; safe in threads."""
 
     __slots__ = (
+        "_indexes",
         "_layout",
         "_letters",
         "_native",
         "_runners",
         "_runs",
-        "_scripts",
-        "_tokens",
         "_unseen",
         "kind",
     )
@@ -55,16 +55,16 @@ class Matcher:
         self._layout = layout
         self._native = native
         self._runners: list[Runner | None] = [None] * layout.count
-        self._tokens: Index | None = None
         self._letters = layout.letters()
-        self._scripts: dict[str, Index] = {}
+        self._indexes: dict[tuple[str, Direction | None], Index] = {}
         self._runs = tuple(map(self._runner, layout.numbers("digits")))
         self._unseen = tuple(map(self._runner, layout.numbers("unseen")))
         self.kind = automaton.kind(native=native)
 
     def ready(self) -> None:
         """Do now what the first scan would do."""
-        self._script("words")
+        for direction in Direction:
+            self._index("words", direction)
 
     def _runner(self, number: int) -> Runner:
         runner = self._runners[number]
@@ -75,22 +75,31 @@ class Matcher:
             )
         return runner
 
-    def _script(self, name: str) -> Index:
-        index = self._scripts.get(name)
+    def _index(self, name: str, direction: Direction | None) -> Index:
+        index = self._indexes.get((name, direction))
         if index is None:
-            index = self._scripts[name] = Index(self._layout, name, self._runner, native=self._native)
+            index = Index(self._layout, name, self._runner, direction=direction, native=self._native)
+            self._indexes[name, direction] = index
         return index
 
     def scan(
-        self, view: View, shapes: Shapes | None = None, *, with_text_rules: bool = True, budget: int = BUDGET
+        self,
+        view: View,
+        shapes: Shapes | None = None,
+        *,
+        direction: Direction | None = None,
+        with_text_rules: bool = True,
+        budget: int = BUDGET,
     ) -> Matches:
         """Find the matches of every rule in a normalized view and in the text it was made from.
 
-        shapes: of `view.source`. with_text_rules: whether the rules for the text as it is are run too.
-        budget: for one block.
+        shapes: of `view.source`. direction: rules that do not count in it may be left out; None for none of them.
+        with_text_rules: whether the rules for the text as it is are run too. budget: for one block.
         """
         shapes = shapes or Shapes(view.source)
-        attempt = Attempt(view, with_text_rules=with_text_rules, values=shapes.values, budget=budget)
+        attempt = Attempt(
+            view, direction=direction, with_text_rules=with_text_rules, values=shapes.values, budget=budget
+        )
         runs: Ranges = []
         for begin in range(0, len(view.text), BLOCK_CHARS):
             attempt.left = budget
@@ -107,8 +116,7 @@ class Matcher:
     def leads(self, view: View) -> list[tuple[Lead, int]]:
         """List the leads of a normalized text and where their literals stand: for those who ask what a rule costs."""
         part = squash_digits(view.text)
-        indexes = [Index(self._layout, name, self._runner, native=self._native) for name in ("words", *SCRIPTS)]
-        return [found for index in indexes for found in index.leads(part)]
+        return [found for name in ("words", *SCRIPTS) for found in self._index(name, None).leads(part)]
 
     def _scan_block(self, attempt: Attempt, begin: int, runs: Ranges) -> None:
         """Follow the words of one block, and note its runs of digits."""
@@ -117,10 +125,14 @@ class Matcher:
         part = text[base : end + _AHEAD_CHARS] if base or end < len(text) else text
         raw = part.encode("utf-8", "surrogatepass").translate(_DIGITS)
         part = raw.decode("utf-8", "surrogatepass")
-        self._script("words").follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
+        self._index("words", attempt.direction).follow(
+            attempt, text, part, base=base, begin=begin - base, end=end - base
+        )
         if not part.isascii() and attempt.left >= 0:
             for name in scripts_in(raw, self._letters):
-                self._script(name).follow(attempt, text, part, base=base, begin=begin - base, end=end - base)
+                self._index(name, attempt.direction).follow(
+                    attempt, text, part, base=base, begin=begin - base, end=end - base
+                )
         if self._runs and "00" in part:
             # What crosses the edge of a block is long enough on both sides to be seen by both.
             kinds = part.encode("ascii", "replace").translate(_RUNS)
@@ -133,8 +145,6 @@ class Matcher:
 
     def _try_tokens(self, attempt: Attempt, tokens: Ranges) -> None:
         """Follow the leads of tokens in every long run of token characters of the text as sent."""
-        if self._tokens is None:
-            self._tokens = Index(self._layout, "tokens", self._runner, native=self._native)
         blocks: dict[int, list[tuple[int, int]]] = {}
         for start, end in tokens:
             for begin in range(start, end, BLOCK_CHARS):
@@ -143,7 +153,7 @@ class Matcher:
                 blocks.setdefault(begin // BLOCK_CHARS, []).append(piece)
         for pieces in blocks.values():
             attempt.left = attempt.budget
-            self._tokens.follow_pieces(attempt, attempt.view.source, pieces)
+            self._index("tokens", attempt.direction).follow_pieces(attempt, attempt.view.source, pieces)
 
     def _try_runs(self, attempt: Attempt, runs: Ranges) -> None:
         """Search the rules of digits alone in every run of digits that could hold a match."""

@@ -95,6 +95,20 @@ def test_each_shipped_rule_matches_its_examples_where_trying_it_everywhere_does(
     assert matched > len(ruleset.rules)
 
 
+def test_what_is_left_out_for_replies_is_what_does_not_count_there() -> None:
+    ruleset = load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans"))
+    matcher = Matcher(ruleset.layout)
+    left_out = 0
+    for rule in ruleset.rules[::5]:
+        view = NORMALIZER.normalize(f"{rule.match[0]}\n")
+        every, wanted = matcher.scan(view), matcher.scan(view, direction=Direction.OUTBOUND)
+        counted = [match for match in every.found if Direction.OUTBOUND in ruleset.rules[match.rule].direction]
+        assert [match for match in wanted.found if match in counted] == counted
+        assert wanted.signals == every.signals
+        left_out += len(every.found) - len(wanted.found)
+    assert left_out > 50
+
+
 @pytest.mark.parametrize("shift", range(-40, 12, 3))
 def test_match_across_the_edge_of_a_block_is_found(shift: int, positives: dict[str, str], either: Shield) -> None:
     for name in ("override", "gap", "aws", "assigned", "card"):
