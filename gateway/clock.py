@@ -70,13 +70,13 @@ class SystemIds:
                 self._begin(at)
             self._last_at = at
             self._stem = f"{self._high}{_PAIRS[at & 1023]}{self._drawn}"
-        if self._count == _COUNTS:
+        count = self._count + 1
+        if count > _COUNTS:
             self._drawn = f"{int(self._drawn, 16) + 1:012X}"
             self._stem = self._stem[:10] + self._drawn
-            self._count = 0
-        else:
-            self._count += 1
-        return f"{prefix}_{self._stem}{_PAIRS[self._count >> 10]}{_PAIRS[self._count & 1023]}"
+            count = 0
+        self._count = count
+        return f"{prefix}_{self._stem}{_PAIRS[count >> 10]}{_PAIRS[count & 1023]}"
 
     def _begin(self, at: int) -> None:
         """Begin the ids of 1,024 milliseconds. Hex digits are digits of the ULID's alphabet, written in no time."""

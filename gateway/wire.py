@@ -59,9 +59,15 @@ def read_json(
     if len(text) > max_values:
         _refuse_many(text, max_values)
     try:
-        value = _decode(text)
+        # What begins and ends with a brace is decoded at once; all else as the library does, which looks for blanks
+        # first, and says where a value is missing.
+        value, end = _SCAN(text, 0) if text[:1] == "{" else (None, -1)
+        if end != len(text):
+            value = _DECODER.decode(text)
+    except StopIteration:
+        raise _not_json(text) from None
     except json.JSONDecodeError as error:
-        raise InvalidJson(f"The text is not valid JSON (line {error.lineno}, column {error.colno}).") from None
+        raise _syntax(error) from None
     except RecursionError:  # the C parser counts its levels and stops, near 1,000 or 10,000 by version
         raise InvalidJson(_TOO_DEEP.format(max_depth)) from None
     # Counting is a memory scan; only a text with more brackets than levels is looked at closely.
@@ -187,13 +193,17 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return record
 
 
-def _integer(digits: str) -> int:
-    if len(digits) <= 18:
-        return int(digits)
-    # 20 characters hold every 64-bit integer; longer ones are never converted, which would take quadratic time.
-    if len(digits) > 20 or not INT64_LOW <= (value := int(digits)) <= INT64_HIGH:
-        raise InvalidJson("The JSON holds an integer beyond 64 bits.")
-    return value
+class _Integers(dict[str, int]):
+    """Integers by their digits. Those of up to three digits, as most are, are kept once they were read."""
+
+    def __missing__(self, digits: str) -> int:
+        if len(digits) <= 3:
+            self[digits] = value = int(digits)
+            return value
+        # 20 characters hold every 64-bit integer; longer ones are never converted, which would take quadratic time.
+        if len(digits) > 20 or not INT64_LOW <= (value := int(digits)) <= INT64_HIGH:
+            raise InvalidJson("The JSON holds an integer beyond 64 bits.")
+        return value
 
 
 def _float(digits: str) -> float:
@@ -207,16 +217,17 @@ def _constant(name: str) -> float:
     raise InvalidJson(f"The JSON holds {name}, which is no number.")
 
 
-def _decode(text: str) -> object:
-    """Decode at once what begins and ends with a brace; all else as the library does, which looks for blanks first."""
-    if text[:1] == "{":
-        try:
-            value, end = _SCAN(text, 0)
-        except StopIteration:  # no value where one should be: the library says where
-            return _DECODER.decode(text)
-        if end == len(text):
-            return value
-    return _DECODER.decode(text)
+def _syntax(error: json.JSONDecodeError) -> InvalidJson:
+    return InvalidJson(f"The text is not valid JSON (line {error.lineno}, column {error.colno}).")
+
+
+def _not_json(text: str) -> InvalidJson:
+    """Return what is wrong with a text that has no value where one should be."""
+    try:
+        _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        return _syntax(error)
+    return InvalidJson("The text is not valid JSON.")
 
 
 def json_writer(*, sort_keys: bool = False) -> Callable[[object], str]:
@@ -232,7 +243,9 @@ def json_writer(*, sort_keys: bool = False) -> Callable[[object], str]:
     return lambda value: "".join(write(value, 0))
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_Integers().__getitem__, parse_float=_float, parse_constant=_constant
+)
 _SCAN: Callable[[str, int], tuple[object, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 json_string: Callable[[str], str] = json.encoder.encode_basestring
 """Write a text as JSON."""

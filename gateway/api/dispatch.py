@@ -7,7 +7,7 @@ from functools import cached_property
 
 from gateway.api import internal
 from gateway.api.credentials import Callers, facts_of
-from gateway.api.responses import Finisher, Headers, error_response, rate_headers, shaped_error, status_of
+from gateway.api.responses import Finisher, error_response, rate_lines, shaped_error, status_of
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
 from gateway.auth.ratelimit import Admission, RateExceeded
@@ -229,19 +229,19 @@ class Dispatch:
 
 
 class _Call:
-    """What is known of a request on its way. rate: the headers about its key's rate, once it is counted."""
+    """What is known of a request on its way. rate: the header lines about its key's rate, once it is counted."""
 
     __slots__ = ("endpoint", "is_counted", "rate", "request_id")
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id
         self.endpoint: Endpoint | None = None
-        self.rate: Headers = ()
+        self.rate = ""
         self.is_counted = False
 
 
-def _rate(endpoint: Endpoint, admission: Admission) -> Headers:
-    return rate_headers(admission.limit, admission.remaining, admission.reset_seconds, is_openai=endpoint.is_openai)
+def _rate(endpoint: Endpoint, admission: Admission) -> str:
+    return rate_lines(admission.limit, admission.remaining, admission.reset_seconds, is_openai=endpoint.is_openai)
 
 
 def _refusal(error: HttpError, request_id: str) -> Response:

@@ -67,9 +67,8 @@ _SECURITY: Headers = (
 )
 _HSTS: Headers = (("strict-transport-security", "max-age=31536000"),)
 _COMPRESS_BYTES = 1024
-_RATE_NAMES = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
-_OPENAI_RATE_NAMES = ("x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests")
-_BOTH_RATE_NAMES = _RATE_NAMES + _OPENAI_RATE_NAMES
+_RATE = "x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n"
+_BOTH_RATES = _RATE + _RATE.replace(":", "-requests:")
 
 
 def status_of(code: str) -> int:
@@ -127,40 +126,44 @@ def shaped_error(
     return Response(status, _JSON + headers, write_json({"ok": False, "error": error}))
 
 
-def rate_headers(limit: int, remaining: int, reset_seconds: int, *, is_openai: bool) -> Headers:
-    """Return what the key has left, for OpenAI's clients under their names as well."""
-    values = (str(limit), str(remaining), str(reset_seconds))
+def rate_lines(limit: int, remaining: int, reset_seconds: int, *, is_openai: bool) -> str:
+    """Return the header lines of what the key has left, for OpenAI's clients under their names as well."""
     if is_openai:
-        return tuple(zip(_BOTH_RATE_NAMES, values + values, strict=True))
-    return tuple(zip(_RATE_NAMES, values, strict=True))
+        return _BOTH_RATES % (limit, remaining, reset_seconds, limit, remaining, reset_seconds)
+    return _RATE % (limit, remaining, reset_seconds)
 
 
 class Finisher:
     """Adds to an answer what every answer has. is_tls: whether clients come over TLS."""
 
     def __init__(self, *, is_tls: bool) -> None:
-        self._common = _SECURITY + (_HSTS if is_tls else ())
-        # For an answer that says itself how long it may be kept.
-        self._kept = tuple(pair for pair in self._common if pair[0] != "cache-control")
+        # The second for an answer that says itself how long it may be kept.
+        common = _SECURITY + (_HSTS if is_tls else ())
+        self._common = _lines(common)
+        self._kept = _lines(tuple(pair for pair in common if pair[0] != "cache-control"))
 
     def finish(
-        self, response: Response, request_id: str, rate: Headers = (), accept_encoding: str | None = None
+        self, response: Response, request_id: str, rate: str = "", accept_encoding: str | None = None
     ) -> Response:
         """Return `response` with request id, security and rate headers, compressed when that was asked for.
 
-        accept_encoding: None when the answer must stay as it is: it carries a secret, or nothing was asked.
+        rate: header lines, see `rate_lines`. accept_encoding: None when the answer must stay as it is: it carries a
+        secret, or nothing was asked.
         """
-        common = self._kept if "cache-control" in dict(response.headers) else self._common
-        ids = (("x-service-request-id", request_id), ("x-request-id", request_id))
-        headers = (*response.headers, *common, *ids, *rate)
-        body = response.body
+        headers, body = response.headers, response.body
+        common = self._kept if "cache-control" in dict(headers) else self._common
+        lines = f"{common}x-service-request-id: {request_id}\r\nx-request-id: {request_id}\r\n{rate}"
         if len(body) > _COMPRESS_BYTES and accept_encoding is not None:
             headers = (*headers, ("vary", "Accept-Encoding"))
             if accepts_gzip(accept_encoding):
                 # Level 1: an answer is compressed while others wait, and is sent once.
                 body = zlib.compress(body, 1, 31)
                 headers = (*headers, ("content-encoding", "gzip"))
-        return Response(response.status, headers, body, response.stream, response.ends_with_peer)
+        return Response(response.status, headers, body, response.stream, response.ends_with_peer, lines)
+
+
+def _lines(headers: Headers) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers)
 
 
 def accepts_gzip(accept_encoding: str) -> bool:

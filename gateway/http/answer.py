@@ -56,11 +56,14 @@ class AnswerWriter:
                 self._forms.clear()
             form = self._forms[key] = self._form(status, names, framing, is_last=is_last)
         head = form % ((*values, len(body)) if framing == "content-length" else values)
-        raw = head.encode("latin-1")
+        raw = f"{head}{response.lines}\r\n".encode("latin-1")
         return raw if is_head or not body else raw + body
 
     def _form(self, status: int, names: tuple[str, ...], framing: str, *, is_last: bool) -> str:
-        """Return a head with places for the values of its headers and the length; a server has few of them."""
+        """Return a head, but for its end, with places for the values of its headers and the length.
+
+        A server has few of them.
+        """
         if not 200 <= status <= 599:
             raise ValueError("the status of an answer is 200 to 599")
         lines = [f"HTTP/1.1 {status} {_reason(status)}", f"date: {self._date}"]
@@ -72,7 +75,7 @@ class AnswerWriter:
             lines.append("content-length: %d" if framing == "content-length" else "transfer-encoding: chunked")
         if is_last:
             lines.append("connection: close")
-        return "\r\n".join([*lines, "", ""])
+        return "\r\n".join([*lines, ""])
 
 
 @cache

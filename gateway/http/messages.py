@@ -72,7 +72,8 @@ class Response:
 
     headers: names and values of printable Latin-1. Content-Length, Transfer-Encoding, Connection and Date are the
     server's business and may not be among them. ends_with_peer: the stream is broken off when the peer ends its side,
-    because it may be silent for so long that nothing else would tell.
+    because it may be silent for so long that nothing else would tell. lines: more headers, in lower case and as they
+    are sent, each with its CRLF; nobody looks at them again, so that no value may be from outside.
     """
 
     status: int
@@ -80,6 +81,11 @@ class Response:
     body: bytes = field(default=b"", repr=False)
     stream: AsyncIterator[bytes] | None = None
     ends_with_peer: bool = False
+    lines: str = ""
+
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """Return all headers, those of `lines` as well."""
+        return self.headers + read_fields(self.lines.encode("ascii"))
 
 
 class HttpError(Exception):

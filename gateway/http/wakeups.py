@@ -16,7 +16,10 @@ import anyio
 
 
 class Wakeups:
-    """The tasks of one event loop that go on in its next turn. loop: as `asyncio.get_running_loop` returns it."""
+    """The tasks of one event loop that go on in its next turn, until they wait again.
+
+    loop: as `asyncio.get_running_loop` returns it.
+    """
 
     __slots__ = ("_ready", "loop")
 
@@ -33,7 +36,9 @@ class Wakeups:
     def _wake(self) -> None:
         ready, self._ready = self._ready, []
         for waiter in ready:
-            waiter.go_on()
+            wakeup, waiter._wakeup = waiter._wakeup, None
+            assert wakeup is not None  # nobody else takes it
+            waiter._context.run(wakeup, waiter)
 
 
 class Waiter:
@@ -46,7 +51,7 @@ class Waiter:
         self._wakeups = wakeups
         self._loop = wakeups.loop
         self._asyncio_future_blocking = False
-        self._wakeup: Callable[[Waiter], object] | None = None
+        self._wakeup: Callable[[Waiter], object] | None = None  # there is one while a task waits
         self._context: Context
         self._cancelled: str | None = None
 
@@ -63,12 +68,6 @@ class Waiter:
     def is_called(self) -> bool:
         """Tell whether the task was called and has not gone on yet."""
         return self._wakeup is not None and not self.is_awaited
-
-    def go_on(self) -> None:
-        """Run the task that was called, until it waits again."""
-        wakeup, self._wakeup = self._wakeup, None
-        assert wakeup is not None
-        self._context.run(wakeup, self)
 
     # What the task, and whoever looks at it from outside, asks of a future.
 
@@ -92,6 +91,6 @@ class Waiter:
 
     def result(self) -> None:
         """Raise the cancellation, if there was one."""
-        message, self._cancelled = self._cancelled, None
-        if message is not None:
+        if self._cancelled is not None:
+            message, self._cancelled = self._cancelled, None
             raise anyio.get_cancelled_exc_class()(message)

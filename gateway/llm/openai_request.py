@@ -109,17 +109,19 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None) 
     if not isinstance(messages, list) or not 0 < len(messages) <= max_messages:
         raise _wrong("messages", f"an array of 1 to {max_messages} messages")
     contents: list[str] = []
-    for index, message in enumerate(messages):
+    for message in messages:
         content = message.get("content") if type(message) is dict and len(message) == 2 else None
         if type(content) is str and message.get("role") in ROLES:
             contents.append(content)
-        else:
+    if len(contents) != len(messages):
+        for index, message in enumerate(messages):
             _check_message(message, f"messages[{index}]")
     whole: dict[str, object] = {}
     said: dict[str, object] = {}
     for name, value in body.items():
-        if name in _FIELDS:
-            if type(value) in _NUMBERS[name]:
+        silent = _NUMBERS.get(name)
+        if silent is not None:
+            if type(value) in silent:
                 continue
             kind = _FIELDS[name]
             if kind == "a whole number" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:

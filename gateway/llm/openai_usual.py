@@ -8,11 +8,13 @@ way, be it a file, a tool, an unknown key, JSON inside of a text or a word cut i
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from gateway.llm.leaves import INSIDE_WORDS, LONGEST_WORD, SILENT
 from gateway.llm.openai_request import ROLES
 from gateway.llm.openai_words import WORDS
 
+_NOTHING = WORDS | {""}
 _OTHER_FORM = re.compile(r'\s*(?:[\[{"]|https?:)', re.IGNORECASE)
 
 
@@ -21,7 +23,7 @@ def usual_prompt(contents: Sequence[str], fields: Mapping[str, object], *, max_c
 
     contents: of its messages, each of which is a role and a text. fields: of it, but for the messages.
     """
-    texts = [text for text in contents if len(text) >= LONGEST_WORD or (text and text not in WORDS)]
+    texts = [text for text in contents if len(text) >= LONGEST_WORD or text not in _NOTHING]
     others: list[str] = []
     return _joined(texts, others, max_chars) if _add(fields, others) else None
 
@@ -35,12 +37,12 @@ def usual_reply(body: Mapping[str, object], *, max_chars: int) -> str | None:
     for choice in choices:
         message = choice["message"]
         text = message.get("content")
-        if type(text) is not str or choice.get("logprobs") is not None or "audio" in message:
+        if type(text) is not str or choice.get("logprobs") is not None:
             return None
-        if len(text) >= LONGEST_WORD or (text and text not in WORDS):
+        if len(text) >= LONGEST_WORD or text not in _NOTHING:
             texts.append(text)
         if len(message) != 2 or message.get("role") not in ROLES:  # as nearly all have, and nothing else
-            if not _add(message, others, but="content"):
+            if "audio" in message or not _add(message, others, but="content"):
                 return None
         if not _add(choice, others, but="message"):
             return None
@@ -52,24 +54,27 @@ def _add(fields: Mapping[str, object], others: list[str], but: str = "") -> bool
     if not WORDS.issuperset(fields):
         return False
     for name, value in fields.items():
-        if type(value) in SILENT:
+        if type(value) in SILENT or name == but:
             continue
         if isinstance(value, str):
-            if (len(value) >= LONGEST_WORD or value not in WORDS) and value and name != but:
+            if value not in _NOTHING:
                 others.append(value)
-        elif name != but and value != [] and not (isinstance(value, dict) and _add(value, others)):
+        elif isinstance(value, dict):
+            is_silent = SILENT.issuperset(map(type, value.values())) and WORDS.issuperset(value)  # as counts are
+            if not is_silent and not _add(value, others):
+                return False
+        elif value != []:
             return False
     return True
 
 
 def _joined(texts: list[str], others: list[str], max_chars: int) -> str | None:
     """Return the texts as one, those of the conversation first; None when more than a line break is between them."""
-    before = ""
-    for text in texts:
-        first = text[0]
-        if before and (before.isalnum() or before in INSIDE_WORDS) and (first.isalnum() or first in INSIDE_WORDS):
-            return None
-        before = text[-1]
+    if len(texts) > 1:
+        for first, second in pairwise(texts):
+            before, after = first[-1], second[0]
+            if (before.isalnum() or before in INSIDE_WORDS) and (after.isalnum() or after in INSIDE_WORDS):
+                return None
     texts += others
     joined = "\n".join(texts)
     if len(joined) > max_chars:

@@ -16,7 +16,7 @@ from gateway.services.agent_sightings import AgentBlocked, Sighting
 from gateway.services.alerts import described
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
 from gateway.services.spending import Held, OverBudget
-from gateway.shield.detections import Verdict
+from gateway.shield.detections import ScanResult, Verdict
 from gateway.wire import json_string
 
 OPERATION = "chat.completions"
@@ -43,6 +43,7 @@ _CLEAN_DETAILS = (
     '"prompt_tokens":%s,"provider":%s,"reply_tokens":%s,"score":%d,"sha256":"%s","status":%d,"verdict":"%s"}'
 )
 _NOT_KEPT = (None, None)
+_UNSCANNED = ScanResult(Verdict.ALLOW, 0)
 
 
 @record
@@ -112,24 +113,27 @@ class Turn:
 
         Prompt and reply are judged each by itself, so that what is told of both agrees with what was done.
         """
-        overhead_seconds = now_seconds - self.started_seconds - self.upstream_seconds
-        overhead_ms = round(overhead_seconds * 1000, 3) if overhead_seconds > 0 else 0.0
+        result, action = self._outcome()
+        seconds = now_seconds - self.started_seconds - self.upstream_seconds
+        return ShieldSummary(result.verdict, result.score, action, seconds * 1000 if seconds > 0 else 0.0)
+
+    def _outcome(self) -> tuple[ScanResult, Action]:
         inbound, outbound = self.inbound, self.outbound
-        if outbound is not None and inbound is not None:
-            result = inbound.result if inbound.result.score > outbound.result.score else outbound.result
-            action = inbound.action if outbound.action == "none" else outbound.action
-            return ShieldSummary(result.verdict, result.score, action, overhead_ms)
-        step = outbound or inbound
-        if step is None:
-            return ShieldSummary(Verdict.ALLOW, 0, "none", overhead_ms)
-        return ShieldSummary(step.result.verdict, step.result.score, step.action, overhead_ms)
+        if outbound is None:
+            return (_UNSCANNED, "none") if inbound is None else (inbound.result, inbound.action)
+        if inbound is None:
+            return outbound.result, outbound.action
+        result = inbound.result if inbound.result.score > outbound.result.score else outbound.result
+        return result, inbound.action if outbound.action == "none" else outbound.action
 
     def agent(self) -> str | None:
         """Return what the caller says of itself: its header, else the request's `user`, unless that holds a secret."""
         if self.blocked_agent is not None:
             return self.blocked_agent
-        user = self.prompt.body.get("user")
-        named = self.context.agent or (self._unless_found("user", user) if isinstance(user, str) else None)
+        named = self.context.agent
+        if not named:
+            user = self.prompt.body.get("user")
+            named = self._unless_found("user", user) if isinstance(user, str) else None
         return named[:MAX_AGENT_CHARS] if named else None
 
     def claimed_agent(self) -> str:
@@ -160,36 +164,37 @@ class Turn:
 
     def traffic_row(self, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
         """Return the row that stands for this completion."""
-        inbound, outbound, reply, summary = self.inbound, self.outbound, self.reply, self.summary(now_seconds)
-        detections: list[Mapping[str, object]] = []
-        for step in (inbound, outbound):
-            if step is not None and step.result.detections:
-                detections += described(step.result.detections)
-        principal, used = self.principal, self.used
-        overhead_us = round(summary.overhead_ms * 1000)
+        inbound, outbound, reply, used, principal = self.inbound, self.outbound, self.reply, self.used, self.principal
+        result, action = self._outcome()
+        elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
+        detections: tuple[Mapping[str, object], ...] = ()
+        if inbound is not None and inbound.result.detections:
+            detections = tuple(described(inbound.result.detections))
+        if outbound is not None and outbound.result.detections:
+            detections += tuple(described(outbound.result.detections))
         return TrafficRow(  # by position, since some twenty names take twice as long
             id,
             occurred_at,
             self.context.request_id,
             OPERATION,
             principal.id,
-            str(summary.verdict),
-            summary.score,
+            str(result.verdict),
+            result.score,
             principal.key_prefix,
             self.agent() or principal.name,
             self.model(),
             self.provider,
             None,
-            summary.action,
+            action,
             self.status,
-            tuple(detections),
+            detections,
             inbound.text_sha256 if inbound else None,
             inbound.text_chars if inbound else 0,
             reply.prompt_tokens if reply else None,
             reply.completion_tokens if reply else None,
             used.microusd if used else None,
-            round((now_seconds - self.started_seconds) * 1_000_000),
-            overhead_us,
+            elapsed_us,
+            max(0, elapsed_us - round(self.upstream_seconds * 1_000_000)),
         )
 
     def captured(self) -> Sequence[CapturedText]:

@@ -13,7 +13,7 @@ from gateway.api.responses import (
     error_response,
     error_type,
     json_response,
-    rate_headers,
+    rate_lines,
 )
 from gateway.errors import GatewayError, InvalidRequest, RateLimited
 from gateway.http.messages import Response
@@ -81,8 +81,10 @@ def test_retry_after_is_at_least_a_second() -> None:
 
 
 def test_openai_clients_get_both_names_of_the_rate_headers() -> None:
-    assert len(rate_headers(1, 2, 3, is_openai=False)) == 3
-    assert dict(rate_headers(1, 2, 3, is_openai=True))["x-ratelimit-reset-requests"] == "3"
+    few = Response(200, lines=rate_lines(1, 2, 3, is_openai=False)).fields()
+    assert few == (("x-ratelimit-limit", "1"), ("x-ratelimit-remaining", "2"), ("x-ratelimit-reset", "3"))
+    both = Response(200, lines=rate_lines(1, 2, 3, is_openai=True)).fields()
+    assert both == few + tuple((f"{name}-requests", value) for name, value in few)
 
 
 @pytest.mark.parametrize(
@@ -105,16 +107,16 @@ def test_gzip_is_used_only_where_it_is_named(header: str, accepts: bool) -> None
 
 
 def test_long_answer_says_that_it_varies_even_when_it_is_sent_plain() -> None:
-    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", (), "br")
+    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", "", "br")
     assert ("vary", "Accept-Encoding") in finished.headers
     assert finished.body == json_response("x" * 5000).body
 
 
 def test_answer_with_a_secret_is_never_compressed() -> None:
-    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", (), None)
+    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", "", None)
     assert "content-encoding" not in dict(finished.headers)
 
 
 def test_compressed_answer_is_the_answer() -> None:
     response = Response(200, (), b"y" * 5000)
-    assert gzip.decompress(Finisher(is_tls=True).finish(response, "req_1", (), "gzip").body) == response.body
+    assert gzip.decompress(Finisher(is_tls=True).finish(response, "req_1", "", "gzip").body) == response.body
