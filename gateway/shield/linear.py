@@ -18,9 +18,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, repeat
+from itertools import repeat
 from typing import NamedTuple
 
 from gateway.shield.detections import Detection, Severity
@@ -92,20 +92,20 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The window that most resembles an attack: its marks, and its half-open span of words in the text."""
+    """The window that most resembles an attack: its words, the number of the first in the text, and its marks."""
 
     margin: float
     start: int
-    end: int
+    words: Sequence[bytes]
     marks: bytes
 
 
 class _Mark(NamedTuple):
-    """Where a mark comes from: a half-open span of characters, and the word, none for a gap."""
+    """What a mark comes from: the numbers of its first and its last word, and the word, none for a gap."""
 
-    start: int
-    end: int
-    word: str
+    first: int
+    last: int
+    word: bytes
 
 
 def words_of(normalized: str) -> list[bytes]:
@@ -262,10 +262,11 @@ class LinearModel:
         best: Signal | None = None
         for first, words in passages_of(normalized):
             for start, end in hot_windows(words, weights.hot, weights.heat, weights.least_heat):
-                marks = marks_of(words[start:end], weights.classes)
+                window = words[start:end]
+                marks = marks_of(window, weights.classes)
                 margin = margin_of(marks, weights)
                 if best is None or margin > best.margin:
-                    best = Signal(margin, first + start, first + end, marks)
+                    best = Signal(margin, first + start, window, marks)
         return best
 
     def detect(self, view: View) -> Detection | None:
@@ -275,15 +276,17 @@ class LinearModel:
         if signal is None or signal.margin < weights.levels[0]:
             return None
         severity = _SEVERITIES[sum(signal.margin >= level for level in weights.levels) - 1]
-        places = list(_marks_in(_words_in(view.text, signal.start, signal.end), weights.classes))
-        start, end = view.span(places[0].start, places[-1].end)
+        origins = list(_marks_in(signal.words, weights.classes))
+        begin, _ = _span_of(view.text, signal.start + origins[0].first)
+        _, end = _span_of(view.text, signal.start + origins[-1].last)
+        start, end = view.span(begin, end)
         return Detection(
             rule=MODEL_RULE,
             name="Resembles known attacks",
             category=CATEGORY,
             severity=severity,
             description=_DESCRIPTION,
-            matched=", ".join(strongest(signal.marks, [place.word for place in places], weights)),
+            matched=", ".join(strongest(signal.marks, [_said(origin.word) for origin in origins], weights)),
             confidence=round(1 / (1 + math.exp(-weights.slope * signal.margin - weights.offset)), 3),
             score=0,
             count=1,
@@ -335,46 +338,42 @@ def _pieces(normalized: str) -> Iterator[str]:
     yield normalized[place:]
 
 
-def _words_in(normalized: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the words of a half-open span as `words_of` has them, after the places where they begin and end."""
-    offset, before, left = 0, start, end - start
+def _span_of(normalized: str, number: int) -> tuple[int, int]:
+    """Return where the word of a number stands, as `words_of` counts them, with the apostrophes around it."""
+    offset = 0
     for piece in _pieces(normalized):
         raw = piece.encode("utf-8", "surrogatepass")
         plain = raw.translate(_PLAIN, b"'")
-        words = plain.split(None, before)
-        if len(words) > before:
-            # What is left of the piece when so many words were cut off begins with the first that is asked for.
-            for run in islice(_runs_after(piece, raw, len(plain) - len(words[before])), left):
-                yield offset + run.start(), offset + run.end(), run[0].replace("'", "")
-                left -= 1
-        if not left:
-            break
-        before = max(0, before - len(words))
+        # What is left of the piece when so many words were cut off begins with the one that is asked for.
+        words = plain.split(None, number)
+        if len(words) > number:
+            begin = place = len(plain) - len(words[number])
+            while (later := place + raw.count(b"'", 0, begin)) > begin:
+                begin = later
+            run = _RUN.match(piece, len(raw[:begin].decode("utf-8", "surrogatepass")))
+            assert run is not None
+            return offset + run.start(), offset + run.end()
+        number -= len(words)
         offset += len(piece)
+    raise IndexError(number)
 
 
-def _runs_after(piece: str, raw: bytes, place: int) -> Iterator[re.Match[str]]:
-    """Yield the words of a piece. place: a first letter, in bytes without apostrophes. raw: the piece in UTF-8."""
-    begin = place
-    while (later := place + raw.count(b"'", 0, begin)) > begin:
-        begin = later
-    if not piece.isascii():
-        begin = len(raw[:begin].decode("utf-8", "surrogatepass"))
-    return (run for run in _RUN.finditer(piece, begin) if run[0].strip("'"))
-
-
-def _marks_in(words: Iterable[tuple[int, int, str]], classes: Mapping[bytes, int]) -> Iterator[_Mark]:
-    """Yield the marks of some words with their places, as `marks_of`."""
+def _marks_in(words: Sequence[bytes], classes: Mapping[bytes, int]) -> Iterator[_Mark]:
+    """Yield what the marks of some words come from, as `marks_of`."""
     idle = -1
-    for start, end, word in words:
-        if word.encode("utf-8", "surrogatepass") in classes:
-            yield _Mark(start, end, word)
+    for number, word in enumerate(words):
+        if word in classes:
+            yield _Mark(number, number, word)
             idle = -1
         elif idle < 0:
-            idle = start
+            idle = number
         else:
-            yield _Mark(idle, end, "")
+            yield _Mark(idle, number, b"")
             idle = -1
+
+
+def _said(word: bytes) -> str:
+    return word.decode("utf-8", "surrogatepass")
 
 
 def _read_beside(name: str) -> bytes:

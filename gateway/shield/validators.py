@@ -15,6 +15,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 
 from gateway.shield.check_digits import CHECK_DIGITS, Check
 from gateway.shield.citizen_numbers import CITIZEN_VALIDATORS
@@ -34,6 +35,8 @@ _MARKERS = (
     "replace", "sample", "****", "...", "fixme", "todo", "####", "notreal", "not_real", "not-real", "<", ">", "${",
     "{{", "}}", "$(", "%(", "#{", "\u2026", "mysecret", "my_secret", "my-secret", "goes-here", "goes_here",
 )  # fmt: skip
+_MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
+_AGAIN = re.compile(r"([^=])\1{7}|\.\.$")
 # What stands where a password would, in code, in forms and in prose.
 _NO_PASSWORDS = frozenset(
     "password passwd passphrase secret token none null nil true false undefined string str text varchar required "
@@ -81,8 +84,9 @@ _FUNCTION_WORDS = frozenset("the and was are for with from his her they not but 
 
 def entropy_of(value: str) -> float:
     """Measure the Shannon entropy of the characters of `value`, in bits per character."""
-    counts = Counter(value).values()
-    return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
+    length = len(value)
+    shares = [count / length for count in Counter(value).values()]
+    return -sum([share * math.log2(share) for share in shares])
 
 
 def entropy(value: str, argument: str) -> bool:
@@ -93,7 +97,7 @@ def entropy(value: str, argument: str) -> bool:
 def not_example(value: str, _argument: str) -> bool:
     """Say whether `value` is free of marks of an example, and is not few characters again and again."""
     folded = value.lower()
-    if any(marker in folded for marker in _MARKERS) or re.search(r"([^=])\1{7}|\.\.$", folded):
+    if _MARKER.search(folded) or _AGAIN.search(folded):
         return False
     body = folded[-max(len(folded) * 2 // 3, 8) :]
     return len(set(body)) >= min(6, max(3, len(body) // 3))
@@ -101,16 +105,31 @@ def not_example(value: str, _argument: str) -> bool:
 
 def not_placeholder(value: str, _argument: str) -> bool:
     """Say whether `value` could be real: `not_example`, and no run of the alphabet, the digits or the keyboard."""
-    folded = value.lower()
-    runs = (folded[at : at + _RUN_CHARS] for at in range(len(folded) - _RUN_CHARS + 1))
-    return not_example(value, "") and not any(run in _RUNS for run in runs)
+    return not_example(value, "") and not _holds_run(value.lower())
+
+
+def _holds_run(folded: str) -> bool:
+    """Tell whether a piece of `_RUNS` stands in some letters. Each holds one of half its length at a round place."""
+    half = _RUN_CHARS // 2
+    for middle in range(0, len(folded) - half + 1, half):
+        if folded[middle : middle + half] in _RUNS:
+            begins = range(max(0, middle - half), min(middle, len(folded) - _RUN_CHARS) + 1)
+            if any(folded[at : at + _RUN_CHARS] in _RUNS for at in begins):
+                return True
+    return False
 
 
 def not_wordy(value: str, _argument: str) -> bool:
     """Say whether `value` is more than words and short numbers joined, which is what names in code are."""
-    pieces = [piece for piece in _SEAM.split(value) if piece]
-    is_names = all(_WORD.fullmatch(piece) for piece in pieces)
-    return not (is_names and sum(map(len, pieces)) >= _LEAST_WORD_CHARS * len(pieces))
+    count = chars = place = 0
+    for seam in chain(_SEAM.finditer(value), (None,)):
+        end = seam.start() if seam else len(value)
+        if end > place:
+            if not _WORD.fullmatch(value, place, end):
+                return True
+            count, chars = count + 1, chars + end - place
+        place = seam.end() if seam else end
+    return chars < _LEAST_WORD_CHARS * count
 
 
 def not_uuid(value: str, _argument: str) -> bool:
@@ -123,12 +142,12 @@ def secret(value: str, argument: str) -> bool:
 
     `argument`: fewest bits per character; 3 when none is given.
     """
-    has_digit = any(char.isdigit() for char in value)
-    has_letter = any(char.isalpha() for char in value)
-    is_mixed = value != value.lower() and value != value.upper()
-    random = has_letter and (has_digit or (is_mixed and entropy(value, "3.7")))
+    has_digit = any(map(str.isdigit, value))
+    has_letter = any(map(str.isalpha, value))
+    is_mixed = not has_digit and value != value.lower() and value != value.upper()
     return (
-        random
+        has_letter
+        and (has_digit or (is_mixed and entropy(value, "3.7")))
         and entropy(value, argument)
         and not _REFERENCE.match(value)
         and not _FILE.fullmatch(value)
@@ -148,7 +167,7 @@ def password(value: str, argument: str) -> bool:
         return False
     if len(text) < 4 or folded.strip(" .,:;!?()[]") in _NO_PASSWORDS or len(set(folded)) < 3 or _REFERENCE.match(text):
         return False
-    if any(marker in folded for marker in _MARKERS) or _NO_PASSWORD.fullmatch(folded) or _NAME.fullmatch(text):
+    if _MARKER.search(folded) or _NO_PASSWORD.fullmatch(folded) or _NAME.fullmatch(text):
         return False
     return argument != "strict" or bool(re.search(r"[0-9!@#$%^&*?+=~]", text)) and not re.fullmatch(r"[\d.,:]*", text)
 
