@@ -46,22 +46,35 @@ JOBS = (
 )
 
 
-async def run_jobs(gateway: Callable[[], Gateway], jobs: Sequence[Job] = JOBS) -> None:
-    """Run `jobs` until cancelled. gateway: returns the one that answers now; a reload makes another."""
+async def run_jobs(gateway: Callable[[], Gateway], jobs: Sequence[Job] = JOBS, *, defer_seconds: float = 0.0) -> None:
+    """Run `jobs` until cancelled. gateway: returns the one that answers now; a reload makes another.
+
+    defer_seconds: how much later those begin that one process does alone. Of several, all but one defer them: one does
+    them all, and the others need not load what they take.
+    """
     async with anyio.create_task_group() as group:
         for job in jobs:
-            group.start_soon(_repeat, job, gateway)
+            group.start_soon(_repeat, job, gateway, defer_seconds if job.is_alone else 0.0)
 
 
-async def _repeat(job: Job, gateway: Callable[[], Gateway]) -> None:
-    await anyio.sleep(job.every_seconds if job.first_seconds is None else job.first_seconds)
+async def run_each(gateway: Gateway, jobs: Sequence[Job] = JOBS) -> None:
+    """Run each of `jobs` once, one after the other."""
+    for job in jobs:
+        await _run(job, gateway)
+
+
+async def _repeat(job: Job, gateway: Callable[[], Gateway], defer_seconds: float) -> None:
+    await anyio.sleep(defer_seconds + (job.every_seconds if job.first_seconds is None else job.first_seconds))
     while True:
-        current = gateway()
-        try:
-            is_ours = not job.is_alone or await current.leases.hold(job.name, 2 * job.every_seconds + _GRACE_SECONDS)
-            waiting = job.call(current) if is_ours else None
-            if waiting is not None:
-                await waiting
-        except Exception as error:  # the edge of a job: whatever failed, the next time may do
-            current.log.error("job_failed", error=error, job=job.name)
+        await _run(job, gateway())
         await anyio.sleep(job.every_seconds)
+
+
+async def _run(job: Job, gateway: Gateway) -> None:
+    try:
+        is_ours = not job.is_alone or await gateway.leases.hold(job.name, 2 * job.every_seconds + _GRACE_SECONDS)
+        waiting = job.call(gateway) if is_ours else None
+        if waiting is not None:
+            await waiting
+    except Exception as error:  # the edge of a job: whatever failed, the next time may do
+        gateway.log.error("job_failed", error=error, job=job.name)

@@ -1,12 +1,15 @@
 """What is done now and then: rows, in a task each; a failure is logged and not the end."""
 
 import io
+from functools import partial
 from types import SimpleNamespace
+from typing import cast
 
 import anyio
 
+from gateway.app import Gateway
 from gateway.clock import SystemClock
-from gateway.jobs import JOBS, Job, run_jobs
+from gateway.jobs import JOBS, Job, run_each, run_jobs
 from gateway.log import Log
 
 
@@ -80,3 +83,40 @@ async def test_a_job_for_one_alone_is_done_by_whoever_holds_its_lease() -> None:
     assert {name for name, _ in asked} == {"sum"}
     assert all(seconds > job.every_seconds for _, seconds in asked)
     assert len(calls) in (2, 3)
+
+
+async def test_a_process_that_defers_does_later_only_what_one_does_alone() -> None:
+    calls: list[str] = []
+    enough = anyio.Event()
+
+    class Leases:
+        """Gives every lease."""
+
+        async def hold(self, name: str, seconds: float) -> bool:
+            return True
+
+    def count(_: object) -> None:
+        calls.append("each")
+        if len(calls) == 9:
+            enough.set()
+
+    alone = Job("alone", 0.001, lambda _: calls.append("alone"), is_alone=True, first_seconds=0)
+    jobs = (alone, Job("each", 0.001, count))
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(run_jobs, lambda: SimpleNamespace(leases=Leases()), jobs, defer_seconds=3600.0))
+            await enough.wait()
+            group.cancel_scope.cancel()
+    assert calls == ["each"] * 9
+
+
+async def test_each_job_is_run_once_in_turn_even_after_one_that_fails() -> None:
+    calls: list[str] = []
+
+    def fail(_: object) -> None:
+        calls.append("bad")
+        raise ValueError
+
+    jobs = (Job("bad", 1.0, fail), Job("good", 1.0, lambda _: calls.append("good")))
+    await run_each(cast(Gateway, SimpleNamespace(log=Log(io.StringIO(), SystemClock()))), jobs)
+    assert calls == ["bad", "good"]

@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SERVER_CORE, LOAD_CORE = 0, 1
 _RESULT = re.compile(r"^RESULT (.*)$", re.MULTILINE)
-_PSS = re.compile(r"^Pss:\s+(\d+)", re.MULTILINE)
+_PSS, _PSS_OF_FILES = (re.compile(rf"^{name}:\s+(\d+)", re.MULTILINE) for name in ("Pss", "Pss_File"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,18 @@ def cpu_us(pid: int) -> float:
 
 def memory_mb(pid: int) -> float:
     """Return the proportional set size of a tree in MB: pages that several share are counted once in all."""
+    return _sum_mb(pid, _PSS)
+
+
+def files_mb(pid: int) -> float:
+    """Return how much of that is pages of files. Whoever else maps them, such as another Python, takes a share."""
+    return _sum_mb(pid, _PSS_OF_FILES)
+
+
+def _sum_mb(pid: int, field: re.Pattern[str]) -> float:
     total_kb = 0
     for one in tree(pid):
         with contextlib.suppress(OSError):
-            found = _PSS.search(Path(f"/proc/{one}/smaps_rollup").read_text())
+            found = field.search(Path(f"/proc/{one}/smaps_rollup").read_text())
             total_kb += int(found[1]) if found else 0
     return total_kb * 1024 / 1e6

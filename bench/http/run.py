@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.http.load import LOAD_CORE, Sample, Shot, find_wrk, joined, memory_mb, shoot
+from bench.http.load import LOAD_CORE, Sample, Shot, files_mb, find_wrk, joined, memory_mb, shoot
 from bench.http.targets import (
     CHAT,
     COMPILED,
@@ -29,6 +29,7 @@ from bench.http.targets import (
     OURS,
     OURS_BESIDE,
     OURS_NEW,
+    OURS_THREE,
     OURS_TWO,
     PORTKEY,
     SCAN,
@@ -224,7 +225,6 @@ def workers(field: Field, plan: Plan) -> list[Line]:
     names = (OURS, OURS_BESIDE, OURS_TWO)
     for name in names:
         field.start(name, has_all_cores=True)
-    more_mb = memory_mb(field.pids[OURS_TWO]) - memory_mb(field.pids[OURS])
 
     def at_once(*of: str) -> Sample:
         each = CROWD // len(of)
@@ -237,6 +237,10 @@ def workers(field: Field, plan: Plan) -> list[Line]:
     samples: Samples = {name: [] for name in groups}
     for of in groups.values():
         at_once(*of)  # to warm up
+    one_mb, two_mb = (memory_mb(field.pids[name]) for name in (OURS, OURS_TWO))
+    field.start(OURS_THREE, has_all_cores=True)
+    at_once(OURS_THREE)
+    third_mb = memory_mb(field.pids.pop(OURS_THREE)) - two_mb
     for order in turns(tuple(groups), plan.rounds):
         for name in order:
             samples[name].append(at_once(*groups[name]))
@@ -246,7 +250,8 @@ def workers(field: Field, plan: Plan) -> list[Line]:
     return [
         Line("two workers: CPU per request, one process", times(ratio(samples, OURS_TWO, OURS)), "<= 1.08x", ""),
         Line("two workers: CPU per request, two servers side by side", apart, "<= 1.08x", ""),
-        Line("two workers: memory of the second", f"{more_mb:+.1f} MB", "<= +12 MB", "", "supervisor included"),
+        Line("memory of a third worker", f"{third_mb:+.1f} MB", "<= +12 MB", ""),
+        Line("memory of two workers, beyond one process", f"{two_mb - one_mb:+.1f} MB", "", "", "supervisor included"),
     ]
 
 
@@ -262,9 +267,10 @@ def memory(field: Field, plan: Plan) -> list[Line]:
             requests -= shoot(shot, pid, connections=CONNECTIONS, seconds=10).requests
         return memory_mb(pid)
 
-    warm_mb = send(plan.warm_requests)
+    warm_mb, of_files_mb = send(plan.warm_requests), files_mb(pid)
     grown_mb = send(plan.growth_requests) - warm_mb
-    note = f"after {plan.warm_requests}: {warm_mb:.1f} MB"
+    of_files_mb = files_mb(pid) - of_files_mb
+    note = f"after {plan.warm_requests}: {warm_mb:.1f} MB; pages of files, whose share others take: {of_files_mb:+.1f}"
     return [
         Line("memory, idle", f"{idle_mb:.1f} MB", "<= 40 MB", "<= 25 MB"),
         Line(f"growth over {plan.growth_requests} requests", f"{grown_mb:+.2f} MB", "<= 1 MB", "0", note),

@@ -19,9 +19,11 @@ from bench.http.payload import MODEL, chat_body, completion, prompt, scan_body
 HERE = Path(__file__).parent
 START_SECONDS = 180.0
 SCAN, CHAT, HEALTH = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/v1/health"
-OURS, OURS_TWO, UNRECORDED = "serve", "serve, 2 workers", "serve, nothing recorded"
+OURS, UNRECORDED = "serve", "serve, nothing recorded"
+OURS_TWO, OURS_THREE = "serve, 2 workers", "serve, 3 workers"
 OURS_NEW, OURS_BESIDE = "serve, every reply a new one", "serve, beside the other"
-_OURS = (OURS, OURS_NEW, OURS_BESIDE, OURS_TWO, UNRECORDED)
+_WORKERS = {OURS_TWO: "2", OURS_THREE: "3"}
+_OURS = (OURS, OURS_NEW, OURS_BESIDE, OURS_TWO, OURS_THREE, UNRECORDED)
 H11, COMPILED = "uvicorn h11 + Starlette", "uvicorn httptools uvloop + Starlette"
 LITELLM, PORTKEY, NGINX, DIRECT = "LiteLLM", "Portkey", "nginx", "mock upstream"
 KEYS = 4
@@ -207,12 +209,12 @@ class Field:
             shutil.copytree(self._data, self.work / "unrecorded")
             start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self._sources)]
             return [*start, *options, "--data-dir", str(self.work / "unrecorded")] if self.peers.python else None
-        if name in (OURS_TWO, OURS_NEW, OURS_BESIDE):
-            folder = self.work / {OURS_TWO: "two", OURS_NEW: "new", OURS_BESIDE: "beside"}[name]
+        folder = self._data
+        if name != OURS:
+            folder = self.work / f"data-{_OURS.index(name)}"
             shutil.copytree(self._data, folder)
-            workers = "2" if name == OURS_TWO else "1"
-            return [sys.executable, str(self.archive), *options, "--workers", workers, "--data-dir", str(folder)]
-        return [sys.executable, str(self.archive), *options, "--data-dir", str(self._data)]
+        options += ["--workers", _WORKERS.get(name, "1"), "--data-dir", str(folder)]
+        return [sys.executable, str(self.archive), *options]
 
     def _nginx(self, name: str, port: int) -> list[str]:
         short = "mock" if name == DIRECT else "proxy"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 BEAT_SECONDS = 5.0
 SETTLE_SECONDS = 0.2
+_DEFER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
                     await beside.start(mcp.serve, site.mcp_listener)
                 stop = partial(stop_all, server, mcp)
                 await group.start(obey_signals, stop, None if child else live, site.options)
-                group.start_soon(run_jobs, live.gateway)
+                defer_seconds = _DEFER_SECONDS if child is not None and child.number else 0.0
+                group.start_soon(partial(run_jobs, live.gateway, defer_seconds=defer_seconds))
                 group.start_soon(settle, live, child)
                 if child is not None:
                     heed_signals()

@@ -1,6 +1,7 @@
 """`serve`: one process or a group of them that stays and answers over HTTP."""
 
 import argparse
+import gc
 import resource
 import signal
 import socket
@@ -10,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
-from anyio.lowlevel import checkpoint
 
 from gateway import compose, parts, settings
+from gateway.cli import rehearsal
 from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
@@ -23,7 +24,6 @@ from gateway.http.messages import Limits
 from gateway.http.server import Server
 from gateway.http.transport import server_tls
 from gateway.log import Log
-from gateway.operations import prompts
 from gateway.settings import Settings
 from gateway.store import metric_board, rate_windows
 from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals
@@ -114,8 +114,8 @@ def serve_group(site: Site) -> int:
         stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS,
         hung_seconds=HUNG_SECONDS,
     )
-    anyio.run(checkpoint)  # imports what every worker would import for itself; the loop is closed again
-    _ = prompts.PROMPT_OPERATIONS  # so does this: a module is run when it is first looked into
+    gc.collect()  # what loading left fills no room between things that stay
+    rehearsal.rehearse(site, group.shared)
     tidy_up()  # and no collection in a worker writes to the pages that all have in common
     first = keeper.once()
     if isinstance(first, Child):

@@ -1,0 +1,62 @@
+"""What is done before workers are forked: it leaves no thread, no file and no word, and no fault of it ends a start."""
+
+import argparse
+import io
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from gateway import bundle, compose, parts
+from gateway.cli.answering import Site
+from gateway.cli.command import Console
+from gateway.cli.rehearsal import rehearse
+from gateway.clock import SystemClock
+from gateway.errors import SetupError
+from gateway.http.server import Server
+from gateway.log import Log
+from gateway.settings import Settings
+from gateway.store.metric_board import MetricBoard
+from gateway.store.rate_windows import RateWindows
+
+
+def make(folder: Path, stream: io.StringIO) -> tuple[Site, parts.Shared]:
+    """Return what a group has before it forks; nobody listens."""
+    config = Settings(data_dir=str(folder), workers=2)
+    log = Log(stream, SystemClock())
+    site = Site(
+        config,
+        argparse.Namespace(),
+        Console(stream, stream, io.BytesIO(), bundle.load_native("0")),
+        log,
+        socket.socket(),
+        Server,
+        "",
+    )
+    return site, parts.Shared(compose.load_shield(None), RateWindows(), MetricBoard(5), started_at=0)
+
+
+def test_a_rehearsal_leaves_no_thread_no_file_and_no_word(tmp_path: Path) -> None:
+    before, stream = threading.active_count(), io.StringIO()
+    site, shared = make(tmp_path / "data", stream)
+    rehearse(site, shared)
+    assert threading.active_count() == before
+    assert not list(tmp_path.iterdir())
+    assert stream.getvalue() == ""
+    assert not shared.board.others()
+    site.close()
+
+
+def test_a_fault_of_a_rehearsal_is_left_to_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def refuse(path: str) -> None:
+        asked.append(path)
+        raise SetupError("There is no room.")
+
+    monkeypatch.setattr(compose, "make_data_dir", refuse)
+    site, shared = make(tmp_path / "data", io.StringIO())
+    rehearse(site, shared)
+    assert asked == [":memory:"]
+    site.close()
