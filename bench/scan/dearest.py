@@ -16,7 +16,6 @@ from gateway.shield import RuleSet
 from gateway.shield.attempt import Attempt, merge_windows
 from gateway.shield.matcher import BUDGET, Matcher
 from gateway.shield.normalize import Normalizer
-from gateway.shield.shapes import Shapes
 
 _TEXTS_OF_A_SOURCE = 60
 _LONGEST_CHARS = 8_000
@@ -36,7 +35,7 @@ class Cost:
         thousands = sum(map(len, texts)) / 1000
         for text in texts:
             view = Normalizer().normalize(text)
-            attempt = Attempt(view, with_text_rules=True, values=Shapes(text).values)
+            attempt = Attempt(view, with_text_rules=True)
             attempt.left = BUDGET * len(text)
             for lead, place in matcher.leads(view):
                 number = lead.runner.number

@@ -1,18 +1,16 @@
 """What one scan of one view has tried and found so far, and what is left of its budget. Finds no literal."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from gateway.shield.detections import Direction
 from gateway.shield.layout import CHARS_PER_TRY
-from gateway.shield.normalize import View
+from gateway.shield.normalize import LONGEST_FOLD_CHARS, View
+from gateway.shield.patterns import LEAST_VALUE_CHARS, SIGNS_IN_VALUES
 from gateway.shield.runner import Lead, Runner, Span
 
 _DIGITS_PER_TRY = 256
-_END = itemgetter(1)
+_find_value = re.compile(f"[0-9a-z{re.escape(SIGNS_IN_VALUES)}]{{{LEAST_VALUE_CHARS}}}").search
 
 
 class Match(NamedTuple):
@@ -37,9 +35,8 @@ class Matches(NamedTuple):
 class Attempt:
     """One scan under way.
 
-    direction: which rules are wanted, or None for all. values: spans of the text as sent where values stand. budget:
-    for each block. left: what may still be spent on the one at hand; below 0 it is cut short. windows: where the
-    matches of a rule may begin, to be searched at the end.
+    direction: which rules are wanted, or None for all. budget: for each block. left: what may still be spent on the
+    one at hand; below 0 it is cut short. windows: where the matches of a rule may begin, to be searched at the end.
     """
 
     __slots__ = (
@@ -51,7 +48,6 @@ class Attempt:
         "left",
         "signals",
         "subject",
-        "values",
         "view",
         "windows",
     )
@@ -62,12 +58,10 @@ class Attempt:
         *,
         with_text_rules: bool,
         direction: Direction | None = None,
-        values: Sequence[tuple[int, int]] = (),
         budget: int = 0,
     ) -> None:
         self.view = view
         self.direction = direction
-        self.values = values
         self.subject = view.text
         self.left = 0
         self.budget = budget
@@ -83,14 +77,12 @@ class Attempt:
         if runner.on_text:
             if not self._with_text_rules:
                 return
-            has_value = runner.plan.has_value
-            if has_value and not self.values:
-                return
-            subject = self.view.source
             if runner.plan.how == "words":
+                chars = runner.value_chars
+                if chars and not self._holds_value(lead, place, chars):
+                    return
                 place = self.view.position(place)
-            if has_value and not self._holds_value(place - lead.high, place - lead.low + runner.reach_chars):
-                return
+            subject = self.view.source
         self.left -= 1
         if lead.low != lead.high:
             if not lead.rest or runner.part(lead.rest)(subject, place, place + runner.reach_chars):
@@ -103,11 +95,14 @@ class Attempt:
         if match:
             self.keep(runner, subject, match)
 
-    def _holds_value(self, start: int, end: int) -> bool:
-        """Tell whether a value stands, or begins, within a span of the text as sent."""
-        values = self.values
-        number = bisect_left(values, start, key=_END)
-        return number < len(values) and values[number][0] < end
+    def _holds_value(self, lead: Lead, place: int, chars: int) -> bool:
+        """Tell whether a value stands near a lead's literal where one would in a match, in the normalized view.
+
+        chars: as `Plan.value_chars`. There a match is no longer, but for characters that fold to several.
+        """
+        most = LONGEST_FOLD_CHARS if self.view.others else 1
+        start, end = place - most * max(0, lead.high), place + most * max(0, chars - lead.low)
+        return _find_value(self.subject, max(0, start), end) is not None
 
     def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
         """Note a match of a rule's first regex, unless the rule wants more than that."""

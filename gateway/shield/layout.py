@@ -21,7 +21,7 @@ from gateway.shield.plan import Plan
 from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 10
+VERSION = 11
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -156,7 +156,7 @@ class Layout:
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan without the leads, which a scan knows from their literals."""
         told, plan = json.loads(self._lines[_RULES + number])
-        source, how, reach, parts, starts, run_chars, run_digits, first, guard, alone, gate, has_value = plan
+        source, how, reach, parts, starts, run_chars, run_digits, first, guard, alone, gate, value_chars = plan
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
             id=name,
@@ -182,7 +182,7 @@ class Layout:
             guard=guard,
             alone=alone,
             gate=tuple(gate),
-            has_value=bool(has_value),
+            value_chars=value_chars,
         )
 
     def plan(self, number: int) -> Plan:
@@ -248,7 +248,7 @@ def _line(value: Any) -> bytes:
 
 def _plan_row(plan: Plan) -> list[Any]:
     told = [plan.source, plan.how, plan.reach_chars, plan.parts, plan.starts]
-    return [*told, plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate, int(plan.has_value)]
+    return [*told, plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate, plan.value_chars]
 
 
 def _lead_row(plan: Plan, lead: Lead) -> tuple[int, int, int, int, str]:

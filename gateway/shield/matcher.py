@@ -97,9 +97,7 @@ class Matcher:
         with_text_rules: whether the rules for the text as it is are run too. budget: for one block.
         """
         shapes = shapes or Shapes(view.source)
-        attempt = Attempt(
-            view, direction=direction, with_text_rules=with_text_rules, values=shapes.values, budget=budget
-        )
+        attempt = Attempt(view, direction=direction, with_text_rules=with_text_rules, budget=budget)
         runs: Ranges = []
         for begin in range(0, len(view.text), BLOCK_CHARS):
             attempt.left = budget

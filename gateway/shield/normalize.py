@@ -22,7 +22,7 @@ _LOWER = bytes(
 )
 _ASCII = bytes(range(128))
 _REMEMBERED_CHARS = 8192
-_LONGEST_FOLD_CHARS = 4
+LONGEST_FOLD_CHARS = 4
 # A long text is normalized in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 262_144
 _MANY_REPLACED = 24
@@ -220,7 +220,7 @@ class Normalizer:
             base = self._lookalikes.get(base, base)
             parts.append(chr(_LOWER[ord(base)]) if base.isascii() and len(base) == 1 else base)
         folded = " ".join("".join(parts).split(" "))
-        return folded if 0 < len(folded) <= _LONGEST_FOLD_CHARS else char
+        return folded if 0 < len(folded) <= LONGEST_FOLD_CHARS else char
 
 
 class _Folded(NamedTuple):

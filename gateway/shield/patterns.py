@@ -12,6 +12,7 @@ LONGEST_MATCH_CHARS = 4096
 DIGIT_SEPARATORS = " -.()/+"
 SIGNS_IN_TOKENS = "_-.+/="
 # A value holds no blank, no quote, no bracket and nothing that sets values apart.
+LEAST_VALUE_CHARS = 16
 SIGNS_IN_VALUES = SIGNS_IN_TOKENS + "~%!*$@:#&^|\\"
 _ANY_WORD = "az09AZ_"
 
@@ -48,7 +49,7 @@ class Pattern:
     def least_digits(self) -> int:
         """Return how many digits every match holds if matches are digits and their separators alone, else 0."""
         count = 0
-        for least, members in _runs(self.tree):
+        for least, _, members in _runs(self.tree):
             chars = _chars_of(members)
             if chars is None or any(not char.isdecimal() and char not in DIGIT_SEPARATORS for char in chars):
                 return 0
@@ -58,25 +59,32 @@ class Pattern:
     def least_token_chars(self) -> int:
         """Return how many characters of a token every match begins with: letters, digits and SIGNS_IN_TOKENS."""
         count = 0
-        for least, members in _runs(self.tree):
+        for least, _, members in _runs(self.tree):
             chars = _chars_of(members)
             if chars is None or not all(is_token_char(char) for char in chars):
                 break
             count += least
         return count
 
-    def least_value_chars(self) -> int:
-        """Return how many characters of a value stand in a row in every match: letters, digits, SIGNS_IN_VALUES."""
-        longest = count = 0
-        for least, members in _runs(self.tree):
+    def value_chars(self) -> int:
+        """Return how many characters from its beginning on every match has held LEAST_VALUE_CHARS of a value in a row.
+
+        Of a value are letters, digits and SIGNS_IN_VALUES. 0 if not every match holds so many.
+        """
+        before = within = count = 0
+        for least, most, members in _runs(self.tree):
             chars = _chars_of(members)
-            count = count + least if chars is not None and all(map(is_value_char, chars)) else 0
-            longest = max(longest, count)
-        return longest
+            if chars is None or not all(map(is_value_char, chars)):
+                before, within, count = before + within + most, 0, 0
+                continue
+            count, within = count + least, within + most
+            if count >= LEAST_VALUE_CHARS:
+                return min(before, self.widest_chars) + LEAST_VALUE_CHARS
+        return 0
 
     def first_chars(self) -> str:
         """Return the characters a match may begin with if none of them is ASCII, else an empty text."""
-        for least, members in _runs(self.tree):
+        for least, _, members in _runs(self.tree):
             chars = _chars_of(members)
             return "".join(sorted(chars)) if least and chars and min(chars) > "\x7f" else ""
         return ""
@@ -116,36 +124,42 @@ def _check(items: Iterable[Any], fold: Callable[[str], str] | None) -> int:
     return ahead
 
 
-def _runs(items: Iterable[Any]) -> list[tuple[int, list[Any]]]:
-    """Flatten a regex to (least copies, members of the class), in order; what cannot be told has no members.
+def _runs(items: Iterable[Any]) -> list[tuple[int, int, list[Any]]]:
+    """Flatten a regex to (least and most copies, members of the class), in order; what cannot be told has no members.
 
-    A choice counts with its shortest branch, and its members are those of all branches together.
+    A choice counts with its shortest and its longest branch, and its members are those of all branches together.
     """
-    found: list[tuple[int, list[Any]]] = []
+    found: list[tuple[int, int, list[Any]]] = []
     for op, arg in getattr(items, "data", items):
         if op in ZERO_WIDTH:
             continue
         if op is ops.LITERAL:
-            found.append((1, [(op, arg)]))
+            found.append((1, 1, [(op, arg)]))
         elif op is ops.IN:
-            found.append((1, arg))
+            found.append((1, 1, arg))
         elif op in REPEATS:
             # Copies of several items are told as one: what stands between the copies must not be lost.
             inner = _runs(arg[2])
-            found.append((arg[0] * sum(least for least, _ in inner), _members(inner)))
+            least, most = _lengths(inner)
+            found.append((arg[0] * least, arg[1] * most, _members(inner)))
         elif op is ops.SUBPATTERN:
             found += _runs(arg[3])
         elif op is ops.BRANCH:
             branches = [_runs(branch) for branch in arg[1]]
+            lengths = [_lengths(branch) for branch in branches]
             every = [part for branch in branches for part in branch]
-            found.append((min(sum(least for least, _ in branch) for branch in branches), _members(every)))
+            found.append((min(least for least, _ in lengths), max(most for _, most in lengths), _members(every)))
         else:
-            found.append((0, [None]))
+            found.append((0, LONGEST_MATCH_CHARS, [None]))
     return found
 
 
-def _members(runs: list[tuple[int, list[Any]]]) -> list[Any]:
-    return [member for _, members in runs for member in members]
+def _lengths(runs: list[tuple[int, int, list[Any]]]) -> tuple[int, int]:
+    return sum(least for least, _, _ in runs), sum(most for _, most, _ in runs)
+
+
+def _members(runs: list[tuple[int, int, list[Any]]]) -> list[Any]:
+    return [member for _, _, members in runs for member in members]
 
 
 def _chars_of(members: list[Any]) -> set[str] | None:

@@ -14,7 +14,7 @@ from gateway.shield.patterns import Pattern, PatternError
 
 GATE_CHARS = 64
 _START_CHARS = 6
-LONG_TOKEN_CHARS = LONG_VALUE_CHARS = 16
+LONG_TOKEN_CHARS = 16
 _LEAST_RUN_CHARS = 9
 # A block is looked at with a little of what follows it: a longer literal might not stand there whole.
 _LONGEST_LEAD_CHARS = 24
@@ -50,7 +50,8 @@ class Plan:
     alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
     ``alnum``, a letter or digit; ``plain``, a lower-case letter or digit; ``letter``; ``lower``; ``digit``; or nothing.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
-    has_value: whether every match of a rule for the text as sent holds LONG_VALUE_CHARS characters of a value in a row.
+    value_chars: of a rule for the text as sent, within how many characters every match has held a long value, as
+    `Pattern.value_chars`; 0 if it need not hold one.
     """
 
     source: str
@@ -65,7 +66,7 @@ class Plan:
     guard: str = ""
     alone: str = ""
     gate: tuple[str, ...] = ()
-    has_value: bool = False
+    value_chars: int = 0
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
@@ -123,8 +124,8 @@ def plan_rule(
     begins = None
     if is_normalized and any(lead.low != lead.high for lead in best.leads):
         begins = Literals(parsed.tree, folded, digit="0", blank=" ", least=1)
-    has_value = not is_normalized and parsed.least_value_chars() >= LONG_VALUE_CHARS
-    return _words_plan(source, reach, best, gate, derived=derived, begins=begins, has_value=has_value)
+    value_chars = 0 if is_normalized else parsed.value_chars()
+    return _words_plan(source, reach, best, gate, derived=derived, begins=begins, value_chars=value_chars)
 
 
 def _source_of(
@@ -145,7 +146,7 @@ def _words_plan(
     *,
     derived: Literals,
     begins: Literals | None,
-    has_value: bool,
+    value_chars: int,
 ) -> Plan:
     return Plan(
         source,
@@ -157,7 +158,7 @@ def _words_plan(
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),
         gate=gate,
-        has_value=has_value,
+        value_chars=value_chars,
     )
 
 

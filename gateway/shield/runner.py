@@ -66,7 +66,7 @@ class Runner:
 
     __slots__ = (
         "_checks", "_compiled", "_first", "_match", "_parts", "_search", "_starts",
-        "alone", "is_guarded", "number", "on_text", "plan", "reach_chars",
+        "alone", "is_guarded", "number", "on_text", "plan", "reach_chars", "value_chars",
     )  # fmt: skip
 
     def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None, compiled: Compiled) -> None:
@@ -75,6 +75,7 @@ class Runner:
         self.plan = plan
         self._compiled = compiled
         self.reach_chars = plan.reach_chars
+        self.value_chars = plan.value_chars
         self.on_text = view == "text"
         self.alone = ALONE[plan.alone]
         self.is_guarded = bool(plan.guard)

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from functools import lru_cache
 
-from gateway.shield.patterns import is_token_char, is_value_char
+from gateway.shield.patterns import is_token_char
 
 BLOCK_CHARS = 16_384
 LEAST_TOKEN_CHARS = 16
@@ -45,7 +45,6 @@ _KINDS = bytes(
 )
 _TOKENS = bytes(48 if is_token_char(chr(byte)) else 46 for byte in range(256))
 _LONG_TOKEN = b"0" * LEAST_TOKEN_CHARS
-_VALUES = bytes(48 if is_value_char(chr(byte)) else 46 for byte in range(256))
 _BASE64 = bytes(97 if byte in _LETTERS + _DIGITS + b"+/-_" else 46 for byte in range(256))
 _HEX_DIGITS = bytes(97 if byte in b"0123456789abcdefABCDEF" else 46 for byte in range(256))
 _WORDS = bytes(97 if byte in _LETTERS else 46 for byte in range(256))
@@ -60,7 +59,7 @@ class Shapes:
     """The shapes of one text. Spans are half-open, in order, and do not touch.
 
     raw: one byte a character, those beyond ASCII as question marks.
-    values, tokens: spans of every run of at least LEAST_TOKEN_CHARS characters of a value, or of a token.
+    tokens: spans of every run of at least LEAST_TOKEN_CHARS characters of a token.
     base64, letters: places where 16 of its characters, or 20 of those, stand in a row.
     apart: places before two letters that stand alone beside one another.
     The others are spans of blocks. hexadecimal: 16 of its digits stand in a row there, or pairs of them apart. mixed:
@@ -69,13 +68,12 @@ class Shapes:
     """
 
     __slots__ = (
-        "apart", "base64", "codes", "hexadecimal", "letters", "marked", "mixed", "raw", "text", "tokens", "values",
+        "apart", "base64", "codes", "hexadecimal", "letters", "marked", "mixed", "raw", "text", "tokens",
     )  # fmt: skip
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.raw = _bytes_of(text)
-        self.values: Ranges = []
         self.tokens: Ranges = []
         self.base64: list[int] = []
         self.hexadecimal: Ranges = []
@@ -91,15 +89,6 @@ class Shapes:
             self._compare(block, begin, end)
 
     def _find_tokens(self, block: bytes, begin: int, end: int) -> None:
-        kinds = block.translate(_VALUES)
-        start = kinds.find(_LONG_TOKEN)
-        if start < 0:
-            return  # a token is a value
-        while start >= 0:
-            last = kinds.find(b".", start)
-            last = len(kinds) if last < 0 else last
-            add_span(self.values, begin + start, begin + last)
-            start = kinds.find(_LONG_TOKEN, last)
         kinds = block.translate(_TOKENS)
         start = kinds.find(_LONG_TOKEN)
         if start < 0:

@@ -153,6 +153,26 @@ def test_what_is_unseen_is_found_at_the_edge_of_what_is_searched_at_once(shift: 
         assert [(one.start, one.end) for one in found if one.rule == "hidden"] == [(edge + shift, edge + shift + 6)]
 
 
+@pytest.mark.parametrize("between", ["", "\u2026" * 12, "\u2474" * 12, " \t" * 6, "\u200b" * 12, "Q" * 12])
+@pytest.mark.parametrize("value", ["aB3.-" * 4, "aB3 -" * 4, "aB3.-" * 3])
+def test_value_far_from_its_name_is_found_however_the_text_between_is_normalized(between: str, value: str) -> None:
+    ruleset = load_rules(
+        json.dumps(
+            {
+                "version": 1,
+                "rules": [
+                    make_rule(
+                        "named", view="text", pattern=r"key[^=]{0,12}= ?[A-Za-z0-9.-]{20}", match=["key=" + "a" * 20]
+                    )
+                ],
+            }
+        ).encode()
+    )
+    assert ruleset.plans[0].value_chars
+    text = f"The key{between}={value} is here, {'x' * 30}"
+    assert _found_by(Matcher(ruleset.layout), ruleset, text) == _expected(ruleset, text)
+
+
 # Rules whose literals are common, so that the planner tells what stands right behind them.
 _ENDINGS = (
     r"\bkey\b",

@@ -16,7 +16,6 @@ from gateway.shield import load_rules
 from gateway.shield.attempt import Attempt
 from gateway.shield.matcher import BUDGET, Matcher
 from gateway.shield.normalize import Normalizer
-from gateway.shield.shapes import Shapes
 
 ROOT = Path(__file__).resolve().parents[2]
 # A 1,000 characters, of the mean rule and of any rule.
@@ -43,7 +42,7 @@ def test_ordinary_text_leads_to_few_tries_and_to_no_rule_often(kind: str) -> Non
     searched: Counter[str] = Counter()
     text = _texts()[kind]
     thousands = len(text) / 1000
-    attempt = Attempt(Normalizer().normalize(text), with_text_rules=True, values=Shapes(text).values)
+    attempt = Attempt(Normalizer().normalize(text), with_text_rules=True)
     attempt.left = BUDGET * len(text)
     for lead, place in matcher.leads(attempt.view):
         leads[ruleset.rules[lead.runner.number].id] += 1
