@@ -138,4 +138,5 @@ class LocalRateLimiter:
 
 
 def _whole(seconds: float) -> int:
-    return min(max(math.ceil(seconds), 1), int(WINDOW_SECONDS))
+    whole = math.ceil(seconds)
+    return whole if 1 <= whole <= WINDOW_SECONDS else min(max(whole, 1), int(WINDOW_SECONDS))

@@ -29,7 +29,7 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_bill import ChatBill
-from gateway.services.chat_guard import ChatGuard, ScannedReply, TextJudge
+from gateway.services.chat_guard import ChatGuard, ScannedPrompt, ScannedReply, TextJudge
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.policies import Policies
@@ -166,7 +166,10 @@ class Chat:
         candidates = self._candidates(turn)
         if self._has_budgets:
             await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
-        inbound = turn.inbound = await guard.inbound(leaves, prompt)
+        inbound = guard.inbound_here(leaves)
+        if not isinstance(inbound, ScannedPrompt):
+            inbound = await guard.inbound(leaves, prompt, inbound)
+        turn.inbound = inbound
         if inbound.action == "blocked":
             raise PromptBlocked(self._summary(turn))
         if self._access.rules is not None:
@@ -190,7 +193,10 @@ class Chat:
         reply = turn.reply = routed.reply
         if self._access.rules is not None:
             await self._access.check_reply(turn.principal, reply, self._dialect)
-        scanned = turn.outbound = await guard.outbound(reply)
+        scanned = guard.outbound_here(reply)
+        if not isinstance(scanned, ScannedReply):
+            scanned = await guard.outbound(reply, scanned)
+        turn.outbound = scanned
         return reply, scanned
 
     def _look_again(self, generation: int) -> None:

@@ -117,14 +117,28 @@ class ChatGuard:
         self._captures = captures
         self._owner = owner
 
-    async def inbound(self, leaves: Leaves, prompt: Prompt) -> ScannedPrompt:
+    def inbound_here(self, leaves: Leaves) -> ScannedPrompt | ScanResult | None:
+        """Scan a usual prompt without waiting. What is no `ScannedPrompt` is for `inbound` to go on with.
+
+        Raises:
+            ShieldUnavailable: the shield failed; nothing may be forwarded.
+        """
+        text = leaves.usual
+        if text is None or (result := self._judge_usual(text, Direction.INBOUND)) is None:
+            return None
+        if self.policy.capture is not Capture.NONE or not is_clean(result):
+            return result
+        return ScannedPrompt(result, "none", hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(), len(text))
+
+    async def inbound(self, leaves: Leaves, prompt: Prompt, result: ScanResult | None) -> ScannedPrompt:
         """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
+
+        result: what `inbound_here` has found.
 
         Raises:
             ShieldUnavailable: the shield failed; nothing may be forwarded.
         """
         policy, text = self.policy, leaves.usual
-        result = None if text is None else self._judge_usual(text, Direction.INBOUND)
         if text is None or result is None or result.detections:
             joined = await self._join(leaves.texts)
             if result is None or joined.text != text:
@@ -153,15 +167,27 @@ class ChatGuard:
         captured = await self._captures.of_leaves(leaves.texts, Direction.INBOUND, policy)
         return ScannedPrompt(result, action, digest, len(text), masked, captured)
 
-    async def outbound(self, reply: Reply) -> ScannedReply:
-        """Scan every text of a reply; withhold or mask what may not leave.
+    def outbound_here(self, reply: Reply) -> ScannedReply | tuple[str, ScanResult] | None:
+        """Scan a usual reply without waiting. What is no `ScannedReply` is for `outbound` to go on with.
+
+        Raises:
+            ShieldUnavailable: the shield failed; nothing may be given out.
+        """
+        text = None if reply.is_large else self._dialect.usual_reply(reply)
+        if text is None or (result := self._judge_usual(text, Direction.OUTBOUND)) is None:
+            return None
+        if self.policy.capture is not Capture.NONE or not is_clean(result):
+            return text, result
+        return ScannedReply(reply.body, result, "none")
+
+    async def outbound(self, reply: Reply, found: tuple[str, ScanResult] | None) -> ScannedReply:
+        """Scan every text of a reply; withhold or mask what may not leave. found: what `outbound_here` has.
 
         Raises:
             ShieldUnavailable: the shield failed; nothing may be given out.
             UpstreamUnavailable: the reply holds more than can be scanned.
         """
-        text = None if reply.is_large else self._dialect.usual_reply(reply)
-        result = None if text is None else self._judge_usual(text, Direction.OUTBOUND)
+        text, result = found or ("", None)
         if result is None:
             result = await self._judge_reply(reply)
         elif result.detections:

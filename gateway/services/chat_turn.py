@@ -37,11 +37,6 @@ _STATUS_BY_CODE: Mapping[str, int] = {
 }
 
 
-_CLEAN_STEP = '{"action":"%s","detections":[],"score":%d,"verdict":"%s"}'
-_CLEAN_DETAILS = (
-    '{"action":"%s","chars":%d,"cost_microusd":%s,"elapsed_us":%d,"inbound":%s,"outbound":%s,"overhead_us":%d,'
-    '"prompt_tokens":%s,"provider":%s,"reply_tokens":%s,"score":%d,"sha256":"%s","status":%d,"verdict":"%s"}'
-)
 _NOT_KEPT = (None, None)
 _UNSCANNED = ScanResult(Verdict.ALLOW, 0)
 
@@ -242,21 +237,12 @@ class Turn:
         if inbound.result.detections or outbound.result.detections or row.provider is None:
             return None
         cost, sent, made = row.cost_microusd, row.prompt_tokens, row.reply_tokens
-        return _CLEAN_DETAILS % (
-            row.action,
-            row.text_chars,
-            "null" if cost is None else cost,
-            row.elapsed_us,
-            _CLEAN_STEP % (inbound.action, inbound.result.score, inbound.result.verdict),
-            _CLEAN_STEP % (outbound.action, outbound.result.score, outbound.result.verdict),
-            row.overhead_us,
-            "null" if sent is None else sent,
-            json_string(row.provider),
-            "null" if made is None else made,
-            row.score,
-            row.text_sha256,
-            row.status,
-            row.verdict,
+        return (
+            f'{{"action":"{row.action}","chars":{row.text_chars},"cost_microusd":{"null" if cost is None else cost},'
+            f'"elapsed_us":{row.elapsed_us},"inbound":{_clean_step(inbound)},"outbound":{_clean_step(outbound)},'
+            f'"overhead_us":{row.overhead_us},"prompt_tokens":{"null" if sent is None else sent},'
+            f'"provider":{json_string(row.provider)},"reply_tokens":{"null" if made is None else made},'
+            f'"score":{row.score},"sha256":"{row.text_sha256}","status":{row.status},"verdict":"{row.verdict}"}}'
         )
 
     def _unless_found(self, place: str, text: str) -> str | None:
@@ -264,3 +250,9 @@ class Turn:
             return None
         found = self.inbound.result.detections
         return None if found and any(one.place == place for one in found) else text
+
+
+def _clean_step(step: ScannedPrompt | ScannedReply) -> str:
+    """Return the canonical JSON of a step in which nothing was found."""
+    result = step.result
+    return f'{{"action":"{step.action}","detections":[],"score":{result.score},"verdict":"{result.verdict}"}}'

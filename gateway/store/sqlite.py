@@ -10,10 +10,10 @@ import os
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -92,9 +92,9 @@ class SqliteDatabase:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._close)
 
-    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
+    def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> Coroutine[Any, Any, T]:
         """Run `work` and return once it is committed. See `Database.write`."""
-        return await self._writer.write(work, is_durable=is_durable)
+        return self._writer.write(work, is_durable=is_durable)
 
     def write_behind(self, work: Callable[[Transaction], object]) -> None:
         """Queue `work`. See `Database.write_behind`."""
