@@ -11,6 +11,7 @@ from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import BUDGET, Matcher, Matches
 from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, Mentions, lowered
 from gateway.shield.normalize import Normalizer
+from gateway.shield.ordinary import is_ordinary
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge
@@ -238,7 +239,7 @@ def _plainest(places: list[_Place], mentions: Mentions, category: str) -> tuple[
         return first, 0
     for place in places:
         # What was hidden is no mention, whatever stands around it.
-        steps = mentions.level(place.start, category) if place.view in ("normalized", "text") else 0
+        steps = mentions.steps(place.start, place.end, category) if place.view in ("normalized", "text") else 0
         if steps < least or place is places[0]:
             first, least = place, steps
         if not steps:
@@ -261,14 +262,19 @@ def _stronger(hint: Detection | None, other: Detection | None, reading: _Reading
 def _as_mentioned(hint: Detection, detections: Sequence[Detection], mentions: Mentions) -> Detection:
     """Lower the statistical detection if all that rules matched in its span is a mention: it judged the same words.
 
-    Where no rule matched, an announced quotation that begins there is enough.
+    Where no rule matched, it is enough that an announced quotation begins there, or that it is no order to a model.
     """
     inside = [
         one for one in detections if one.category in MENTIONABLE and one.start < hint.end and hint.start < one.end
     ]
     if not all(one.description.endswith(LOWER_NOTE) for one in inside):
         return hint
-    if not inside and not mentions.has_quotation(hint.start, hint.end):
+    start, end = hint.start, hint.end
+    if (
+        not inside
+        and not mentions.has_quotation(start, end)
+        and not is_ordinary(mentions.text, start, end, "injection")
+    ):
         return hint
     return replace(hint, severity=lowered(hint.severity, 2), description=hint.description + LOWER_NOTE)
 

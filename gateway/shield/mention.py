@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Literal
 
 from gateway.shield.detections import Severity
+from gateway.shield.ordinary import is_ordinary
 from gateway.shield.regexes import compile_regex
 
 # Categories of words meant for a model. Keys, commands, encodings and hidden text are no less harmful in quotes.
@@ -117,6 +118,11 @@ class Mentions:
         if known is None:
             known = self._levels[start] = _level_after(text[max(0, start - _BEFORE_CHARS) : start].lower())
         return known
+
+    def steps(self, start: int, end: int, category: str) -> Level:
+        """Say the same of a match, a half-open span: what is no order to a model (`ordinary`) is one in full."""
+        steps = self.level(start, category)
+        return steps if steps == 2 or not is_ordinary(self.text, start, end, category) else 2
 
     def has_quotation(self, start: int, end: int) -> bool:
         """Say whether an announced quotation begins in a half-open span of the text."""

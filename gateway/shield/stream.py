@@ -20,6 +20,8 @@ from typing import NamedTuple
 from gateway.shield.cursor import Cursor
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.shield.engine import Shield
+from gateway.shield.mention import MENTIONABLE
+from gateway.shield.ordinary import AFTER_CHARS, is_undecided
 from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge, points_of
 from gateway.shield.watch import Watch
 
@@ -31,6 +33,8 @@ _CONTEXT_CHARS = 256
 # When more than so much is held, it is looked at again once it has grown by one part of so many.
 _LONG_CHARS = 128
 _GROWTH = 8
+# While it is open whether a match is a mention, it is looked at again for so many more.
+_WAITING_CHARS = 16
 
 
 class Released(NamedTuple):
@@ -60,7 +64,7 @@ class StreamScanner:
 
     __slots__ = (
         "_at", "_base", "_direction", "_found", "_next_chars", "_parts", "_policy", "_scored", "_scored_chars",
-        "_shield", "_state", "_text", "_watch",
+        "_shield", "_state", "_text", "_waits", "_watch",
     )  # fmt: skip
 
     def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
@@ -81,11 +85,13 @@ class StreamScanner:
         self._found: dict[str, Detection] = {}
         self._state = Released("", Verdict.ALLOW, 0)
         self._watch = self._watched(0)
+        # Whether a match is held that what comes next may make a mention.
+        self._waits = False
 
     @property
     def most_chars(self) -> int:
         """The most that is held back, one piece of whatever length aside."""
-        return self._watch.most_chars + self._watch.most_chars // _GROWTH
+        return self._watch.most_chars + self._watch.most_chars // _GROWTH + AFTER_CHARS
 
     @property
     def held_chars(self) -> int:
@@ -100,11 +106,16 @@ class StreamScanner:
         if size < self._next_chars:
             return self._state
         at, out, state = self._at, self._at.out, self._state
-        if at.word >= 0 and (live := self._watch.within(piece, text, at)) >= 0:
+        if at.word >= 0 and not self._waits and (live := self._watch.within(piece, text, at)) >= 0:
             at.out = live
             return Released(text[out:live], state.verdict, state.score, state.detections) if live > out else state
         live = self._watch.live(text, at)
-        if at.is_suspect or live - self._scored > self._scored_chars or live - out > CLOSELY_SCORED_CHARS:
+        if (
+            self._waits
+            or at.is_suspect
+            or live - self._scored > self._scored_chars
+            or live - out > CLOSELY_SCORED_CHARS
+        ):
             return self._release_scored(live)
         at.out = live
         # What is long is not looked at again for every letter: the work stays in proportion to the text.
@@ -123,7 +134,7 @@ class StreamScanner:
     def _release_scored(self, live: int) -> Released:
         """Release what stands before `live`, unless what is found there blocks. Forget what is scored."""
         at, text = self._at, self._text
-        self._score(live)
+        live = self._score(live)
         state = self._state
         if state.verdict is Verdict.BLOCK:
             self._next_chars = sys.maxsize
@@ -135,11 +146,14 @@ class StreamScanner:
             self._base += cut
             self._scored -= cut
             at.move(cut, len(self._text))
-        self._next_chars = len(self._text) + 1
+        self._next_chars = len(self._text) + (_WAITING_CHARS if self._waits else 1)
         return state._replace(text=released) if released else state
 
-    def _score(self, live: int) -> None:
-        """Scan what went out lately and what is held, and count what was found before `live`, which is final."""
+    def _score(self, live: int) -> int:
+        """Scan what went out lately and what is held, and count what was found before `live`, which is final.
+
+        Returns what may go out: nothing of a match that blocks, but is a mention if the right words follow.
+        """
         out, base = self._at.out, self._base
         final = max(live, self._at.final)
         # What ends before was found before, or looks like a match only because the text is cut there.
@@ -149,15 +163,30 @@ class StreamScanner:
             for one in self._shield.scan(self._text, self._direction, self._policy).detections
             if done < one.end and one.start < live and (out <= one.start or one.end <= final) and self._is_news(one)
         ]
+        self._waits = False
         if not fresh:
-            return
-        for one in fresh:
-            self._found[one.rule] = replace(one, start=one.start + base, end=one.end + base)
-        judged = judge(self._found.values(), self._policy)
+            return live
+        found = self._found | {one.rule: replace(one, start=one.start + base, end=one.end + base) for one in fresh}
+        judged = judge(found.values(), self._policy)
+        if judged.verdict is Verdict.BLOCK and (open_at := self._undecided(fresh)):
+            self._waits, self._scored = True, done
+            return max(out, min(open_at))
+        self._found = found
         self._state = Released("", judged.verdict, judged.score, judged.detections)
         if judged.verdict is not Verdict.ALLOW:
             self._scored_chars = CLOSELY_SCORED_CHARS
         self._watch = self._watched(judged.score)
+        return live
+
+    def _undecided(self, fresh: list[Detection]) -> list[int]:
+        """Return where detections begin that may be mentions yet."""
+        return [
+            one.start
+            for one in fresh
+            if one.category in MENTIONABLE
+            and one.view in ("text", "normalized")
+            and is_undecided(self._text, one.start, one.end, one.category)
+        ]
 
     def _is_news(self, one: Detection) -> bool:
         """Say whether a rule was not found before, or only where it was talked about."""
