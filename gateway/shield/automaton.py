@@ -12,8 +12,9 @@ try:
 except ImportError:
     ahocorasick = None
 
-# Root edges for the commonest first letters, so that the automaton leaves the root's list of edges early.
-_EARLY_EXITS = (" ", "e", "t")
+# Root edges for the commonest first letters, so that the automaton leaves the root's list of edges early; a question
+# mark stands for whatever is not ASCII where only ASCII is looked for.
+_EARLY_EXITS = (" ", "e", "t", "?")
 
 Find = Callable[[str], list[tuple[int, int]]]
 

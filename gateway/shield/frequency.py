@@ -17,9 +17,10 @@ LONGEST_GRAM_CHARS = 5
 CUT_OFF = {1: 1e-6, 2: 1e-6, 3: 2e-6, 4: 5e-6, 5: 1e-5}
 _UNLISTED = 0.4
 _LEAST = 1e-13
-# How many texts are in another script, and how often one of its letters or signs stands in those.
+# How many texts are in another script, and how often one of its letters or signs stands in those; an ideograph behind
+# another one makes a word with it more often.
 _OTHER_SCRIPTS = 0.05
-_LETTER, _BLANK, _IDEOGRAPH = 0.05, 0.15, 0.004
+_LETTER, _BLANK, _IDEOGRAPH, _NEXT_IDEOGRAPH = 0.05, 0.15, 0.004, 0.03
 _FIRST_IDEOGRAPH = "\u2e80"
 
 
@@ -27,15 +28,17 @@ _FIRST_IDEOGRAPH = "\u2e80"
 def likelihood(text: str) -> float:
     """Estimate how often `text` stands at a given character of ordinary text, 0 to 1."""
     if not text.isascii():
-        return max(_LEAST, math.prod(map(_letter, text), start=_OTHER_SCRIPTS))
+        return max(_LEAST, math.prod(map(_letter, text, " " + text), start=_OTHER_SCRIPTS))
     if len(text) <= LONGEST_GRAM_CHARS:
         return _share(text)
     last = text[-LONGEST_GRAM_CHARS:]
     return max(_LEAST, likelihood(text[:-1]) * min(1.0, _share(last) / _share(last[:-1])))
 
 
-def _letter(char: str) -> float:
-    return _BLANK if char == " " else _IDEOGRAPH if char >= _FIRST_IDEOGRAPH else _LETTER
+def _letter(char: str, before: str) -> float:
+    if char >= _FIRST_IDEOGRAPH:
+        return _NEXT_IDEOGRAPH if before >= _FIRST_IDEOGRAPH else _IDEOGRAPH
+    return _BLANK if char == " " else _LETTER
 
 
 @lru_cache(maxsize=131_072)

@@ -77,7 +77,18 @@ def _gate(pieces: Sequence[str]) -> tuple[frozenset[str] | None, int]:
 class Index:
     """Literals, and an automaton over their anchors."""
 
-    __slots__ = ("_dearest", "_find", "_known", "_layout", "_left_out", "_name", "_numbers", "_runner", "_sizes")
+    __slots__ = (
+        "_dearest",
+        "_find",
+        "_is_ascii",
+        "_known",
+        "_layout",
+        "_left_out",
+        "_name",
+        "_numbers",
+        "_runner",
+        "_sizes",
+    )
 
     def __init__(
         self,
@@ -100,6 +111,7 @@ class Index:
         self._numbers = [*numbered]
         anchors = [*numbered.values()]
         self._find, _ = automaton.build(anchors, native=native)
+        self._is_ascii = all(map(str.isascii, anchors))
         # The last one is for words that automaton.build adds for itself.
         self._known: list[_Anchor | None] = [*[None] * len(anchors), _NO_ANCHOR]
         self._sizes = [*map(len, anchors), 1]
@@ -191,7 +203,11 @@ class Index:
                 break
 
     def _follow(self, attempt: "Attempt", subject: str, part: str, base: int, begin: int, end: int) -> None:
-        hits = self._find(part[begin : end + LONGEST_CHARS] if begin or end < len(part) else part)
+        read = part[begin : end + LONGEST_CHARS] if begin or end < len(part) else part
+        if self._is_ascii and not read.isascii():
+            # Other letters would be sought among all edges of the root.
+            read = read.encode("ascii", "replace").decode("ascii")
+        hits = self._find(read)
         if end < len(part):
             sizes, size = self._sizes, end - begin
             hits = [hit for hit in hits if hit[0] - sizes[hit[1]] + 1 < size]

@@ -44,8 +44,16 @@ _UNSEEN = (
 )
 # Ideographs and syllables fold to themselves; asking Unicode's tables about each would only cost time.
 _THEMSELVES = ((0x3041, 0x3096), (0x30A1, 0x30FA), (0x3400, 0x9FFF), (0xAC00, 0xD7A3), (0x20000, 0x3FFFF))
+_NOT_THEMSELVES = re.compile("[^{}]".format("".join(f"{chr(low)}-{chr(high)}" for low, high in _THEMSELVES)))
+# With more characters beyond ASCII than this it is found first which of them may fold.
+_MANY_OTHERS = 256
 # First code point of a block of 26 letters in order: tags are apart, they run through all of ASCII.
 _ALPHABETS = (0x1F110, 0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x249C)
+
+
+def is_itself(char: str) -> bool:
+    """Tell whether a character is an ideograph or a syllable, which folds to itself."""
+    return _is_within(ord(char), _THEMSELVES)
 
 
 def _is_within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
@@ -56,7 +64,7 @@ class View:
     """A normalized text and the way back to the text it was made from.
 
     text: the normalized text. source: the text as given; positions lead into it. others: its characters beyond ASCII,
-    each once.
+    each once; ideographs and syllables may be left out.
     """
 
     __slots__ = ("_at", "_flat", "_from", "_longs", "others", "source", "text")
@@ -161,7 +169,8 @@ class Normalizer:
         if len(raw) == len(text):
             flat = folded = lower.decode("ascii")
         else:
-            others = set(lower.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+            beyond = lower.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+            others = set(_NOT_THEMSELVES.findall(beyond) if len(beyond) > _MANY_OTHERS else beyond)
             flat, folded, longs = self._fold_others(lower, others)
         if "\0" in folded:
             longs["\0"] = ""

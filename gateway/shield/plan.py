@@ -9,7 +9,7 @@ from typing import Literal
 
 from gateway.shield.automaton import trie_regex
 from gateway.shield.literals import Lead, Literals, Way, price_of, squash_digits
-from gateway.shield.normalize import Normalizer
+from gateway.shield.normalize import Normalizer, is_itself
 from gateway.shield.patterns import Pattern, PatternError
 
 GATE_CHARS = 64
@@ -94,7 +94,7 @@ def plan_rule(
     reach, gate = parsed.reach_chars, literals if pattern is not None else ()
     if not is_normalized:
         first = parsed.first_chars()
-        if first:
+        if first and not any(map(is_itself, first)):
             return Plan(source, "unseen", reach, first=first, gate=gate)
         tokens = _token_plan(parsed, source, gate)
         if tokens:

@@ -41,5 +41,4 @@ def scripts_in(raw: bytes, letters: dict[str, frozenset[str]]) -> list[str]:
     if len(beyond) <= _MANY_BYTES:
         chars = frozenset(beyond.decode("utf-8", "surrogatepass"))
         return [name for name in SCRIPTS if not chars.isdisjoint(letters[name])]
-    found = frozenset(beyond)
-    return [name for name in SCRIPTS if name not in _FIRST_BYTES or not found.isdisjoint(_FIRST_BYTES[name])]
+    return [name for name in SCRIPTS if name not in _FIRST_BYTES or any(map(beyond.__contains__, _FIRST_BYTES[name]))]

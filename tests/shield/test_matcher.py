@@ -153,6 +153,15 @@ def test_what_is_unseen_is_found_at_the_edge_of_what_is_searched_at_once(shift: 
         assert [(one.start, one.end) for one in found if one.rule == "hidden"] == [(edge + shift, edge + shift + 6)]
 
 
+@pytest.mark.parametrize("size", [0, 3, 3_000])
+def test_what_begins_with_an_ideograph_is_found_in_the_text_as_sent_however_many_stand_around(size: int) -> None:
+    rule = make_rule("code", view="text", pattern=r"[\u5bc6\u673a][0-9]{3}[A-Z]", match=["\u5bc6123A"])
+    ruleset = load_rules(json.dumps({"version": 1, "rules": [rule]}).encode())
+    text = "\u6ca1\u6709\u5bc6" * size + "\u5bc6456B\uff0c" + "\u673a" * size
+    found = _found_by(Matcher(ruleset.layout), ruleset, text)
+    assert found == _expected(ruleset, text) == [[(3 * size, 3 * size + 5)]]
+
+
 @pytest.mark.parametrize("between", ["", "\u2026" * 12, "\u2474" * 12, " \t" * 6, "\u200b" * 12, "Q" * 12])
 @pytest.mark.parametrize("value", ["aB3.-" * 4, "aB3 -" * 4, "aB3.-" * 3])
 def test_value_far_from_its_name_is_found_however_the_text_between_is_normalized(between: str, value: str) -> None:
