@@ -36,7 +36,8 @@ _MARKERS = (
     "{{", "}}", "$(", "%(", "#{", "\u2026", "mysecret", "my_secret", "my-secret", "goes-here", "goes_here",
 )  # fmt: skip
 _MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
-_AGAIN = re.compile(r"([^=])\1{7}|\.\.$")
+_AGAIN = re.compile(r"([^=])\1\1\1\1\1\1\1|\.\.$")
+_ROUNDING = 1e-9
 # What stands where a password would, in code, in forms and in prose.
 _NO_PASSWORDS = frozenset(
     "password passwd passphrase secret token none null nil true false undefined string str text varchar required "
@@ -91,7 +92,17 @@ def entropy_of(value: str) -> float:
 
 def entropy(value: str, argument: str) -> bool:
     """Say whether `value` has at least `argument` bits per character; 3 when none is given."""
-    return entropy_of(value) >= float(argument or 3)
+    if not value:
+        return False
+    least, length, kinds = float(argument or 3), len(value), len(set(value))
+    # The most that so many kinds of characters can have is that all are as frequent, the least that all but one are
+    # there once. Most values need not be counted.
+    most = math.log2(kinds)
+    often = length - kinds + 1
+    fewest = math.log2(length) - often / length * math.log2(often)
+    if most < least - _ROUNDING or fewest > least + _ROUNDING:
+        return most >= least
+    return entropy_of(value) >= least
 
 
 def not_example(value: str, _argument: str) -> bool:
