@@ -2,11 +2,13 @@
 
 import importlib
 import importlib.util
+import logging
 import re
 import re._parser as parser  # type: ignore[import-not-found]
 import sys
+import tempfile
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from gateway.shield import Direction, RuleSet, Shield
@@ -87,20 +89,28 @@ def hyperscan(ruleset: RuleSet) -> tuple[Scan, list[str]] | None:
 
 
 def detect_secrets() -> Scan | None:
-    """Return detect-secrets with all its plugins, line by line.
+    """Return detect-secrets as its own command runs it: a file, with the default settings.
 
     Not where LLM Guard is: that brings a package of the same name, so the two are measured apart.
     """
     if importlib.util.find_spec("llm_guard"):
         return None
     try:
-        scan_line = importlib.import_module("detect_secrets.core.scan").scan_line
-        settings = importlib.import_module("detect_secrets.settings").default_settings()
+        collection = importlib.import_module("detect_secrets.core.secrets_collection").SecretsCollection
+        settings = importlib.import_module("detect_secrets.settings").default_settings
     except ImportError:
         return None
-    settings.__enter__()
-    # The settings hold as long as they are held on to.
-    return lambda text, settings=settings: [found for line in text.splitlines() for found in scan_line(line)]  # type: ignore[misc]
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name, "text.txt")
+
+    def scan(text: str, folder: object = folder) -> object:
+        path.write_text(text, "utf-8", "replace")
+        found = collection()
+        with settings():
+            found.scan_file(str(path))
+        return found
+
+    return scan
 
 
 def llm_guard() -> Scan | None:
@@ -114,6 +124,9 @@ def llm_guard() -> Scan | None:
         package.__path__ = [str(Path(found.submodule_search_locations[0], *name.split(".")[1:]))]
         sys.modules.setdefault(name, package)
     try:
+        # It writes a line of log for each text, which is no part of looking for secrets.
+        structlog = importlib.import_module("structlog")
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
         scanner = importlib.import_module("llm_guard.input_scanners.secrets").Secrets()
     except ImportError as error:
         print(f"llm-guard: {error}")
@@ -122,12 +135,28 @@ def llm_guard() -> Scan | None:
 
 
 def presidio() -> Scan | None:
-    """Return the patterns of Presidio's recognizers, without a language model."""
+    """Return Presidio's analyzer with its predefined recognizers, and a language model that does nothing."""
     try:
-        registry = importlib.import_module("presidio_analyzer").RecognizerRegistry()
-        kind = importlib.import_module("presidio_analyzer").PatternRecognizer
+        module = importlib.import_module("presidio_analyzer")
+        nlp = importlib.import_module("presidio_analyzer.nlp_engine")
+        blank = importlib.import_module("spacy").blank("en")
     except ImportError:
         return None
+    doc = blank.make_doc("")
+    methods = {
+        "load": lambda self: None,
+        "is_loaded": lambda self: True,
+        "process_text": lambda self, text, language: nlp.NlpArtifacts([], doc, [], [], self, language),
+        "process_batch": lambda self, texts, language, **_: ((one, self.process_text(one, language)) for one in texts),
+        "is_stopword": lambda self, word, language: False,
+        "is_punct": lambda self, word, language: False,
+        "get_supported_entities": lambda self: [],
+        "get_supported_languages": lambda self: ["en"],
+        "nlp": blank,
+    }
+    model = type("NoLanguageModel", (nlp.NlpEngine,), methods)
+    registry = module.RecognizerRegistry()
     registry.load_predefined_recognizers(languages=["en"])
-    patterned: Sequence[object] = [one for one in registry.recognizers if isinstance(one, kind)]
-    return lambda text: [one.analyze(text, one.supported_entities) for one in patterned]  # type: ignore[attr-defined]
+    logging.getLogger("presidio-analyzer").setLevel(logging.CRITICAL)
+    analyzer = module.AnalyzerEngine(registry=registry, nlp_engine=model(), supported_languages=["en"])
+    return lambda text: analyzer.analyze(text, language="en")

@@ -65,7 +65,7 @@ def peers(shield: Shield, ruleset: RuleSet, rounds: int) -> None:
     for name, make in (
         ("detect-secrets", engines.detect_secrets),
         ("llm-guard secrets", engines.llm_guard),
-        ("presidio patterns", engines.presidio),
+        ("presidio analyzer", engines.presidio),
     ):
         scan = make()
         if scan:
@@ -85,7 +85,7 @@ def peers(shield: Shield, ruleset: RuleSet, rounds: int) -> None:
 
 def _print_by_size(cases: dict[str, engines.Scan], rounds: int) -> None:
     for chars, count in ((200, 40), (8192, 6)):
-        for kind, make_text in (("prose", texts.prose), ("code", texts.code)):
+        for kind, make_text in (("manual", texts.manual), ("code", texts.code)):
             samples = [make_text(chars, seed) for seed in range(count)]
             for name, (spent, ratio) in compared(cases, samples, rounds).items():
                 print(f"{chars:6} B of {kind:6} {name:20} {spent:10.1f} us {ratio:9.2f} x", flush=True)

@@ -1,14 +1,19 @@
 """Texts to scan, generated with a seed from what Python itself brings along, so that nothing is shipped."""
 
+import argparse
 import base64
 import inspect
 import json
+import mailbox
 import pydoc_data.topics
 import random
 import string
 import subprocess
+import tarfile
 import textwrap
 from collections.abc import Callable
+
+_PIECE_CHARS = 2_048
 
 
 def prose(chars: int, seed: int) -> str:
@@ -24,11 +29,20 @@ def prose(chars: int, seed: int) -> str:
     return "\n\n".join(parts)[:chars]
 
 
+def manual(chars: int, seed: int) -> str:
+    """Return pieces of a manual as it is, from places of their own: sentences, lists, tables, grammar and code."""
+    whole = "\n".join(text for _, text in sorted(pydoc_data.topics.topics.items()))
+    dice = random.Random(seed)
+    places = [dice.randrange(len(whole) - _PIECE_CHARS) for _ in range(-(-chars // _PIECE_CHARS))]
+    return "".join(whole[place : place + _PIECE_CHARS] for place in places)[:chars]
+
+
 def code(chars: int, seed: int) -> str:
-    """Return Python code, from a place of its own."""
-    source = "".join(map(inspect.getsource, (subprocess, json, random, textwrap, inspect)))
-    place = random.Random(seed).randrange(max(1, len(source) - chars))
-    return (source[place:] + source * (chars // len(source) + 1))[:chars]
+    """Return pieces of Python code, from places of their own."""
+    source = "".join(map(inspect.getsource, (subprocess, json, random, textwrap, inspect, argparse, mailbox, tarfile)))
+    dice = random.Random(seed)
+    places = [dice.randrange(len(source) - _PIECE_CHARS) for _ in range(-(-chars // _PIECE_CHARS))]
+    return "".join(source[place : place + _PIECE_CHARS] for place in places)[:chars]
 
 
 def hostile() -> dict[str, Callable[[int], str]]:
