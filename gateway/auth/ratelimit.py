@@ -50,11 +50,12 @@ class RateWindow:
     def admit(self, now_seconds: float, limit: int) -> Admission:
         """Admit the call or not. `now_seconds` is of a clock that never goes back."""
         times, totals, begin = self._times, self._totals, self._begin
-        if begin != len(times) and times[begin] <= now_seconds - WINDOW_SECONDS:
+        is_empty = begin == len(times)
+        if not is_empty and times[begin] <= now_seconds - WINDOW_SECONDS:
             self._forget(now_seconds)
             begin = self._begin
+            is_empty = begin == len(times)
         gone = self._gone
-        is_empty = begin == len(times)
         total = gone if is_empty else totals[-1]
         used = total - gone
         if used < limit:

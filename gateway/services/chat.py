@@ -6,7 +6,7 @@ texts, which are stored only where the policy of the key says so.
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 
 import anyio
@@ -259,7 +259,7 @@ class Chat:
     def _summary(self, turn: Turn) -> ShieldSummary:
         return turn.summary(self._clock.monotonic_seconds())
 
-    async def _settle(self, turn: Turn) -> None:
+    def _settle(self, turn: Turn) -> Awaitable[None]:
         """Commit the audit event, the alerts and the traffic row of a turn together, whether or not anyone still waits.
 
         Raises:
@@ -297,7 +297,7 @@ class Chat:
             if self._agents is not None:
                 self._agents.seen(tx, sighting, context=turn.context, principal=turn.principal)
 
-        await self._audit.commit(work)
+        return self._audit.commit(work)
 
     def _measure(self, turn: Turn, row: TrafficRow) -> None:
         self._meter.request(row, is_scanned=turn.inbound is not None)
