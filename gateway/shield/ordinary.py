@@ -173,8 +173,11 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
         return True
     if category not in _OF_MATTERS:
         return False
-    before_kinds, kinds = _kinds(before[-NEAR_CHARS:]), _kinds(matched + after)
-    if (before_kinds | kinds) & _MACHINE or _regex(_NAMED).search(before[-NEAR_CHARS:] + matched + after):
+    kinds = _kinds(matched + after, until=_MACHINE)
+    if kinds & _MACHINE:
+        return False
+    before_kinds = _kinds(before[-NEAR_CHARS:], until=_MACHINE)
+    if before_kinds & _MACHINE or _regex(_NAMED).search(before[-NEAR_CHARS:] + matched + after):
         return False
     if _regex(_STATED).search(before):
         return True
@@ -232,11 +235,14 @@ def _is_quoted(line: str) -> bool:
     )
 
 
-def _kinds(text: str) -> int:
-    """Return the kinds of the words in a text, added up."""
+def _kinds(text: str, until: int = 0) -> int:
+    """Return the kinds of the words in a text, added up. until: kinds of which one is enough to read no further."""
     words, stems = _lexicon()
     kinds = 0
-    for word in _regex(_WORD).findall(text.casefold()):
+    for found in _regex(_WORD).finditer(text.casefold()):
+        if kinds & until:
+            return kinds
+        word = found[0]
         kind = words.get(word)
         if kind is not None:
             kinds |= kind
