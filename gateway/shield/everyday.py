@@ -28,7 +28,7 @@ ANSWER_WORDS = frozenset(
     "reveal disclose print output respond reply answer answers repeat recite display dump leak pretend roleplay "
     "behave obey comply execute summarize summarise summary translate classify classification rate rating recommend "
     "approve grant praise write generate compose forward transfer wire exfiltrate upload click curl say tell show "
-    "give explain help act become sing talk speak decode rank accept mark now set run elevate deploy encrypt delete "
+    "give explain help act become sing talk speak decode rank accept mark set run elevate deploy encrypt delete "
     "list spell obedece obedezca haz hagas fais faites mach tue fai doe gör zrób yap सुनो gib sag sage nenne nenn "
     "zeig tu aja dis dit dire dime diga dimmi toon zeg geef säg visa svara skriv yaz söyle trả viết dịch hiển "
     "ahora maintenant jetzt adesso agora nu teraz şimdi artık теперь зараз тепер الآن sekarang".split()
@@ -49,6 +49,9 @@ ANSWER_PHRASES = (
 )
 # What people give each other orders about: mail, contracts, health, machines, lessons, sport, kitchens, programs.
 EVERYDAY_WORDS = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday january february april june july august september "
+    "october november december tomorrow yesterday tonight dinner lunch breakfast bedtime phones rinse readme reviewer "
+    "refactor shoes laundry guests visitors visitor bucket attachment attachments neighbours elderly "
     "dress fridays voicemail kiosk queue email emails e-mail e-mails mail mails letter letters memo circular "
     "notices reminder reminders "
     "newsletter invoice invoices payment payments refund refunds receipt receipts quote quotes quotation offer "
@@ -78,6 +81,16 @@ EVERYDAY_WORDS = frozenset(
     "reserve regiment".split()
 )
 EVERYDAY_STEMS = frozenset(
+    "montag dienstag mittwoch donnerst freitag samstag sonntag lundi mardi mercredi jeudi vendredi "
+    "samedi dimanche lunes "
+    "martes miércoles jueves viernes sábado domingo lunedì martedì mercoledì giovedì venerdì sabato domenica maandag "
+    "dinsdag woensdag donderdag vrijdag zaterdag zondag måndag tisdag onsdag torsdag fredag lördag "
+    "söndag poniedzia wtorek "
+    "środ czwart piątek piątk sobot niedziel pazartesi salı çarşamba perşembe cumartesi понедельн "
+    "вторник четверг пятниц "
+    "суббот воскресен понеділ вівтор середу четвер пʼятниц неділ الاثنين الثلاثاء الأربعاء الخميس "
+    "الجمعة السبت الأحد सोमवार "
+    "मंगलवार बुधवार गुरुवार शुक्रवार शनिवार रविवार senin selasa rabu kamis jumat sabtu minggu "
     "вслух пересказ перескаж вголос перекаж hardop głos sesle lantang abschreib unterstreich souligne subraya "
     "sottoline "
     "besprech sitzung termin rechnung mahnung bestell liefer parkpl parkh tiefgar urlaub dienstpl schicht zeiterf "

@@ -59,8 +59,8 @@ _ANNOUNCED = re.compile(
     r"payload|e\.g\.|says?|said|saying|asks?|asked|writes?|wrote|written|reads?|types?|typed|contains?|claims?|"
     r"satz|sätze|nachricht|eingabe|schreibt|sagt|fragt|fordert|übersetzen?|texte|demande|écrit|dit|traduisez|"
     r"frase|texto|mensaje|dice|pide|escribe|traduce|mensagem|diz|pede|escreve|testo|messaggio|scrive|chiede|"
-    r"zin|tekst|bericht|vraagt|zegt|schrijft|zdanie|wiadomość|pisze|prosi|mówi|metin|cümle)\b|"
-    r"фраз|текст|сообщени|пиш|говорит|просит|メッセージ|文章|句子|문장|메시지|جملة|نص|वाक्य)"
+    r"zin|tekst|bericht|vraagt|zegt|schrijft|zdanie|wiadomość|pisze|prosi|mówi|metin|cümle|sagte|disse|dijo|zei|sade|powiedział|dedi|kata|nói)\b|"
+    r"фраз|текст|сообщени|пиш|говорит|просит|сказал|сказав|قال|همس|कहा|说|メッセージ|文章|句子|문장|메시지|جملة|نص|वाक्य)"
     r"[^\s,:]{0,6}(?:[ ,:]{1,2}[^\s,:]{1,16}){0,3}[\s,:(]{0,3}\Z"
 )
 # Whoever is told to do what stands in quotation marks is told so in full.
@@ -85,6 +85,8 @@ _FORESEEN = re.compile(
     r"carry out|believe|heed|respond to|answer)(?: [\w'-]{1,16}){0,4} (?:to|that|who|which|such as|like))"
     r"(?: [\w'/-]{1,16}){0,6}[ :,]{0,2}[\"'“«(]{0,2}$"
 )
+# What a question of an exam is about.
+_EXAMINED = re.compile(r"\b(?:quiz|exam question|which of the following|multiple.choice|true or false)\b")
 _NEGATED = re.compile(
     r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|"
     r"may not|nobody|nobody may|no one may|without|refuse to|avoid)"
@@ -139,7 +141,7 @@ def lowered(severity: Severity, steps: int) -> Severity:
 
 def _level_after(before: str) -> Level:
     """Say how surely what follows some letters in lower case is a mention, whatever it is."""
-    if _FORESEEN.search(before):
+    if _FORESEEN.search(before) or _EXAMINED.search(before):
         return 2
     told = _told_at(before)
     quoted = _quoted_at(before)

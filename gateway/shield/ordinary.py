@@ -44,7 +44,7 @@ _TAG = (
     "(?i)"
     rf"(?:[^{_QUOTES}\n]|(?<=\w)['’](?=\w)){{0,190}}(?:[{_QUOTES}][\s,،.!?…—–-]{{0,4}}"
     rf"(?:[^\s{_QUOTES}.!?]{{1,15}}[ ,]{{1,2}}){{0,4}}(?:{_SAID})"
-    r"|[”」』\"]\s{0,2}[，,]?[^。，\n]{0,10}?(?:说|道[：，。,:]|说道|问|喊|叫|低声|喃喃|言|囁|叫ん|つぶや|答え|"
+    r"|[”」』\"]\s{0,2}[，,]?[^。，\n]{0,10}?(?:说|道[：，。,:]|说道|问|喊|叫|低声|喃喃|言|囁|ささや|告げ|命じ|叫ん|つぶや|答え|"
     r"尋ね|聞い|"
     r"말했|속삭|외쳤|물었|중얼|대답|소리쳤|[^\"\n]{0,60}?[었았했였렸겼웠]다))"
 )
@@ -69,7 +69,7 @@ _SPEAKER = r"(?:(?<=^)|(?<=\n)|(?<=[.!?)…] ))([^\W\d_a-z]{3,14}(?: [^\W\d_a-z]
 _NO_SPEAKER = (
     r"SYS|USER|ASSIST|HUMAN|ADMIN|\bA\.?I|BOT\b|MODEL|NOTE|IMPORT|WARN|ATTENT|INSTR|TASK|UPDAT|ALERT|NOTIC|NEW|STOP|"
     r"OVERR|PROMPT|DEVEL|ROOT|INPUT|OUTPUT|TOOL|EMAIL|MAIL|SUBJ|FROM|DOC|TEXT|RESULT|DAN\b|CLASSIC|JAILB|TODO|FIXME|"
-    r"URGENT|CRITIC|SECUR|MESSAGE|ORDER|COMMAND|RULE|POLICY|PRIOR|CONTEXT|TRANSL|QUEST|ANSW|STEP|END|BEGIN|START|INFO"
+    r"URGENT|CRITIC|SECUR|MESSAGE|ORDER|COMMAND(?!ER)|RULE|POLICY|PRIOR|CONTEXT|TRANSL|QUEST|ANSW|STEP|END|BEGIN|START|INFO"
 )
 # The label of an exercise, at the beginning of its line.
 _EXERCISE = (
@@ -92,6 +92,8 @@ _STATED = (
     r"[a-z-]{2,14}) (?:will|would|may|might|can|could|did|does|do|tried to|tries to|had to|wants? to|wanted to|"
     r"seems? to|"
     r"refused to|forgot to|started to|decided to)(?: [a-z]{2,8}ly| then| also| not)? \Z|"
+    r"\b(?:he|she|they|who|had|been|was|were|[a-z]{4,12}(?<!\byou)) (?:had been|has been|been|was|were) "
+    r"(?:told|ordered|instructed|asked|taught|made|forced) to \Z|"
     r"\bhow (?:can|do|could|should|to|would) (?:(?:i|we|you|one) )?(?:make|get|let|force|tell|have|configure|"
     r"set up|stop) "
     r"(?:[\w'-]{1,14} ){1,4}(?:to |from )?\Z"
