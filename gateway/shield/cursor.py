@@ -20,17 +20,17 @@ class Cursor:
     """Where a stream stands in its text, and what was seen of that.
 
     out: all before is out. seen: all before was looked at. begin: where a word begins, before which no run goes on.
-    word: where the plain word begins that the text ends with, or -1.
-    is_suspect: whether something that is held, and need not be any more, may be a match. final: where the last match
-    ends that was seen and cannot change. folded: the normalized text, from some place on. letters: the last of them as
-    the automaton reads them. begun: where literals may have begun, each with how many letters it has. opens: matches
-    under way.
+    word: where the plain word begins that the text ends with, or -1. is_suspect: whether something that is held, and
+    need not be any more, may be a match. final: where the last match ends that was seen and cannot change. tokens: all
+    before was asked for long tokens, or is out. folded: the normalized text, from some place on. letters: the last of
+    them as the automaton reads them. begun: where literals may have begun, each with how many letters it has. opens:
+    matches under way.
     """
 
-    __slots__ = ("begin", "begun", "final", "folded", "is_suspect", "letters", "opens", "out", "seen", "word")
+    __slots__ = ("begin", "begun", "final", "folded", "is_suspect", "letters", "opens", "out", "seen", "tokens", "word")
 
     def __init__(self) -> None:
-        self.out = self.seen = self.begin = self.final = 0
+        self.out = self.seen = self.begin = self.final = self.tokens = 0
         self.word = -1
         self.is_suspect = False
         self.folded = self.letters = ""
@@ -45,6 +45,7 @@ class Cursor:
         """Follow a text that has lost some characters at its beginning; so many of the normalized text are kept."""
         self.out -= chars
         self.seen -= chars
+        self.tokens -= chars
         self.begin = max(0, self.begin - chars)
         self.word = max(-1, self.word - chars)
         self.final = max(0, self.final - chars)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import Normalizer
-from gateway.shield.partial import BEGINNING_CHARS, Beginning, beginnings
+from gateway.shield.partial import BEGINNING_CHARS, Beginning, beginnings, is_at_edge
 from gateway.shield.plan import Plan
 from gateway.shield.watched import GAP_CHARS, Entry, Lead
 
@@ -51,10 +51,12 @@ class Lister:
         if is_masked and plan.how != "tokens" and (not plan.alone or "(?P<secret>" in plan.source):
             begins = beginnings(plan.source, self._letter)
         if not begins and plan.leads and not any(lead.low or lead.high for lead in plan.leads):
+            is_edge = is_edge or is_at_edge(plan.source)
             begins = [Beginning(lead.literal, is_edge) for lead in plan.leads]
         elif not begins and plan.starts:
             # Before the group stands what may come before a match.
             starts = beginnings(plan.starts[max(0, plan.starts.find("(?P<begin>")) :], self._letter)
+            is_edge = is_edge or is_at_edge(plan.source)
             begins = [begin._replace(is_edge=is_edge) for begin in starts]
         if not begins and plan.leads:
             begins = beginnings(plan.source, self._letter)

@@ -224,6 +224,23 @@ class _Beginnings:
         return letters if "" not in letters and len(letters) <= _MOST_MEMBERS else {_UNKNOWN}
 
 
+def is_at_edge(source: str) -> bool:
+    """Say whether no letter of the same word can stand before a match of a regex that begins with one."""
+    return _begins_at_edge(parser.parse(source, re.ASCII))
+
+
+def _begins_at_edge(items: Iterable[Any]) -> bool:
+    for op, arg in items:
+        if op in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
+            if _is_edge(op, arg):
+                return True
+            continue
+        if op is ops.BRANCH:
+            return all(map(_begins_at_edge, arg[1]))
+        return op is ops.SUBPATTERN and _begins_at_edge(arg[3])
+    return False
+
+
 def _is_edge(op: Any, arg: Any) -> bool:
     """Say whether a condition refuses every letter of the same word before the place it stands at."""
     if op is ops.AT:

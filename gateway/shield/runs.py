@@ -79,12 +79,14 @@ class Plain(NamedTuple):
 class Runs:
     """Tells where the runs begin that a text ends with."""
 
-    __slots__ = ("_heads", "_short", "_unseen", "heads")
+    __slots__ = ("_heads", "_letters", "_short", "_unseen", "heads")
 
     def __init__(self, heads: Collection[str], unseen: str) -> None:
         """heads: how keys begin, as they are written. unseen: invisible characters that something begins with."""
         self.heads = frozenset(heads)
         self._short = frozenset(head for head in heads if len(head) < HEAD_CHARS)
+        # How those begin.
+        self._letters = frozenset(head[0] for head in self._short)
         self._heads = frozenset(head[:cut] for head in heads for cut in range(1, HEAD_CHARS + 1))
         self._unseen = unseen
 
@@ -149,8 +151,10 @@ class Runs:
 
     def is_head(self, word: str) -> bool:
         """Say whether a key may begin with a word, as it is written."""
+        if word[:HEAD_CHARS] in self._heads:
+            return True
         short = self._short
-        return word[:HEAD_CHARS] in self._heads or word[:3] in short or word[:2] in short or word[:1] in short
+        return word[:1] in self._letters and (word[:3] in short or word[:2] in short or word[:1] in short)
 
 
 def is_long(text: str, start: int) -> bool:

@@ -89,9 +89,14 @@ class Watch:
             return -1
         first, second = found.groups()
         before, word = length - len(piece), at.word
+        stop = before + len(first)
+        if second is not None and text[max(0, stop - INNER_CHARS) : stop] in self._leads.middle_ends:
+            return -1
         if first[:1].isupper() and word < before:
             return -1
-        if before + len(first) - word > _WORD_CHARS or text[-INNER_CHARS:].lower() in self._leads.inner_ends:
+        if stop - word > _WORD_CHARS:
+            return -1
+        if text[-INNER_CHARS:].lower() in self._leads.inner_ends and self._leads.inner(text[-KEPT_CHARS:].lower()):
             return -1
         if at.begun or at.opens:
             return -1 if at.opens or second is not None or word == before else self._goes_on(text, at)
@@ -206,6 +211,10 @@ class Watch:
         if letters[-INNER_CHARS:] in leads.inner_ends and (inner := leads.inner(letters, low)):
             begun.append((length - size + inner.start(), size - inner.start()))
             begun.sort()
+        for middle in leads.middle(letters, max(0, low - KEPT_CHARS)):
+            place = middle.start()
+            if letters[place:] in prefixes and (length - size + place, size - place) not in begun:
+                begun.append((length - size + place, size - place))
         for place, count in begun:
             if place < live and letters[size - count :] in leads.held:
                 live = place
@@ -281,7 +290,9 @@ class Watch:
         view = self._fold.normalize(text[low:])
         letters = squash_digits(view.text)
         is_capital = lambda place: view.source[view.position(place)].isupper()  # noqa: E731
-        found = [one for one in self._tokens.find(letters) if one[1] >= 0]
+        # Those that end earlier were asked before: if a match is under way, it is open.
+        known, at.tokens = at.tokens - low, len(text)
+        found = [one for one in self._tokens.find(letters) if one[1] >= 0 and view.position(one[0]) >= known]
         if not found:
             return live
         hits = self._tokens.hits(letters, found, is_capital)
@@ -344,6 +355,9 @@ class Watch:
         """Return where in the text a character of the normalized text comes from."""
         ahead = len(folded) - place
         low = len(text)
+        tail = text[low - ahead :] if ahead <= low else ""
+        if tail.isascii() and tail.lower().replace("\n", " ") == folded[place:] and "  " not in folded[place:]:
+            return low - ahead
         while low:
             low = max(0, min(low - 1, len(text) - ahead) - BEHIND_CHARS)
             view: View = self._fold.normalize(text[low:])

@@ -22,6 +22,8 @@ INNER_CHARS = 3
 # So many letters tell whether a literal may have begun.
 KEPT_CHARS = BEGINNING_CHARS - 1
 
+_not_letters = re.compile("[^a-z]")
+
 Compiled = Callable[[str], re.Pattern[str]]
 
 
@@ -84,6 +86,8 @@ class Entry:
         live = length
         if begun:
             live = min([start for start, _ in begun.regs[1:] if start >= 0], default=begun.start())
+        if live <= low:
+            return Seen(live, True, 0, 0)
         whole = _search(self._whole, text, low, high)
         return Seen(live, begun is not None, *(whole.span() if whole else (0, 0)))
 
@@ -125,10 +129,13 @@ class Leads:
 
     words: all literals, without blanks before them. find: finds them. prefixes: what one may have begun with where a
     word begins; held: one that is held; inside: within a word too. inner: finds where one may have begun within a word
-    of letters; inner_ends: how the letters end then.
+    of letters; inner_ends: how the letters end then. middle: finds where a word ends with the first word of one
+    that may begin within another; middle_ends: how that ends.
     """
 
-    __slots__ = ("_leads", "find", "held", "inner", "inner_ends", "inside", "prefixes", "words")
+    __slots__ = (
+        "_leads", "find", "held", "inner", "inner_ends", "inside", "middle", "middle_ends", "prefixes", "words",
+    )  # fmt: skip
 
     def __init__(self, led: Mapping[str, Iterable[Lead]], *, native: bool | None) -> None:
         words = sorted(led)
@@ -153,6 +160,11 @@ class Leads:
         ]
         self.inner = re.compile(f"(?:{automaton.trie_regex(letters)})\\Z").search
         self.inner_ends = frozenset(word[-INNER_CHARS:] for word in letters)
+        firsts = {_not_letters.split(word, 1)[0] for word in words if any(lead.is_inner for lead in led[word])}
+        firsts = {word for word in firsts if len(word) >= INNER_CHARS}
+        ends = automaton.trie_regex(sorted(firsts)) or "(?!)"
+        self.middle = re.compile(f"(?<=[a-z])(?:{ends})(?![a-z])").finditer
+        self.middle_ends = frozenset(word[-INNER_CHARS:] for word in firsts)
         self.find = automaton.build(words, native=native)[0]
 
     def hits(self, letters: str, found: Iterable[tuple[int, int]], is_capital: Callable[[int], bool]) -> list[Hit]:

@@ -183,6 +183,15 @@ def test_policy_that_blocks_a_category_holds_its_matches(shield: Shield) -> None
     assert "".join(open_stream.feed(piece).text for piece in text) + open_stream.finish().text == text
 
 
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 17])
+def test_secret_is_held_though_the_words_that_announce_it_begin_inside_another(builtin: Shield, size: int) -> None:
+    text = (
+        "here is myseed phrase is abandon ability able about above absent absorb abstract absurd abuse access accident"
+    )
+    out, _ = fed(StreamScanner(builtin, Direction.OUTBOUND), cut(text, [size] * len(text)))
+    assert len(out) <= text.index("abandon")
+
+
 @pytest.mark.parametrize("size", [1, 3, 17])
 def test_secret_in_an_encoding_is_held_with_the_run_it_is_written_in(shield: Shield, size: int) -> None:
     code = b64encode(b"the password = hunter2hunter and more").decode()
