@@ -244,6 +244,21 @@ def test_the_signal_of_a_text_is_that_of_the_strongest_of_its_windows() -> None:
     assert 100 < seen < 500
 
 
+def test_what_the_statistics_tell_of_stands_behind_apostrophes_and_letters_of_other_scripts() -> None:
+    draw = random.Random(7)
+    model = LinearModel(weights(levels=(-9.0, -8.0, -7.0), least_heat=2))
+    for _ in range(60):
+        before = " ".join(
+            draw.choice(("it's", "''", "'tis", "l'été", "字'字", "x", "_")) for _ in range(draw.randrange(90))
+        )
+        text = f"{before} 'florp' grindle, 'florp' grindle {before}"
+        found = model.detect(Normalizer().normalize(text))
+        assert found is not None
+        told = text[found.start : found.end]
+        assert "florp" in told and "grindle" in told
+        assert not f" {text} "[found.start].isalpha() and not f" {text} "[found.end + 1].isalpha()
+
+
 def test_marks_are_classes_and_gaps_of_two_words() -> None:
     assert marks_of(b"florp x grindle y y garden z z z snaff".split(), CLASSES) == bytes([1, 2, GAP, 4, GAP, 3])
     assert pairs_of(bytes([1, 2, GAP, 1, 4])) == {1, 2, 4, 0x102, 0x101, 0x104, 0x201, 0x204}
