@@ -49,7 +49,8 @@ ANSWER_PHRASES = (
 )
 # What people give each other orders about: mail, contracts, health, machines, lessons, sport, kitchens, programs.
 EVERYDAY_WORDS = frozenset(
-    "correspondence broker trustee settlor client's licence budget exam exams intranet nginx duties sentry gestern hier "
+    "correspondence broker trustee settlor client's licence budget exam exams intranet nginx duties sentry "
+    "gestern "
     "ayer ieri ontem gisteren wczoraj dün igår вчера вчора أمس kemarin "
     "monday tuesday wednesday thursday friday saturday sunday january february april june july august september "
     "october november december tomorrow yesterday tonight dinner lunch breakfast bedtime phones rinse readme reviewer "
@@ -140,7 +141,8 @@ EVERYDAY_STEMS = frozenset(
     "ebeveyn wali आदेश arhiv concedi spital ședin factur".split()
 )
 EVERYDAY_PHRASES = (
-    "委托|昨天|预算|委任|昨日|予算|어제|예산|위임|hôm qua|师父|剑|茶|考试|学校|家长|开会|预约|发票|账单|订单|快递|停车|车库|请假|休假|报销|考勤|值班|排班|垃圾|租金|"
+    "会议|星期|委托|昨天|预算|委任|昨日|予算|어제|예산|위임|hôm qua|师父|剑|茶|考试|学校|家长|开会|预约|发票|"
+    "账单|订单|快递|停车|车库|请假|休假|报销|考勤|值班|排班|垃圾|租金|"
     "租赁|合同|协议|条例|规定自|表格|剂量|"
     "药|医生|路由器|打印机|设备|恢复出厂|重启|课文|练习|作业|学生|老师|抄写|食谱|面团|比赛|球队|食堂|员工|附件|"
     "邮件|通知|"
