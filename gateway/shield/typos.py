@@ -9,7 +9,7 @@ every key. Of all other words that rules know, only swapped letters are mended.
 
 import re
 from collections.abc import Collection
-from functools import cache
+from functools import cache, lru_cache
 
 from gateway.shield.views import Builder, Decoded
 
@@ -40,6 +40,8 @@ _LEAST_SWAPPED_CHARS = 5
 _LEAST_SHORTENED_CHARS = 8
 _LEAST_CHARS = 5
 _MOST_WORDS = 20_000
+# What a word means is remembered for one text.
+_REMEMBERED_WORDS = 1_024
 _WORD = re.compile(r"[a-z]{4,16}")
 # Words of their own that are one slip away from a key.
 _OTHER_WORDS = frozenset(
@@ -81,11 +83,12 @@ def corrected(text: str, known: Collection[str] = ()) -> list[Decoded]:
     if len(lower) != len(text):
         return []
     builder = Builder("typos")
+    told = lru_cache(_REMEMBERED_WORDS)(lambda word: _meant(word, known))
     done = count = 0
     for number, word in enumerate(_WORD.finditer(lower)):
         if number == _MOST_WORDS:
             break
-        meant = _meant(word[0], known)
+        meant = told(word[0])
         if meant:
             start, end = word.span()
             builder.add(text[done:start], done, start)
@@ -119,8 +122,13 @@ def _keys_left() -> dict[str, tuple[str, ...]]:
 
 
 @cache
+def _all_keys() -> frozenset[str]:
+    return frozenset(KEYS)
+
+
+@cache
 def _keys() -> frozenset[str]:
-    return frozenset(KEYS) | _OTHER_WORDS
+    return _all_keys() | _OTHER_WORDS
 
 
 @cache
@@ -142,7 +150,7 @@ def _meant(word: str, known: Collection[str]) -> str:
     if word in keys_left:
         return keys_left[word][0]
     rests = _left(word)
-    longer = next((rest for rest in sorted(rests) if len(rest) >= _LEAST_CHARS and rest in KEYS), "")
+    longer = next((rest for rest in sorted(rests) if len(rest) >= _LEAST_CHARS and rest in _all_keys()), "")
     if longer:
         # A plural and a past tense are words of their own, no slips.
         return "" if word in (longer + "s", longer + "d") else longer
