@@ -9,16 +9,15 @@ from gateway.shield.linear import words_of
 from gateway.shield.normalize import Normalizer
 
 LEXICON = Path(__file__).with_name("lexicon.txt")
-_LINE = re.compile(r"(\w+) (\w+) ([a-z]{2}): (.+)")
+_LINE = re.compile(r"(\w+) ([a-z]{2}): (.+)")
 _SHORT_CHARS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Classes of words. names: of the classes. groups: the wider class of each, by number. numbers: class of a word."""
+    """Classes of words. names: of the classes. numbers: class of a word."""
 
     names: tuple[str, ...]
-    groups: tuple[int, ...]
     numbers: dict[str, int]
 
     def words(self, number: int) -> list[str]:
@@ -37,23 +36,21 @@ def read_lexicon(path: Path = LEXICON) -> Lexicon:
         if line and not line.startswith("#"):
             found = _LINE.fullmatch(line)
             if found is None:
-                raise ValueError(f"line {number} of the lexicon is not GROUP CLASS LANGUAGE: WORDS")
-            lines.append((found[1], found[2], found[3], _seen(found[4])))
-    names = list(dict.fromkeys(name for _, name, _, _ in lines))
-    groups = list(dict.fromkeys(group for group, _, _, _ in lines))
-    group_of = {name: groups.index(group) for group, name, _, _ in lines}
+                raise ValueError(f"line {number} of the lexicon is not CLASS LANGUAGE: WORDS")
+            lines.append((found[1], found[2], _seen(found[3])))
+    names = list(dict.fromkeys(name for name, _, _ in lines))
     numbers: dict[str, int] = {}
     # What is written out goes before what is made of other words, and English before the others.
     for made in (False, True):
-        for _, name, language, words in lines:
+        for name, language, words in lines:
             for word in words:
                 if language == "en":
                     for form in forms_of(word) if made else (word,):
                         numbers.setdefault(form, names.index(name))
-    for _, name, _, words in lines:
+    for name, _, words in lines:
         for word in words:
             numbers.setdefault(word, names.index(name))
-    return Lexicon(tuple(names), tuple(group_of[name] for name in names), numbers)
+    return Lexicon(tuple(names), numbers)
 
 
 def _seen(words: str) -> list[str]:

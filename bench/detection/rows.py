@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,20 +53,29 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def _read(path: Path, name: str) -> Iterator[Row]:
-    if not path.is_file():
-        return
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                entry = json.loads(line)
-                yield Row(
-                    file=name,
-                    id=str(entry["id"]),
-                    text=entry["text"],
-                    is_attack=entry["label"] == 1,
-                    kind=entry["kind"],
-                    source=entry["source"],
-                    lang=entry["lang"],
-                )
-            except (ValueError, KeyError, TypeError) as error:
-                raise NoData(f"{path.name}, line {number}: no labelled text") from error
+    if path.is_file():
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            yield from read_lines(lines, path.name, name)
+
+
+def read_lines(lines: Iterable[str], name: str, file: str | None) -> Iterator[Row]:
+    """Read the lines of the file `name`. file: of the rows; by their label if None.
+
+    Raises:
+        NoData: a line is not what it must be.
+    """
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+            is_attack = entry["label"] == 1
+            yield Row(
+                file=file or ("injection" if is_attack else "benign"),
+                id=str(entry["id"]),
+                text=entry["text"],
+                is_attack=is_attack,
+                kind=entry["kind"],
+                source=entry["source"],
+                lang=entry["lang"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise NoData(f"{name}, line {number}: no labelled text") from error

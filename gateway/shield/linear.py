@@ -1,14 +1,14 @@
-"""The statistical second signal: a linear model over classes of words, and pairs of them. Trains and decides nothing.
+"""The statistical second signal: a linear model over words, and pairs of words in a row. Trains and decides nothing.
 
 Theory of operation. A text's words are its runs of letters in the normalized view. They are read in windows that
-overlap by half, so that a short instruction is seen in a long document. A lexicon gives some words a class by what they
-mean ("disregard" and "olvida" are of class `ignore`); every two words in a row that have none are a gap, and a single
-one is left out. So a window becomes a row of marks, a byte each. Its margin is the sum of the weights of its distinct
-classes and of its distinct pairs of classes at most REACH marks apart, over the root of the row's length, plus a
-constant; the text's margin is the highest.
+overlap by half, so that a short instruction is seen in a long document. Words become tokens: a frequent word is one of
+its own; of the others a lexicon gives some a class by what they mean ("desatiende" and "overskrid" have one), which all
+words of the class share; the rest are none. A window's margin is the sum of the weights of its distinct tokens and of
+its distinct pairs of tokens in a row, over the root of the window's length, plus a constant; the text's margin is the
+highest.
 
 Hardly any window is added up: only those whose distinct words have enough heat, which is a small number each. That is
-part of the model: it is trained, and its levels are set, with it. And where all words of thirteen windows together
+part of the model: it is trained, and its levels are set, with it. And where all words of seven windows together
 have too little heat, no window is asked: most of a harmless text costs no more than being cut into words.
 
 The weights are data (`linear.json`, written by `bench/detection/train.py`) and are read at the first use.
@@ -20,8 +20,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
-from typing import NamedTuple
+from itertools import pairwise, repeat
 
 from gateway.shield.detections import Detection, Severity
 from gateway.shield.normalize import View
@@ -33,28 +32,21 @@ CATEGORY = "injection"
 WINDOW_WORDS = 36
 STEP_WORDS = 18
 # Windows in a passage, which are asked together.
-PASSAGE_WINDOWS = 13
-# Marks from the first to the second of a pair, at most.
-REACH = 3
-GAP = 255
+PASSAGE_WINDOWS = 7
 # A window needs one more of heat for each so many words of its passage, up to a whole window: what many words share
 # says less.
 WORDS_A_HEAT = 12
-MOST_CLASSES = 254
-# A word has no more heat: the sum of a window's is one byte.
-MOST_HEAT = 255 // WINDOW_WORDS
+# A pair of tokens is a number: so many times the first, and the second. Tokens have numbers from 1 on.
+SIDE = 1 << 16
 # The form of a weights file this code reads.
-VERSION = 3
+VERSION = 4
 
 _PASSAGE_WORDS = (PASSAGE_WINDOWS + 1) * STEP_WORDS
 _PIECE_CHARS = 32_768
 _LONGEST_MATCHED = 5
-_SHORT_MARKS = 8
-# Weights are stored from 1 to 255; this one is nothing.
-_NOTHING = 128
+_SHORT_WORDS = 8
 _PLAIN = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
 _RUN = re.compile("[a-z'\u0080-\U0010ffff]+")
-_NONE = repeat(0)
 _SEVERITIES = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
 _DESCRIPTION = (
     "The wording as a whole resembles attacks on language models more than it resembles harmless texts. "
@@ -64,18 +56,18 @@ _DESCRIPTION = (
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A trained model. Classes have numbers from 1 on.
+    """A trained model.
 
-    classes: the class of each word that has one, in UTF-8. table: 256 rows of 256 bytes; row FIRST holds at SECOND the
-    weight of that pair, and row 0 at SECOND that of a class alone; each plus 128. unit: what one of a weight is worth.
-    constant: what every margin begins with. heat: of each word that has some, at most MOST_HEAT.
+    tokens: the token of each word that has one, in UTF-8. table: the weight of each feature that has one: of a token,
+    or of a pair of tokens in a row, SIDE * FIRST + SECOND. unit: what one of a weight is worth. constant: what every
+    margin begins with. heat: of each word that has some.
     least_heat: of a window that is added up, if it had no words. hot: the words that have heat.
     levels: least margins for the severities low, medium and high, rising. slope, offset: of the logistic curve that
     makes a confidence of a margin.
     """
 
-    classes: Mapping[bytes, int]
-    table: bytes
+    tokens: Mapping[bytes, int]
+    table: Mapping[int, int]
     unit: float
     constant: float
     heat: Mapping[bytes, int]
@@ -92,30 +84,20 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The window that most resembles an attack: its words, the number of the first in the text, and its marks."""
+    """The window that most resembles an attack: its words, and the number of the first in the text."""
 
     margin: float
     start: int
     words: Sequence[bytes]
-    marks: bytes
-
-
-class _Mark(NamedTuple):
-    """What a mark comes from: the numbers of its first and its last word, and the word, none for a gap."""
-
-    first: int
-    last: int
-    word: bytes
 
 
 def words_of(normalized: str) -> list[bytes]:
     """Cut a normalized text into words in UTF-8: runs of letters, apostrophes left out. Digits and signs are none."""
-    return normalized.encode("utf-8", "surrogatepass").translate(_PLAIN, b"'").split()
+    return _utf8(normalized).translate(_PLAIN, b"'").split()
 
 
-def marks_of(words: Sequence[bytes], classes: Mapping[bytes, int]) -> bytes:
-    """Return a byte for each word that has a class and for each two in a row that have none."""
-    return bytes(map(classes.get, words, _NONE)).replace(b"\0\0", b"\xff").replace(b"\0", b"")
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def windows_of(count: int) -> Iterator[tuple[int, int]]:
@@ -142,61 +124,36 @@ def passages_of(normalized: str) -> Iterator[tuple[int, list[bytes]]]:
     yield first, words
 
 
-def pairs_of(marks: bytes) -> set[int]:
-    """Return the distinct pairs of classes that stand near one another, and each class alone after 0.
-
-    A pair is a number: 256 times the first, and the second. Gaps are in none.
-    """
-    pairs = {
-        first << 8 | second
-        for place, first in enumerate(marks, 1)
-        if first != GAP
-        for second in marks[place : place + REACH]
-        if second != GAP
-    }
-    pairs.update(marks)
-    pairs.discard(GAP)
-    return pairs
+def features_of(words: Sequence[bytes], tokens: Mapping[bytes, int]) -> set[int]:
+    """Return the features of a window: its distinct tokens, and its distinct pairs of tokens in a row."""
+    row = list(map(tokens.get, words))
+    features = {SIDE * first + second for first, second in pairwise(row) if first and second}
+    features.update(filter(None, row))
+    return features
 
 
 def share_of(count: int) -> float:
-    """Return what each pair of a window of so many marks counts for: long windows hold more of them."""
-    return math.sqrt(_SHORT_MARKS / (count + _SHORT_MARKS))
+    """Return what each feature of a window of so many words counts for: long windows hold more of them."""
+    return math.sqrt(_SHORT_WORDS / (count + _SHORT_WORDS))
 
 
 def hot_windows(
     words: Sequence[bytes], hot: frozenset[bytes], heat: Mapping[bytes, int], least: int
 ) -> list[tuple[int, int]]:
     """Return the windows of a passage whose distinct words have enough heat. hot: the words that have some."""
-    warm = {word: heat[word] for word in hot.intersection(words)}
     need = least + min(len(words), WINDOW_WORDS) // WORDS_A_HEAT
-    if sum(warm.values()) < need:
+    warmth = heat.__getitem__
+    if sum(map(warmth, hot.intersection(words))) < need:
         return []
-    found = []
-    # A sum of all words is never less than that of the distinct ones, and costs less.
-    sums = _sums(bytes(map(warm.get, words, _NONE)))
-    for number, most in enumerate(sums[: max(1, len(words) - STEP_WORDS) : STEP_WORDS]):
-        if most >= need:
-            start = number * STEP_WORDS
-            window = words[start : start + WINDOW_WORDS]
-            if sum(map(warm.__getitem__, warm.keys() & window)) >= need:
-                found.append((start, start + len(window)))
-    return found
-
-
-def _sums(heats: bytes) -> bytes:
-    """Return, for each place, the sum of the WINDOW_WORDS bytes from there on: of 2, 4, 8, 16, 32, and of 32 and 4.
-
-    One large number is all places at once, as no sum is more than a byte.
-    """
-    row = int.from_bytes(heats, "little")
-    row += row >> 8
-    row = four = row + (row >> 16)
-    row += row >> 32
-    row += row >> 64
-    row += row >> 128
-    row += four >> 256
-    return row.to_bytes(len(heats), "little")
+    # A window is two steps. What both say together is never less than what they say as one, and costs less.
+    steps = [hot.intersection(words[start : start + STEP_WORDS]) for start in range(0, len(words), STEP_WORDS)]
+    sums = [sum(map(warmth, step)) for step in steps]
+    return [
+        (start, end)
+        for number, (start, end) in enumerate(windows_of(len(words)))
+        if sum(sums[number : number + 2]) >= need
+        and sum(map(warmth, steps[number].union(*steps[number + 1 : number + 2]))) >= need
+    ]
 
 
 def read_weights(raw: bytes) -> Weights:
@@ -209,21 +166,21 @@ def read_weights(raw: bytes) -> Weights:
         entry = json.loads(raw)
         if entry["version"] != VERSION:
             raise ValueError(f"version {entry['version']} of the weights is not {VERSION}")
-        classes: dict[bytes, int] = {}
-        heat: dict[bytes, int] = {}
-        for number, tiers in enumerate(entry["classes"].values(), 1):
-            for warmth, words in enumerate(tiers):
-                told = words.encode().split(b",") if words else []
-                classes.update(dict.fromkeys(told, number))
-                heat.update(dict.fromkeys(told if warmth else [], warmth))
-        alone = map(int, entry["alone"].split(","))
-        rows = [_row(alone), *(_row(map(int, weights.split(","))) for weights in entry["pairs"].values())]
+        heat = {word: int(warmth) for warmth, words in entry["heat"].items() for word in words.encode().split(b",")}
+        tokens = {
+            word: number
+            for number, words in enumerate(entry["tokens"].encode().split(b","), 1)
+            for word in words.split()
+        }
+        table = {number: int(weight) for number, weight in enumerate(entry["alone"].split(","), 1)}
+        for first, row in entry["pairs"].items():
+            for pair in row.split(","):
+                second, weight = pair.split()
+                table[SIDE * int(first) + int(second)] = int(weight)
         low, medium, high = entry["levels"]
-        if max(heat.values(), default=0) > MOST_HEAT:
-            raise ValueError(f"a word of the weights has more heat than {MOST_HEAT}")
         return Weights(
-            classes=classes,
-            table=b"".join(rows).ljust(1 << 16, bytes([_NOTHING])),
+            tokens=tokens,
+            table=table,
             unit=float(entry["unit"]),
             constant=float(entry["constant"]),
             heat=heat,
@@ -234,10 +191,6 @@ def read_weights(raw: bytes) -> Weights:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("this is no weights file") from error
-
-
-def _row(weights: Iterator[int]) -> bytes:
-    return bytes([_NOTHING, *(weight + _NOTHING for weight in weights)]).ljust(256, bytes([_NOTHING]))
 
 
 class LinearModel:
@@ -263,10 +216,9 @@ class LinearModel:
         for first, words in passages_of(normalized):
             for start, end in hot_windows(words, weights.hot, weights.heat, weights.least_heat):
                 window = words[start:end]
-                marks = marks_of(window, weights.classes)
-                margin = margin_of(marks, weights)
+                margin = margin_of(window, weights)
                 if best is None or margin > best.margin:
-                    best = Signal(margin, first + start, window, marks)
+                    best = Signal(margin, first + start, window)
         return best
 
     def detect(self, view: View) -> Detection | None:
@@ -276,9 +228,10 @@ class LinearModel:
         if signal is None or signal.margin < weights.levels[0]:
             return None
         severity = _SEVERITIES[sum(signal.margin >= level for level in weights.levels) - 1]
-        origins = list(_marks_in(signal.words, weights.classes))
-        begin, _ = _span_of(view.text, signal.start + origins[0].first)
-        _, end = _span_of(view.text, signal.start + origins[-1].last)
+        # A window that was added up has hot words: it is told from the first to the last of them.
+        hot = [number for number, word in enumerate(signal.words, signal.start) if word in weights.hot]
+        begin, _ = _span_of(view.text, hot[0])
+        _, end = _span_of(view.text, hot[-1])
         start, end = view.span(begin, end)
         return Detection(
             rule=MODEL_RULE,
@@ -286,7 +239,7 @@ class LinearModel:
             category=CATEGORY,
             severity=severity,
             description=_DESCRIPTION,
-            matched=", ".join(strongest(signal.marks, [_said(origin.word) for origin in origins], weights)),
+            matched=", ".join(strongest(signal.words, weights)),
             confidence=round(1 / (1 + math.exp(-weights.slope * signal.margin - weights.offset)), 3),
             score=0,
             count=1,
@@ -297,34 +250,29 @@ class LinearModel:
         )
 
 
-def margin_of(marks: bytes, weights: Weights) -> float:
+def margin_of(words: Sequence[bytes], weights: Weights) -> float:
     """Add up one window."""
-    table = weights.table
-    pairs = pairs_of(marks)
-    total = sum([table[pair] for pair in pairs]) - _NOTHING * len(pairs)
-    return total * weights.unit * share_of(len(marks)) + weights.constant
+    total = sum(map(weights.table.get, features_of(words, weights.tokens), repeat(0)))
+    return total * weights.unit * share_of(len(words)) + weights.constant
 
 
-def strongest(marks: bytes, words: Sequence[str], weights: Weights) -> list[str]:
+def strongest(words: Sequence[bytes], weights: Weights) -> list[str]:
     """Return the words and pairs of a window that speak most for an attack, the strongest first, each once."""
-    table = weights.table
-    ranked: list[tuple[int, int, tuple[str, ...]]] = []
-    for place, mark in enumerate(marks):
-        if mark == GAP:
-            continue
-        if table[mark] > _NOTHING:
-            ranked.append((-table[mark], place, (words[place],)))
-        for other, second in enumerate(marks[place + 1 : place + REACH + 1], place + 1):
-            if second != GAP and table[mark << 8 | second] > _NOTHING:
-                ranked.append((-table[mark << 8 | second], place, (words[place], words[other])))
+    row = [weights.tokens.get(word, 0) for word in words]
+    ranked = [
+        (-weights.table.get(token, 0), place, words[place : place + 1]) for place, token in enumerate(row) if token
+    ]
+    for place, (first, second) in enumerate(pairwise(row)):
+        if first and second:
+            ranked.append((-weights.table.get(SIDE * first + second, 0), place, words[place : place + 2]))
     chosen: list[str] = []
-    named: set[str] = set()
-    for _, _, pair in sorted(ranked):
-        if len(chosen) == _LONGEST_MATCHED:
+    named: set[bytes] = set()
+    for against, _, told in sorted(ranked):
+        if against >= 0 or len(chosen) == _LONGEST_MATCHED:
             break
-        if not named.issuperset(pair):
-            named.update(pair)
-            chosen.append(" ".join(pair))
+        if not named.issuperset(told):
+            named.update(told)
+            chosen.append(b" ".join(told).decode("utf-8", "surrogatepass"))
     return chosen
 
 
@@ -342,7 +290,7 @@ def _span_of(normalized: str, number: int) -> tuple[int, int]:
     """Return where the word of a number stands, as `words_of` counts them, with the apostrophes around it."""
     offset = 0
     for piece in _pieces(normalized):
-        raw = piece.encode("utf-8", "surrogatepass")
+        raw = _utf8(piece)
         plain = raw.translate(_PLAIN, b"'")
         # What is left of the piece when so many words were cut off begins with the one that is asked for.
         words = plain.split(None, number)
@@ -356,24 +304,6 @@ def _span_of(normalized: str, number: int) -> tuple[int, int]:
         number -= len(words)
         offset += len(piece)
     raise IndexError(number)
-
-
-def _marks_in(words: Sequence[bytes], classes: Mapping[bytes, int]) -> Iterator[_Mark]:
-    """Yield what the marks of some words come from, as `marks_of`."""
-    idle = -1
-    for number, word in enumerate(words):
-        if word in classes:
-            yield _Mark(number, number, word)
-            idle = -1
-        elif idle < 0:
-            idle = number
-        else:
-            yield _Mark(idle, number, b"")
-            idle = -1
-
-
-def _said(word: bytes) -> str:
-    return word.decode("utf-8", "surrogatepass")
 
 
 def _read_beside(name: str) -> bytes:

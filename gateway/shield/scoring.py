@@ -8,9 +8,10 @@ from typing import Literal
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
 
 POINTS: Mapping[Severity, int] = {Severity.CRITICAL: 60, Severity.HIGH: 25, Severity.MEDIUM: 10, Severity.LOW: 3}
-# The statistical model's own points: it hints and does not prove, so the most is less than a critical rule's.
+# The statistical model's own points: it hints and does not prove, so the most is less than a critical rule's, and only
+# together with a medium rule is its medium level a review.
 MODEL_RULE = "statistical-model"
-MODEL_POINTS: Mapping[Severity, int] = {Severity.HIGH: 40, Severity.MEDIUM: 10, Severity.LOW: 5}
+MODEL_POINTS: Mapping[Severity, int] = {Severity.HIGH: 40, Severity.MEDIUM: 15, Severity.LOW: 3}
 HIGHEST_SCORE = 100
 Action = Literal["block", "review", "allow", "redact"]
 _FIELDS = [one.name for one in fields(Detection)]

@@ -8,23 +8,22 @@ from pathlib import Path
 import pytest
 
 import gateway.shield
-from bench.detection.fitting import build, read_texts, train
+from bench.detection.fitting import MOST_HEAT, build, read_texts, train
 from bench.detection.lexicon import LEXICON, forms_of, read_lexicon
+from bench.detection.own import own_digests, own_rows
 from bench.detection.rows import Row, read_rows
 from bench.detection.train import digests_of, write_weights
 from gateway.shield import DEFAULT_POLICY, Direction, Policy, Severity, Shield, Verdict, combine, judge
 from gateway.shield.linear import (
-    GAP,
-    MOST_HEAT,
+    SIDE,
     STEP_WORDS,
     WINDOW_WORDS,
     WORDS_A_HEAT,
     LinearModel,
     Weights,
+    features_of,
     hot_windows,
     margin_of,
-    marks_of,
-    pairs_of,
     passages_of,
     read_weights,
     windows_of,
@@ -50,17 +49,14 @@ RULE = {
 }
 # Words no other rule knows, so that only the weights made here decide.
 HOT = ("florp", "grindle", "snaff")
-CLASSES = {b"florp": 1, b"grindle": 2, b"snaff": 3, b"garden": 4}
+TOKENS = {b"florp": 1, b"grindle": 2, b"snaff": 3, b"garden": 4}
 HEAT = dict.fromkeys((b"florp", b"grindle", b"snaff"), 4)
 
 
 def weights(**changes: object) -> Weights:
-    rows = [bytearray([128] * 256) for _ in range(256)]
-    for first, second, weight in ((0, 1, 100), (0, 2, 100), (0, 3, 80), (1, 2, 60), (0, 4, -90)):
-        rows[first][second] += weight
     made: dict[str, object] = {
-        "classes": CLASSES,
-        "table": b"".join(rows),
+        "tokens": TOKENS,
+        "table": {1: 100, 2: 100, 3: 80, SIDE + 2: 60, 4: -90},
         "unit": 0.05,
         "constant": -4.0,
         "heat": HEAT,
@@ -150,7 +146,7 @@ def test_decoded_readings_are_judged_too(shield: Shield) -> None:
     assert 0 <= found.start < found.end <= len(text)
 
 
-def test_matched_names_only_words_that_have_a_class_the_strongest_first(shield: Shield) -> None:
+def test_matched_names_only_words_that_have_a_token_the_strongest_first(shield: Shield) -> None:
     (found,) = shield.scan(f"{ATTACK} password hunter2secret", Direction.INBOUND).detections
     assert found.matched == "florp, grindle, snaff"
     (found,) = shield.scan("Florp is a grindle, snaff it", Direction.INBOUND).detections
@@ -158,12 +154,10 @@ def test_matched_names_only_words_that_have_a_class_the_strongest_first(shield: 
 
 
 def test_matched_names_a_pair_that_says_more_than_its_words() -> None:
-    rows = [bytearray([128] * 256) for _ in range(256)]
-    rows[1][2], rows[0][3] = 255, 200
-    model = LinearModel(weights(table=b"".join(rows), constant=2.0))
-    found = model.detect(Normalizer().normalize("Florp one GRINDLE' word or other snaff"))
+    model = LinearModel(weights(table={SIDE + 2: 127, 3: 72}, constant=2.0))
+    found = model.detect(Normalizer().normalize("Florp' GRINDLE word or other snaff"))
     assert found is not None and found.matched == "florp grindle, snaff"
-    apart = model.detect(Normalizer().normalize("florp" + " far and far away" * 2 + " grindle snaff"))
+    apart = model.detect(Normalizer().normalize("florp far grindle snaff"))
     assert apart is not None and apart.matched == "snaff"
 
 
@@ -231,15 +225,15 @@ def test_the_signal_of_a_text_is_that_of_the_strongest_of_its_windows() -> None:
         common = ("a", "of", "x", "y", "garden") * (1 + number % 9)
         text = " ".join(draw.choice((*common, *HOT)) for _ in range(draw.choice((9, 9, 45, 45, 600))))
         hot = [
-            ((first + start, first + end), marks_of(words[start:end], CLASSES))
+            ((first + start, first + end), words[start:end])
             for first, words in passages_of(text)
             for start, end in _hot(words, HEAT)
         ]
-        margins = [margin_of(marks, model.weights) for _, marks in hot]
+        margins = [margin_of(window, model.weights) for _, window in hot]
         found = model.signal(text)
         assert (found and found.margin) == max(margins, default=None)
         if found:
-            assert ((found.start, found.start + len(found.words)), found.marks) == hot[margins.index(found.margin)]
+            assert ((found.start, found.start + len(found.words)), found.words) == hot[margins.index(found.margin)]
         seen += found is not None
     assert 100 < seen < 500
 
@@ -259,10 +253,9 @@ def test_what_the_statistics_tell_of_stands_behind_apostrophes_and_letters_of_ot
         assert not f" {text} "[found.start].isalpha() and not f" {text} "[found.end + 1].isalpha()
 
 
-def test_marks_are_classes_and_gaps_of_two_words() -> None:
-    assert marks_of(b"florp x grindle y y garden z z z snaff".split(), CLASSES) == bytes([1, 2, GAP, 4, GAP, 3])
-    assert pairs_of(bytes([1, 2, GAP, 1, 4])) == {1, 2, 4, 0x102, 0x101, 0x104, 0x201, 0x204}
-    assert pairs_of(bytes([1, 2, 3, 4, 1])).isdisjoint({0x101, 0x402})
+def test_features_are_tokens_and_pairs_of_them_in_a_row() -> None:
+    assert features_of(b"florp grindle y y garden florp grindle".split(), TOKENS) == {1, 2, 4, SIDE + 2, 4 * SIDE + 1}
+    assert features_of([b"y", b"z"], TOKENS) == features_of([], TOKENS) == set()
 
 
 def test_a_long_text_is_read_as_its_pieces_say_wherever_the_words_stand(shield: Shield) -> None:
@@ -311,13 +304,14 @@ def test_weights_tell_where_they_come_from_and_hold_no_text(bundled: LinearModel
         entry["provenance"]
     )
     assert WEIGHTS.stat().st_size <= 400_000
-    # The words are those of the lexicon, which is written by hand: nothing of a text can be read back.
-    lexicon = read_lexicon()
-    assert bundled.weights.classes == {word.encode(): number + 1 for word, number in lexicon.numbers.items()}
+    # Words of the lexicon, and others that several sources have in common: nothing of a text can be read back.
+    assert set(bundled.weights.tokens.values()) == set(range(1, 1 + len(entry["tokens"].split(","))))
+    assert max(bundled.weights.heat.values()) <= MOST_HEAT
     assert entry["provenance"]["lexicon_sha256"] == hashlib.sha256(LEXICON.read_bytes()).hexdigest()
     measured = entry["provenance"]["measured_on_sources_left_out"]
-    assert measured["benign_at_medium_percent"] <= 0.6
-    assert measured["benign_hard_at_medium_percent"] <= 2.1
+    for name in ("benign", "own_benign"):
+        assert measured[f"{name}_at_high_percent"] <= 0.2
+        assert measured[f"{name}_hard_at_high_percent"] <= 0.8
     low, medium, high = entry["levels"]
     assert low < medium < high
 
@@ -340,7 +334,7 @@ def test_training_is_deterministic_and_learns() -> None:
     lexicon = read_lexicon()
 
     def trained() -> bytes:
-        fit = train(build(read_texts(_rows(), lexicon), lexicon))
+        fit = train(build(read_texts(_rows()), lexicon))
         return write_weights(fit, (0.0, 1.0, 2.0), (1.0, 0.0), {})
 
     assert trained() == trained()
@@ -356,9 +350,13 @@ def test_what_one_family_alone_says_is_no_feature() -> None:
     rows = [row for row in _rows() if not row.is_attack]
     told = [Row("injection", str(n), "disregard secret", True, "injection", f"{n % 9}", "en") for n in range(60)]
     told += [Row("injection", str(n), "disregard uncensored", True, "injection", "one", "en") for n in range(60)]
-    alone = train(build(read_texts(rows + told, lexicon), lexicon)).rows[0]
-    assert alone[lexicon.names.index("secret")] > 0
-    assert alone[lexicon.names.index("free")] == 0
+    fit = train(build(read_texts(rows + told), lexicon))
+
+    def weight(word: str) -> int:
+        return fit.table.get(fit.tokens[word.encode()], 0)
+
+    assert weight("secret") > 0
+    assert weight("uncensored") == 0
 
 
 def test_a_word_has_one_class_and_english_words_stand_for_their_forms() -> None:
@@ -381,4 +379,13 @@ def test_weights_were_made_from_the_texts_at_hand() -> None:
     # Training again takes minutes: python -m bench.detection.train writes the same bytes from the same texts.
     if digests_of(DATA) != made_from:
         pytest.skip("the labelled texts are others than those the weights were made from")
-    assert len(read_rows(DATA)) == json.loads(WEIGHTS.read_bytes())["provenance"]["rows"]
+    provenance = json.loads(WEIGHTS.read_bytes())["provenance"]
+    if own_digests() == provenance["own_sha256"]:
+        assert len(read_rows(DATA)) + len(own_rows()) == provenance["rows"]
+
+
+def test_texts_written_here_are_of_both_kinds_and_each_has_its_source() -> None:
+    rows = own_rows()
+    for source in ("written/4", "written/5", "written/6", "written/7", "written/8", "suite"):
+        assert {row.is_attack for row in rows if row.source == source} == {False, True}
+    assert not any(row.is_attack for row in rows if row.file in ("harmless", "benign"))
