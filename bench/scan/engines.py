@@ -20,9 +20,9 @@ _LONGEST_SOURCE = 400
 _WIDEST = 150
 
 
-def shield_scan(shield: Shield) -> Scan:
+def shield_scan(shield: Shield, direction: Direction = Direction.INBOUND) -> Scan:
     """Return the whole shield."""
-    return lambda text: shield.scan(text, Direction.INBOUND)
+    return lambda text: shield.scan(text, direction)
 
 
 def naive(ruleset: RuleSet) -> Scan:

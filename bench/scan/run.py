@@ -59,8 +59,12 @@ def compared(cases: dict[str, engines.Scan], samples: Sequence[str], rounds: int
 
 
 def peers(shield: Shield, ruleset: RuleSet, rounds: int) -> None:
-    """Print how much longer others take for the same texts."""
+    """Print how much longer others take for the same texts.
+
+    Scanners of secrets and numbers alone do what the shield does to replies; to prompts it does more.
+    """
     cases: dict[str, engines.Scan] = {"shield": engines.shield_scan(shield)}
+    cases["shield, replies"] = engines.shield_scan(shield, Direction.OUTBOUND)
     cases["re, rule by rule"] = engines.naive(ruleset)
     for name, make in (
         ("detect-secrets", engines.detect_secrets),
