@@ -134,6 +134,7 @@ _NAMED = (
     r"(?<!\w)(?:A\.?Is?|IA|KI|ИИ|ШІ|DAN)(?!\w)|\b(?:an|the|this|any|your|dear|to|you|by|if|all|other|every|which|"
     r"as) ais?\b"
 )
+_CARRIED = r"(?i)@\w|https?:|www\."
 _ADDRESS = (
     "(?i)"
     r"@\w|https?:|www\.|\byou(?:'re|’re| are| will| must| now)\b"
@@ -171,15 +172,19 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
     """
     before = text[max(0, start - BEFORE_CHARS) : start]
     matched, after = text[start:end], text[end : end + AFTER_CHARS]
-    if _is_spoken(before, matched, after):
-        return True
-    if category not in _OF_MATTERS:
+    is_spoken = _is_spoken(before, matched, after)
+    if not is_spoken and category not in _OF_MATTERS:
         return False
+    # Nobody in a story orders a model about, or sends anything to an address.
     kinds = _kinds(matched + after, until=_MACHINE)
     if kinds & _MACHINE:
         return False
     before_kinds = _kinds(before[-NEAR_CHARS:], until=_MACHINE)
     if before_kinds & _MACHINE or _regex(_NAMED).search(before[-NEAR_CHARS:] + matched + after):
+        return False
+    if is_spoken and not _regex(_CARRIED).search(matched + after):
+        return True
+    if category not in _OF_MATTERS:
         return False
     if _regex(_STATED).search(before):
         return True
