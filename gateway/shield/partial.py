@@ -34,7 +34,8 @@ def unfinished(source: str, *, gap_chars: int | None = None) -> str:
 
     gap_chars: the first repeat on each way through the regex whose length varies by more than this is a gap. It ends in
     an empty group, so that a match tells where what comes after the gap begins: at the end of the text, if nothing of
-    that is there. So does what looks ahead and is not sure yet: of the groups in a match the first tells. Without gaps
+    that is there. So does what looks ahead behind a whole match, has read some of the text and is not sure yet: of the
+    groups in a match the first tells. Without gaps
     the empty group stands before what a match reports, if that is not the whole of it.
     """
     tree = parser.parse(source, re.ASCII)
@@ -58,8 +59,13 @@ def _width_before(items: Iterable[Any], group: int) -> int | None:
             inside = 0 if arg[0] == group else _width_before(arg[3], group)
             if inside is not None:
                 return width + inside
-        width += parser.SubPattern(parser.State(), [(op, arg)]).getwidth()[1]
+        width += _width([(op, arg)])
     return None
+
+
+def _width(items: list[Any]) -> int:
+    """Return how many characters some items match at most."""
+    return int(parser.SubPattern(parser.State(), items).getwidth()[1])
 
 
 class _Unfinished:
@@ -72,9 +78,16 @@ class _Unfinished:
     def __init__(self, gap_chars: int | None, told: int | None = None) -> None:
         self._gap_chars = gap_chars
         self._told = told
+        # Whether nothing of a match can come behind the item that is written.
+        self._is_last = True
 
     def sequence(self, items: Iterable[Any]) -> str:
-        return "".join([self._item(op, arg) for op, arg in items])
+        items, is_last, said = list(items), self._is_last, []
+        for place, (op, arg) in enumerate(items, 1):
+            self._is_last = is_last and not any(_width([item]) for item in items[place:])
+            said.append(self._item(op, arg))
+        self._is_last = is_last
+        return "".join(said)
 
     def _item(self, op: Any, arg: Any) -> str:
         if op in _ONE_CHAR:
@@ -93,22 +106,29 @@ class _Unfinished:
             return f"(?:{self.sequence(arg)})"
         said = unparse([(op, arg)])
         if op in (ops.ASSERT, ops.ASSERT_NOT) and arg[0] > 0:
-            mark = "" if self._gap_chars is None else "()"
-            return f"(?:{mark}{_Unfinished(None).sequence(arg[1])}{_END}|{said})"
+            ahead = _Unfinished(None).sequence(arg[1])
+            # Where the text ends before that, what stands there is part of a match under way.
+            mark = "" if self._gap_chars is None or not self._is_last else f"{_END}|()"
+            return f"(?:{mark}{ahead}{_END}|{said})"
         if op is ops.AT and arg in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
             return said
         # What stands behind the end of the text is not the text's own.
         return f"(?:{_END}|{said})"
 
     def _branches(self, branches: Iterable[Any]) -> list[str]:
-        """Write the branches of a choice; behind it a gap counts as passed if it was on one of them."""
-        before, after, said = self._gap_chars, self._gap_chars, []
+        """Write the branches of a choice; behind it a gap counts as passed if it was on one of them.
+
+        Those without a gap come first: where a text may go on with either, all of it is held.
+        """
+        before = self._gap_chars
+        said: list[str] = []
+        behind_gap: list[str] = []
         for branch in branches:
             self._gap_chars = before
-            said.append(self.sequence(branch))
-            after = after if self._gap_chars == before else None
-        self._gap_chars = after
-        return said
+            written = self.sequence(branch)
+            (said if self._gap_chars == before else behind_gap).append(written)
+        self._gap_chars = None if behind_gap else before
+        return said + behind_gap
 
     def _repeat(self, op: Any, least: int, most: int, body: Any) -> str:
         kind, mark = "?" if self._told is not None else _REPEATS[op], ""
