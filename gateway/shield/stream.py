@@ -18,9 +18,9 @@ from functools import partial
 from typing import NamedTuple
 
 from gateway.shield.cursor import Cursor
-from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
+from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
-from gateway.shield.mention import MENTIONABLE
+from gateway.shield.mention import MENTIONABLE, Mentions, lowered
 from gateway.shield.ordinary import AFTER_CHARS, is_undecided
 from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge, points_of
 from gateway.shield.watch import Watch
@@ -85,7 +85,7 @@ class StreamScanner:
         self._found: dict[str, Detection] = {}
         self._state = Released("", Verdict.ALLOW, 0)
         self._watch = self._watched(0)
-        # Whether a match is held that what comes next may make a mention.
+        # Whether a match is held that what comes next may make a mention, or none.
         self._waits = False
 
     @property
@@ -152,7 +152,7 @@ class StreamScanner:
     def _score(self, live: int) -> int:
         """Scan what went out lately and what is held, and count what was found before `live`, which is final.
 
-        Returns what may go out: nothing of a match that blocks, but is a mention if the right words follow.
+        Returns what may go out: nothing of a match that blocks or not by what follows it.
         """
         out, base = self._at.out, self._base
         final = max(live, self._at.final)
@@ -168,9 +168,12 @@ class StreamScanner:
             return live
         found = self._found | {one.rule: replace(one, start=one.start + base, end=one.end + base) for one in fresh}
         judged = judge(found.values(), self._policy)
-        if judged.verdict is Verdict.BLOCK and (open_at := self._undecided(fresh)):
+        undecided = self._undecided(fresh)
+        # What blocks may turn out a mention, and what is a mention so far may turn out to be meant.
+        meant = [replace(found[one.rule], severity=severity) for one, severity in undecided]
+        if undecided and self._blocks(found | {one.rule: one for one in meant}):
             self._waits, self._scored = True, done
-            return max(out, min(open_at))
+            return max(out, min(one.start for one, _ in undecided))
         self._found = found
         self._state = Released("", judged.verdict, judged.score, judged.detections)
         if judged.verdict is not Verdict.ALLOW:
@@ -178,15 +181,30 @@ class StreamScanner:
         self._watch = self._watched(judged.score)
         return live
 
-    def _undecided(self, fresh: list[Detection]) -> list[int]:
-        """Return where detections begin that may be mentions yet."""
-        return [
-            one.start
+    def _undecided(self, fresh: list[Detection]) -> list[tuple[Detection, Severity]]:
+        """Return the detections that what comes next may make mentions, or none, and how severe they are if none."""
+        undecided = [
+            one
             for one in fresh
             if one.category in MENTIONABLE
             and one.view in ("text", "normalized")
             and is_undecided(self._text, one.start, one.end, one.category)
         ]
+        if not undecided:
+            return []
+        severities = {brief.id: brief.severity for _, brief in self._shield.counted(self._direction, self._policy)}
+        mentions = Mentions(self._text)
+        meant = (
+            lowered(severities.get(one.rule, one.severity), mentions.level(one.start, one.category))
+            for one in undecided
+        )
+        return [
+            (one, max(one.severity, severity, key=POINTS.__getitem__))
+            for one, severity in zip(undecided, meant, strict=True)
+        ]
+
+    def _blocks(self, found: dict[str, Detection]) -> bool:
+        return judge(found.values(), self._policy).verdict is Verdict.BLOCK
 
     def _is_news(self, one: Detection) -> bool:
         """Say whether a rule was not found before, or only where it was talked about."""
