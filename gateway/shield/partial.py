@@ -59,14 +59,13 @@ def _width_before(items: Iterable[Any], group: int) -> int | None:
             inside = 0 if arg[0] == group else _width_before(arg[3], group)
             if inside is not None:
                 return width + inside
-        width += _widths([(op, arg)])[1]
+        width += _width([(op, arg)])
     return None
 
 
-def _widths(items: list[Any]) -> tuple[int, int]:
-    """Return how many characters some items match at least and at most."""
-    least, most = parser.SubPattern(parser.State(), items).getwidth()
-    return int(least), int(most)
+def _width(items: list[Any]) -> int:
+    """Return how many characters some items match at most."""
+    return int(parser.SubPattern(parser.State(), items).getwidth()[1])
 
 
 class _Unfinished:
@@ -79,13 +78,13 @@ class _Unfinished:
     def __init__(self, gap_chars: int | None, told: int | None = None) -> None:
         self._gap_chars = gap_chars
         self._told = told
-        # Whether nothing of a match need come behind the item that is written.
+        # Whether nothing of a match can come behind the item that is written.
         self._is_last = True
 
     def sequence(self, items: Iterable[Any]) -> str:
         items, is_last, said = list(items), self._is_last, []
         for place, (op, arg) in enumerate(items, 1):
-            self._is_last = is_last and not any(_widths([item])[0] for item in items[place:])
+            self._is_last = is_last and not any(_width([item]) for item in items[place:])
             said.append(self._item(op, arg))
         self._is_last = is_last
         return "".join(said)
@@ -109,7 +108,7 @@ class _Unfinished:
         if op in (ops.ASSERT, ops.ASSERT_NOT) and arg[0] > 0:
             ahead = _Unfinished(None).sequence(arg[1])
             if not self._is_last:
-                # What must follow is read from the same place.
+                # What follows is read from the same place.
                 return f"(?:(?={ahead}{_END})|{said})"
             # Where the text ends before that, what stands there is part of a match under way.
             mark = "" if self._gap_chars is None else f"{_END}|()"
