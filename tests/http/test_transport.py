@@ -1,6 +1,8 @@
 """What the transport does that no HTTP peer can see."""
 
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -10,13 +12,22 @@ from gateway.http.accept import Acceptor
 from gateway.http.transport import Connection, Sweep, listen, open_accepted
 
 
-async def test_a_peer_without_an_address_has_none() -> None:
+@asynccontextmanager
+async def opened(sweep: Sweep) -> AsyncIterator[tuple[Connection, socket.socket]]:
+    """Open a connection whose peer is the other end of a pair; at the end it is closed and gone from the sweep."""
     ours, theirs = socket.socketpair()
     with theirs:
         ours.setblocking(False)
-        sweep = Sweep(0.01)
         connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
         assert connection is not None
+        yield connection, theirs
+        connection.abort()
+        await sweep.wait_empty()
+
+
+async def test_a_peer_without_an_address_has_none() -> None:
+    sweep = Sweep(0.01)
+    async with opened(sweep) as (connection, theirs):
         assert connection.peer == ""
         theirs.send(b"a")
         assert await connection.read() == b"a"
@@ -31,12 +42,9 @@ async def test_a_peer_without_an_address_has_none() -> None:
 
 
 async def test_a_connection_that_was_closed_stays_so_when_its_peer_ends() -> None:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        ours.setblocking(False)
-        sweep = Sweep(10)
-        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
-        assert connection is not None and not connection.is_gone
+    sweep = Sweep(10)
+    async with opened(sweep) as (connection, _):
+        assert not connection.is_gone
         connection.eof_received()
         assert not connection.is_gone  # it may still read
         connection.close(1)
@@ -46,12 +54,7 @@ async def test_a_connection_that_was_closed_stays_so_when_its_peer_ends() -> Non
 
 
 async def test_a_deadline_that_passes_as_data_arrives_is_not_late() -> None:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        ours.setblocking(False)
-        sweep = Sweep(10)
-        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
-        assert connection is not None
+    async with opened(Sweep(10)) as (connection, _):
 
         async def read() -> None:
             got.append(await connection.read())
@@ -65,18 +68,11 @@ async def test_a_deadline_that_passes_as_data_arrives_is_not_late() -> None:
                 for call in calls if expire_first else reversed(calls):
                     call()
             assert got == [b"a"]
-        connection.abort()
-        await sweep.wait_empty()
 
 
 @pytest.mark.parametrize("cancel_first", [True, False])
 async def test_what_comes_with_a_cancellation_is_left_for_the_next_read(cancel_first: bool) -> None:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        ours.setblocking(False)
-        sweep = Sweep(10)
-        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
-        assert connection is not None
+    async with opened(Sweep(10)) as (connection, theirs):
         got: list[bytes] = []
 
         async def read() -> None:
@@ -92,8 +88,6 @@ async def test_what_comes_with_a_cancellation_is_left_for_the_next_read(cancel_f
             assert (got, await connection.read()) == ([], b"a")
             theirs.send(b"b")
             assert await connection.read() == b"b"
-        connection.abort()
-        await sweep.wait_empty()
 
 
 async def test_all_that_came_in_one_turn_is_read_before_the_first_task_goes_on() -> None:
