@@ -8,8 +8,8 @@ and the byte code of this Python; `--release` takes all of both and refuses to b
 Layout of the archive:
     __main__.py           refuses an old Python, keeps host packages out, starts _boot.py
     _boot.py              serves modules and data from memory: the byte-code pack of the running Python
-    sources.zip           the sources, as they are: gateway/, anyio/ and the others
-    data.zip              what the gateway's sources read: statements, pages, tables
+    sources.zip           the sources, as they are: gateway/, anyio/ and the others; packed as a whole
+    data.zip              what the sources read: statements, pages, tables, and of themselves what a start reads
     rules.json            the shield's rules
     rules.plans           how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version; in shared.pack what they have alike
@@ -60,6 +60,9 @@ PLATFORMS = (
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
 UNUSED = ("anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "idna/__main__.py", "idna/cli.py")
 DATA = (".sql", ".json", ".html", ".css", ".js", ".svg")
+# What is packed already, has to be read in place, or is compiled by Python itself at each start.
+STORED = (".pack", ".plans", ".difference", "data.zip", "__main__.py")
+READ_AT_START = ("anyio/__init__.py", "anyio/abc/__init__.py")  # in which anyio looks up where its names come from
 
 
 PLAN = """
@@ -256,8 +259,7 @@ def make_packs(pythons: list[str], members: dict[str, bytes]) -> tuple[dict[str,
 
 def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:
     """Compile the rules' regexes with `python` and return the member's name and bytes. Kept for the next build."""
-    asked = "import sys; sys.stdout.write(sys.implementation.cache_tag + ' ' + sys.version)"
-    version = run_python(python, asked, b"")
+    version = run_python(python, "import sys; print(end=sys.implementation.cache_tag + ' ' + sys.version)", b"")
     tag = version.decode().partition(" ")[0]
     maker = (HERE / "gateway" / "shield" / "regexes.py").read_bytes()
     kept = HERE / "build" / f"regexes-{sha256(version + maker + plans)[:32]}.pack"
@@ -328,8 +330,8 @@ def sbom(version: str, components: dict[tuple[str, str], list[tuple[str, str]]])
     return json.dumps(bill, sort_keys=True, indent=1).encode()
 
 
-def write_zip(members: dict[str, bytes], first_lines: bytes = b"") -> bytes:
-    """Return the bytes of a zip: sorted names, fixed times and modes. Packs are stored: their parts are packed.
+def write_zip(members: dict[str, bytes], first_lines: bytes = b"", *, stored: tuple[str, ...] = STORED) -> bytes:
+    """Return the bytes of a zip: sorted names, fixed times and modes. stored: how names end of what is not packed.
 
     Zips come first. In a file that is cut off, Python looks for the end of a zip in the last 64 KB.
     """
@@ -339,19 +341,19 @@ def write_zip(members: dict[str, bytes], first_lines: bytes = b"") -> bytes:
         for name in sorted(members, key=lambda name: (not name.endswith(".zip"), name)):
             info = zipfile.ZipInfo(name, EPOCH)
             info.create_system, info.external_attr = 3, 0o100644 << 16
-            stored = name.endswith((".pack", ".plans", ".zip", ".difference")) or name == "__main__.py"
-            info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+            info.compress_type = zipfile.ZIP_STORED if name.endswith(stored) else zipfile.ZIP_DEFLATED
             archive.writestr(info, members[name], compresslevel=9)
     return buffer.getvalue()
 
 
 def put_within(members: dict[str, bytes]) -> dict[str, bytes]:
     """Return the members with sources and data in a zip each: Python reads all members' names at each start."""
-    parts: dict[str, dict[str, bytes]] = {"": {}, "sources.zip": {}, "data.zip": {}}
+    outer, sources, data = dict[str, bytes](), dict[str, bytes](), dict[str, bytes]()
     for name, raw in members.items():
-        is_source = name.endswith(".py") and name not in ("__main__.py", "_boot.py")
-        parts["sources.zip" if is_source else "data.zip" if name.startswith("gateway/") else ""][name] = raw
-    return parts.pop("") | {name: write_zip(files) for name, files in parts.items()}
+        is_source = name.endswith(".py") and name not in ("__main__.py", "_boot.py", *READ_AT_START)
+        is_data = name.startswith("gateway/") or name in READ_AT_START
+        (sources if is_source else data if is_data else outer)[name] = raw
+    return outer | {"sources.zip": write_zip(sources, stored=("",)), "data.zip": write_zip(data)}
 
 
 def build(target: Path, *, wheels: Path, release: bool) -> str:

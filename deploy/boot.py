@@ -1,11 +1,12 @@
 """The finder that serves the archive's modules and data from memory, so that the file is not needed after the start.
 
 Byte code comes from the pack of this Python (layout: gateway/cli/packs.py), held in memory as it was read; without a
-pack the sources are compiled. Data files are read at once and kept compressed. Sources, which only tracebacks and anyio
-want, are read through a descriptor that stays open: the file may be renamed over or deleted meanwhile. Every file is
-checked against its CRC, so what was overwritten in place is an error and never another version's bytes.
+pack the sources are compiled. Data files are read at once and kept compressed. Sources, which only tracebacks want, are
+read through a descriptor that stays open: the file may be renamed over or deleted meanwhile. Every file is checked
+against its CRC, so what was overwritten in place is an error and never another version's bytes.
 
-Both are zips within the zip: Python reads the names of all members at each start, one after the other.
+Both are zips within the zip: Python reads the names of all members at each start, one after the other. That of the
+sources is packed as a whole, and unpacked when the first of them is asked for.
 """
 
 import _sre
@@ -67,12 +68,12 @@ def is_asleep(module):
 
 
 class Within:
-    """A zip that is a stored member of the archive. read: returns bytes of it, by place and number. size: of all."""
+    """A zip that is a member of the archive. raw: all of it."""
 
-    def __init__(self, read, size):
-        end = read(size - 22, 22)  # it has no comment
-        self._read = read
-        self._directory = read(number(end, 16, 4), number(end, 12, 4))
+    def __init__(self, raw):
+        end = len(raw) - 22  # it has no comment
+        begin = number(raw, end + 16, 4)
+        self._raw, self._directory = raw, raw[begin : begin + number(raw, end + 12, 4)]
 
     def entries(self):
         """Yield the name of each file and where its entry in the directory begins."""
@@ -93,9 +94,8 @@ class Within:
                 and number(directory, place + 28, 2) == len(wanted)
             ):
                 offset = number(directory, place + 42, 4)
-                head = self._read(offset, 30)
-                begin = offset + 30 + number(head, 26, 2) + number(head, 28, 2)
-                packed = self._read(begin, number(directory, place + 20, 4))
+                begin = offset + 30 + number(self._raw, offset + 26, 2) + number(self._raw, offset + 28, 2)
+                packed = self._raw[begin : begin + number(directory, place + 20, 4)]
                 return number(directory, place + 10, 2), packed, number(directory, place + 16, 4)
         return None
 
@@ -110,9 +110,7 @@ class Finder:
         self.descriptor = os.open(reader.archive, os.O_RDONLY) if hasattr(os, "pread") else None
         self._sha256, self._methods, self._blocks = "", {}, {}
         self._kept = {name: self._raw(name) for name in KEPT if name in self._members}
-        data, (sources, sources_size) = self._raw(DATA), self._place(SOURCES)
-        self._data = Within(lambda place, size: data[place : place + size], len(data))
-        self._sources = Within(lambda place, size: self._piece(sources + place, size), sources_size)
+        self._data, self._sources = Within(self._raw(DATA)), None
         if pack:
             begin = 16 + int.from_bytes(pack[8:12], "little")
             end = begin + int.from_bytes(pack[begin - 4 : begin], "little")
@@ -129,7 +127,8 @@ class Finder:
             dataclasses.exec = self.write_methods  # the module looks `exec` up among its own names first
             self._regexes = re._cache if index["engine"] == [_sre.MAGIC, _sre.CODESIZE] else None
         else:
-            names = [name for name, _ in self._sources.entries()]
+            names = [name for within in (self._data, self.sources()) for name, _ in within.entries()]
+            names = [name for name in names if name.endswith(".py")]
             self._index = {module_of(name): (name.endswith("/__init__.py"), 0, 0, 0, 0) for name in names}
 
     def find_spec(self, name, path=None, target=None):
@@ -199,8 +198,8 @@ class Finder:
         exec((known or {}).get(crc32(text.encode()), text), names, places)  # noqa: S102 - as the original
 
     def let_go(self):
-        """Let go of the block that was unpacked last: what is asked for together has been run."""
-        self._unpacked = 0, b"", b""
+        """Let go of the block that was unpacked last, and of the sources: what is asked for together has been run."""
+        self._unpacked, self._sources = (0, b"", b""), None
 
     def forget(self):
         """Let go of the byte code of modules that have been run: nobody asks for it again."""
@@ -246,8 +245,9 @@ class Finder:
             member = self._members[name]
             method, raw, checksum = member[1], self._kept.get(name) or self._raw(name), member[7]
         else:
-            within = self._sources if name.endswith(".py") else self._data
-            method, raw, checksum = within.get(name.replace(os.sep, "/")) or (0, None, 0)
+            inner = name.replace(os.sep, "/")
+            found = self._data.get(inner) or (inner.endswith(".py") and self.sources().get(inner))
+            method, raw, checksum = found or (0, None, 0)
             if raw is None:
                 raise FileNotFoundError(2, "No such file in the archive", path)
         try:
@@ -261,6 +261,12 @@ class Finder:
     def data_names(self):
         """Return the names of all data files but those beside the packages."""
         return [name for name, _ in self._data.entries()]
+
+    def sources(self):
+        """Return the zip of the sources. It stays unpacked until `let_go` is called."""
+        found = self._sources or Within(self.get_data(SOURCES))
+        self._sources = found  # another thread may let go of it at any time
+        return found
 
     def sha256(self):
         """Return the SHA-256 of the archive as it was when first asked, which `serve` does before it listens."""
@@ -283,13 +289,10 @@ class Finder:
         return name.replace(".", "/") + ("/__init__.py" if self._index[name][0] else ".py")
 
     def _raw(self, name):
-        return self._piece(*self._place(name))
-
-    def _place(self, name):
-        """Return where the packed bytes of a member begin, and how many there are."""
+        """Return the packed bytes of a member."""
         _, _, size, _, offset, _, _, _ = self._members[name]
         head = self._piece(offset, 30)
-        return offset + 30 + number(head, 26, 2) + number(head, 28, 2), size
+        return self._piece(offset + 30 + number(head, 26, 2) + number(head, 28, 2), size)
 
     def _piece(self, begin, size):
         if self.descriptor is None:  # a system without pread, which does not let an open file be replaced either

@@ -42,8 +42,9 @@ class Log:
         The text of an unknown error may quote what it choked on, which may be a prompt.
         """
         if error is not None:
-            frames = traceback.extract_tb(error.__traceback__)[-6:]
-            where = [f"{frame.filename.rpartition('gateway/')[2]}:{frame.lineno}" for frame in frames]
+            # Not `extract_tb`, which reads the source of each frame.
+            frames = list(traceback.walk_tb(error.__traceback__))[-6:]
+            where = [f"{frame.f_code.co_filename.rpartition('gateway/')[2]}:{line}" for frame, line in frames]
             fields = fields | {"error": type(error).__name__, "where": where}
         self._write("error", event, fields)
 

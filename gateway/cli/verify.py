@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import io
 import json
 import sys
 import zlib
@@ -98,10 +99,12 @@ def read_sources(archive: "ZipFile") -> dict[str, bytes]:
     """
     from zipfile import ZipFile
 
-    with ZipFile(archive.open("sources.zip")) as within:
-        if sum(info.file_size for info in within.infolist()) > MOST_BYTES:
-            raise ValueError("too much")
-        sources = {name: within.read(name) for name in within.namelist()}
+    sources = dict[str, bytes]()
+    for member in ("data.zip", "sources.zip"):
+        with ZipFile(io.BytesIO(archive.read(member))) as within:
+            if sum(info.file_size for info in within.infolist()) > MOST_BYTES:
+                raise ValueError("too much")
+            sources |= {name: within.read(name) for name in within.namelist() if name.endswith(".py")}
     return sources | {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
 
 

@@ -361,20 +361,24 @@ def test_whatever_is_asked_for_first_its_package_is_run_before_it(archive: Path)
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_block_that_was_unpacked_is_let_go_and_unpacked_again(archive: Path) -> None:
+def test_what_was_unpacked_is_let_go_and_unpacked_again(archive: Path) -> None:
     ask = """
 from gateway import bundle
 parts = finder.unpacked(1)
 bundle.let_go_unpacked()
 assert sum(map(len, parts)) > 100_000
 assert finder._unpacked[0] == 0 and finder.unpacked(1) == parts and finder._unpacked[0] == 1
+source = finder.get_source("gateway.clock")
+assert finder._sources
+bundle.let_go_unpacked()
+assert finder._sources is None and finder.get_source("gateway.clock") == source
 """
     command = [sys.executable, "-I", "-S", "-c", RUN + ask, str(archive), "version"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# Runs the archive, and says what of it has been run when it listens.
+# Runs the archive, and says what of it has been run when it listens, and whether the sources were unpacked for it.
 WATCHED = """
 import os, runpy, sys
 
@@ -384,6 +388,7 @@ class Watched:
             finder = sys.meta_path[0]
             kinds = {name: type(sys.modules.get(name)).__name__ for name in finder._index}
             ran = [name for name, kind in kinds.items() if kind not in ("NoneType", "Waiting")]
+            ran += ["sources.zip"] if finder._sources else []
             os.write(1, " ".join(ran).encode())
             os._exit(0)
         return len(text)
@@ -404,6 +409,7 @@ def test_what_a_start_runs_is_packed_by_itself(archive: Path) -> None:
     listed = (ROOT / "deploy" / "first.txt").read_text("utf-8").split()
     assert listed == sorted(set(listed))
     assert "gateway.http.server" in done.stdout.split()
+    assert "sources.zip" not in done.stdout.split(), "READ_AT_START of build_zipapp.py lacks what a start reads"
     assert set(done.stdout.split()) - set(listed) == set(), "deploy/first.txt lacks modules that a start runs"
     assert "gateway.shield" not in done.stdout  # the rules wait until the first probes have their answers
 
