@@ -156,8 +156,9 @@ def _codes(raw: bytes, ranges: Ranges) -> list[Decoded]:
 
 
 def _url(text: str, raw: bytes) -> list[Decoded]:
-    spots = [run.span() for run in _found_at(b"%", _PERCENT, text, raw)]
-    return _substituted("url", text, spots, _URL, _from_url)
+    decode = lru_cache(_REMEMBERED_CODES)(_from_url)
+    spots = [run.span() for run in _found_at(b"%", _PERCENT, text, raw) if _is_seen(decode(run[0]), run)]
+    return _substituted("url", text, spots, _URL, decode)
 
 
 def _from_url(code: str) -> str:
@@ -174,8 +175,9 @@ def _escapes(text: str, raw: bytes) -> list[Decoded]:
     runs = _found_at(b"\\", _ESCAPE, text, raw)
     if _holds(raw, b"%u"):
         runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw), key=re.Match.start)
-    spots = [run.span() for run in runs if run[0][1] not in "nrt"]
-    return _substituted("unicode-escape", text, spots, _ESCAPE, lru_cache(_REMEMBERED_CODES)(_from_escape))
+    decode = lru_cache(_REMEMBERED_CODES)(_from_escape)
+    spots = [run.span() for run in runs if run[0][1] not in "nrt" and _is_seen(decode(run[0]), run)]
+    return _substituted("unicode-escape", text, spots, _ESCAPE, decode)
 
 
 def _from_escape(code: str) -> str:
@@ -245,6 +247,14 @@ def _found_at(sign: bytes, code: re.Pattern[str], text: str, raw: bytes) -> list
             found.append(run)
         place = raw.find(sign, run.end() if run else place + 1)
     return found
+
+
+def _is_seen(said: str, code: re.Match[str]) -> bool:
+    """Tell whether anything is seen of what a code stands for, or it stands beside a letter and may part a word."""
+    if any(char.isspace() or (char.isprintable() and char != "\ufffd") for char in said):
+        return True
+    text, (start, end) = code.string, code.span()
+    return text[start - 1 : start].isalpha() or text[end : end + 1].isalpha()
 
 
 def _substituted(

@@ -9,12 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 
 from gateway.shield import typos
 from gateway.shield.shapes import BLOCK_CHARS, LEET, SEPARATORS, Ranges, Shapes
 from gateway.shield.views import Builder, Decoded, regions
+from gateway.shield.vocabulary import Vocabulary
 
 _TOLD_BY = (
     "ignore instruction previous system prompt password reveal secret disregard forget execute delete bypass "
@@ -36,16 +37,13 @@ _LONGEST_NUMBER = 3
 _AROUND_CHARS = 96
 # How a word is read is remembered for one text.
 _REMEMBERED_WORDS = 1_024
-_LONGEST_RUN_TOGETHER = 400
 # Splitting is dear and long runs of letters are rare: so many letters of one text are split, no more.
 _MOST_RUN_TOGETHER = 4_096
-_LONGEST_WORD = 20
 _LONGEST_PLAIN_WORD = 14
+# So many letters apart may be the items of a list or the indexes of a table, if they say nothing.
+_MOST_SINGLE_LETTERS = 12
 _CLOSING = frozenset((",", ".", ";", ":", "!", "?", "-"))
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-# Function words that patterns leave optional, or do not name.
-_COMMON_WORDS = "a all an and any are as at be by do for from have in is it me my no not now of on or our that the then"
-_MORE_WORDS = "these this to us was we what will with you your above before below following must never only tell show"
 
 
 def _classes(*rows: tuple[bytes, bytes]) -> bytes:
@@ -71,8 +69,6 @@ _LEET_WORD_CHARS = 20
 _LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
 _BETWEEN_WORDS = re.compile(r"(\W+)")
 _SIGNS_BEFORE = re.compile(r"(?<!\S)([^\w\s]+)(\w+)")
-_WORDS = re.compile(r"[a-z]{3,20}")
-_REGEX_ESCAPE = re.compile(r"\\[A-Za-z]")
 
 
 def rot13(text: str) -> str:
@@ -91,31 +87,12 @@ def signals() -> tuple[str, ...]:
     return tuple(sorted(_ROTATED | _BACKWARDS | typos.signals()))
 
 
-def vocabulary_of(sources: Iterable[str]) -> set[str]:
-    """Return the words of regexes, lower case."""
-    return {word for source in sources for word in _WORDS.findall(_REGEX_ESCAPE.sub(" ", source))}
-
-
 class Disguises:
     """Reads texts whose letters were moved about."""
 
     def __init__(self, vocabulary: Callable[[], Iterable[str]]) -> None:
         """vocabulary: tells the words of the rules, which a hidden text would use; asked once they are needed."""
-        self._vocabulary = vocabulary
-
-    @cached_property
-    def _words(self) -> frozenset[str]:
-        words = frozenset(self._vocabulary()).union(_COMMON_WORDS.split(), _MORE_WORDS.split())
-        return frozenset(word for word in words if len(word) <= _LONGEST_WORD)
-
-    @cached_property
-    def _sizes(self) -> dict[str, list[int]]:
-        """How long the words are that begin with the same three letters."""
-        sizes: dict[str, set[int]] = {}
-        for word in self._words:
-            if len(word) >= 3:
-                sizes.setdefault(word[:3], set()).add(len(word))
-        return {head: sorted(lengths) for head, lengths in sizes.items()}
+        self._vocabulary = Vocabulary(vocabulary)
 
     def readings(self, shapes: Shapes, signals: frozenset[str], chain: tuple[str, ...]) -> list[Decoded]:
         """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far."""
@@ -127,7 +104,7 @@ class Disguises:
             found.append(replace(_straight("reversed", text[::-1]), is_reversed=True))
             found.append(_straight("reversed", _words_backwards(text)))
         if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
-            found += typos.corrected(text, self._words)
+            found += typos.corrected(text, self._vocabulary.words)
         if shapes.mixed and "leet" not in chain:
             found += self._leet(shapes)
         if "spaced" not in chain:
@@ -143,15 +120,19 @@ class Disguises:
         builder = Builder("leet")
         words = _mixed_words(shapes)
         plain = lru_cache(_REMEMBERED_WORDS)(self._plain)
+        tells = lru_cache(_REMEMBERED_WORDS)(lambda word: self._vocabulary.tells(plain(word).lower(), word.lower()))
         for low, high, spans in regions(words, around=_AROUND_CHARS, length=len(text)):
             start, end = spans[0]
+            # One word alone with one sign in it is a name or a number.
+            if len(spans) == 1 and len(text[start:end].translate(_NO_LEET)) == end - start - 1:
+                continue
+            if not any(tells(text[start:end]) for start, end in spans):
+                continue
             if len(spans) > 1:
                 # Beside words in leet, short ones and short numbers are words too.
                 said = _LEET_WORD.sub(lambda found: plain(found[0]), text[low:high])
-            elif len(text[start:end].translate(_NO_LEET)) < end - start - 1:
-                said = text[low:start] + plain(text[start:end]) + text[end:high]
             else:
-                continue
+                said = text[low:start] + plain(text[start:end]) + text[end:high]
             # Every letter stands where it stood.
             builder.end_piece(low)
             builder.add(said, low, high)
@@ -166,7 +147,7 @@ class Disguises:
         if not _ONES.isdisjoint(bare):
             lower = bare.lower().translate(_TO_PLAIN_BUT_ONES)
             for guess in (read, lower.translate(_ONES_AS_I), lower.translate(_ONES_AS_L)):
-                if guess in self._words:
+                if guess in self._vocabulary.words:
                     read = guess
                     break
         return read + word[len(bare) :]
@@ -178,6 +159,8 @@ class Disguises:
         runs = [(start, end) for start, end in runs if sum(map(str.isalpha, text[start:end])) * 4 >= end - start]
         builder = Builder("spaced")
         for low, high, spans in regions(runs, around=_AROUND_CHARS, length=len(text)):
+            if not any(self._says_something(text[start:end]) for start, end in spans):
+                continue
             builder.end_piece(low)
             done = low
             for start, end in spans:
@@ -188,6 +171,11 @@ class Disguises:
                 done = end
             builder.add(text[done:high], done, high)
         return builder.done()
+
+    def _says_something(self, run: str) -> bool:
+        """Tell whether letters that stand apart are so many that they may hide anything, or say a word."""
+        letters = "".join(_SPACED_LETTER.findall(run))
+        return len(letters) > _MOST_SINGLE_LETTERS or self._vocabulary.tells(_unleet(letters))
 
     def _join(self, builder: Builder, text: str, start: int, end: int) -> None:
         parts = _SPACED_LETTER.split(text[start:end])
@@ -221,7 +209,7 @@ class Disguises:
                 left -= end - start
                 if left < 0:
                     return builder.done()
-                cuts = self._parts(text[start:end].lower())
+                cuts = self._vocabulary.parts(text[start:end].lower())
                 if cuts:
                     builder.end_piece(start)
                     for low, high in zip((0, *cuts), (*cuts, end - start), strict=True):
@@ -234,7 +222,7 @@ class Disguises:
     def _split(self, builder: Builder, text: str, places: list[int], least: int) -> None:
         """Add letters as words if they are words run together and more than `least`, else as they are."""
         letters = "".join([text[place] for place in places])
-        cuts = self._parts(letters.lower()) if len(letters) > least else []
+        cuts = self._vocabulary.parts(letters.lower()) if len(letters) > least else []
         if not cuts:
             builder.add(letters, places[0], places[-1] + 1)
             return
@@ -242,31 +230,6 @@ class Disguises:
             if low:
                 builder.add(" ", places[low], places[low])
             builder.add(letters[low:high], places[low], places[high - 1] + 1)
-
-    def _parts(self, letters: str) -> list[int]:
-        """Return where to cut letters into known words; nothing if they are one word or mostly no words."""
-        letters = letters[:_LONGEST_RUN_TOGETHER]
-        words, sizes, length = self._words, self._sizes, len(letters)
-        # The best score of what ends at a place, and where its last word begins.
-        scores, origins = [0] * (length + 1), [-1] * (length + 1)
-        for start in range(length):
-            score = scores[start]
-            if scores[start + 1] <= score and origins[start + 1] < 0:
-                scores[start + 1], origins[start + 1] = score, start
-            for size in (1, 2, *sizes.get(letters[start : start + 3], ())):
-                end = start + size
-                if end <= length and score + size * size >= scores[end] and letters[start:end] in words:
-                    scores[end], origins[end] = score + size * size, start
-        cuts, known, end = [], 0, length
-        while end > 0:
-            start = origins[end]
-            if letters[start:end] in words:
-                known += end - start
-                cuts += [start, end]
-            end = start
-        if known * 10 < len(letters) * 6:
-            return []
-        return sorted({cut for cut in cuts if 0 < cut < len(letters)})
 
 
 def _straight(name: str, said: str) -> Decoded:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import overload
 
 from gateway.shield.detections import CATEGORIES, Direction, Severity
-from gateway.shield.disguise import signals, vocabulary_of
+from gateway.shield.disguise import signals
 from gateway.shield.layout import Brief, Layout, make_layout
 from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.normalize import Normalizer
@@ -18,6 +18,7 @@ from gateway.shield.plan import Plan, plan_rule
 from gateway.shield.regexes import Regexes, pack_regexes
 from gateway.shield.trial import try_pattern
 from gateway.shield.validators import VALIDATORS
+from gateway.shield.vocabulary import vocabulary_of
 
 _ID = re.compile(r"[a-z0-9]{1,40}(?:-[a-z0-9]{1,40}){0,11}")
 _TABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
