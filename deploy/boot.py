@@ -151,7 +151,7 @@ class Finder:
         made = None
         if block:
             frames, codes = self.unpacked(block)
-            made = frames and marshal.loads(joined(frames[begin:end], codes, *place))  # noqa: S302 - checked at the start
+            made = frames and marshal.loads(joined(frames[begin:end], codes, place))  # noqa: S302 - checked at the start
         elif end:
             packed = b"".join((self._texts[slice(*place)], self._codes[begin:end]))
             made = marshal.loads(decompressobj(-15, self._words).decompress(packed))[-1]  # noqa: S302 - as well
@@ -306,14 +306,18 @@ def number(raw, begin, size):
     return int.from_bytes(raw[begin : begin + size], "little")
 
 
-def joined(frame, codes, place):
-    """Put the codes that begin at a place into the frame of a module again."""
-    first, *rest = frame.split(MARK)
+def joined(frame, codes, places):
+    """Put codes, tables of lines and tables of handlers into the frame of a module again.
+
+    places: where their sizes begin, and where each of the three.
+    """
+    (first, *rest), (size, *places) = frame.split(MARK), places
     pieces = [first]
     for piece in rest:
-        end = place + 5 + int.from_bytes(codes[place + 1 : place + 5], "little")
-        pieces += (codes[place:end], piece)
-        place = end
+        kind = piece[0]
+        begin, places[kind] = places[kind], places[kind] + number(codes, size, 4)
+        pieces += (b"s", codes[size : size + 4], codes[begin : places[kind]], piece[1:])
+        size += 4
     return b"".join(pieces)
 
 

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
 from running import ROOT
 
+from gateway.cli import bytecode
 from gateway.cli.bytecode import Made, compiled, engine, marshalled
 from gateway.cli.marshals import parted, referring, texts_of
 from gateway.cli.packs import MADE as MADE_PACK
@@ -68,9 +70,9 @@ def test_byte_code_in_another_form_is_the_same_byte_code() -> None:
         code = marshal.loads(raw)
         texts = texts_of([marshalled(compiled(b"other = 'names'", path.name)), raw])
         assert marshal.loads(texts + referring(raw, texts))[-1] == code
-        frame, codes = parted(raw)
-        assert marshal.loads(joined(frame, b"before" + codes, len(b"before"))) == code
-        assert len(frame) + len(codes) < len(raw)
+        frame, own = parted(raw)
+        begins = [len(b"before"), *(len(b"before") + len(b"".join(own[:kind])) for kind in (1, 2, 3))]
+        assert marshal.loads(joined(frame, b"before" + b"".join(own), begins)) == code
 
 
 def test_a_constant_that_looks_like_a_mark_is_refused() -> None:
@@ -90,11 +92,26 @@ def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
     usual: dict[str, Any] = {}
     exec(compile(source, "m.py", "exec"), usual)
     lean, full = one.f.__code__, usual["C"].f.__code__
-    assert list(lean.co_lines()) == list(full.co_lines())
+    assert lines_of(lean) == lines_of(full)
     assert {place[2:] for place in lean.co_positions()} == {(None, None)}
     with pytest.raises(ZeroDivisionError) as caught:
         one.f(0)
     assert caught.traceback[-1].lineno == 7
+
+
+def lines_of(code: CodeType) -> dict[int, int | None]:
+    return {place: line for begin, end, line in code.co_lines() for place in range(begin, end, 2)}
+
+
+def test_every_instruction_keeps_its_line_and_a_line_is_said_once() -> None:
+    for path in sorted((ROOT / "gateway" / "cli").glob("*.py")):
+        waiting = [(full := compile(path.read_bytes(), path.name, "exec"), bytecode._without_columns(full))]
+        while waiting:
+            full, lean = waiting.pop()
+            assert lines_of(lean) == lines_of(full), full
+            assert len(lean.co_linetable) <= len(full.co_linetable), full
+            pairs = zip(full.co_consts, lean.co_consts, strict=True)
+            waiting += [(inner, own) for inner, own in pairs if isinstance(inner, CodeType)]
 
 
 def test_a_pack_tells_what_its_modules_make_and_of_which_engine() -> None:

@@ -25,6 +25,7 @@ _SLICE, _BYTES, _NUMBER_BYTES = b":", b"s", 4
 # Kinds of entries in a table of lines, as CPython's Objects/locations.md has them.
 _LONG, _NO_COLUMNS, _NO_LINE = 14, 13, 15
 _ONE_LINE = (10, 11, 12)
+_SAME_LINE, _MOST_UNITS = b"\0", 8  # how many lines further on, which is a signed number, and how much code
 
 
 def module_of(file: str) -> str:
@@ -60,25 +61,36 @@ def _without_columns(code: CodeType) -> CodeType:
 
 
 def _lines(table: bytes) -> bytes:
-    """Return a table of places in the source with the lines alone, as `-X no_debug_ranges` leaves it."""
-    kept, place = bytearray(), 0
+    """Return a table of places in the source with the lines alone. What is on one line is said in one entry."""
+    entries, place = list[tuple[int, int, bytes]](), 0
     while place < len(table):
-        kind = table[place] >> 3 & 15
+        kind, units = table[place] >> 3 & 15, (table[place] & 7) + 1
         end = place + 1
         while end < len(table) and not table[end] & 128:
             end += 1
-        if kind == _NO_LINE:
-            kept.append(table[place])
-        else:
-            kept.append(128 | _NO_COLUMNS << 3 | table[place] & 7)
-            if kind in (_LONG, _NO_COLUMNS):
-                stop = place + 1
-                while table[stop] & 64:
-                    stop += 1
-                kept += table[place + 1 : stop + 1]
-            else:  # a signed number: how many lines further on
-                kept.append(2 * (kind - _ONE_LINE[0]) if kind in _ONE_LINE else 0)
+        further = b""
+        if kind in (_LONG, _NO_COLUMNS):
+            stop = place + 1
+            while table[stop] & 64:
+                stop += 1
+            further = table[place + 1 : stop + 1]
+        elif kind != _NO_LINE:
+            further = bytes([2 * (kind - _ONE_LINE[0])]) if kind in _ONE_LINE else _SAME_LINE
+        kind = _NO_LINE if kind == _NO_LINE else _NO_COLUMNS
+        if entries and entries[-1][0] == kind and further in (b"", _SAME_LINE):
+            _, before, further = entries.pop()
+            units += before
+        entries.append((kind, units, further))
         place = end
+    return b"".join(_entry(*entry) for entry in entries)
+
+
+def _entry(kind: int, units: int, further: bytes) -> bytes:
+    """Return an entry of a table of lines, and more where it is of more units of code than one can be of."""
+    kept = bytearray()
+    for begin in range(0, units, _MOST_UNITS):
+        kept.append(128 | kind << 3 | min(units - begin, _MOST_UNITS) - 1)
+        kept += further if begin == 0 or kind == _NO_LINE else _SAME_LINE
     return bytes(kept)
 
 

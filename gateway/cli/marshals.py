@@ -2,11 +2,12 @@
 
 Version 2 of the format says everything in full, wherever it stands. What a start reads is written with references
 instead, which are read sooner, and all texts come first: the same ones for all Pythons. What lies in blocks is parted
-in two: the codes, which are each Python's own, and the frame that holds them, with names and constants, which is nearly
-the same for all Pythons, so that the frames of all lie in one packed block.
+in two: what is each Python's own, which is codes and their tables, and the frame that holds them, with names and
+constants, which is nearly the same for all Pythons, so that the frames of all lie in one packed block.
 
-A frame has a mark wherever a code, its table of lines or its table of handlers stood. The archive's finder,
-deploy/boot.py, puts them in again.
+A frame has a mark, and a byte that tells which of the three it is, wherever a code, its table of lines or its table of
+handlers stood. How long each is comes first, then all codes, all tables of lines and all of handlers: like lies by
+like. The archive's finder, deploy/boot.py, puts them in again.
 """
 
 from collections import Counter
@@ -98,28 +99,32 @@ def _numbered(texts: bytes) -> dict[bytes, int]:
     return found
 
 
-def parted(raw: bytes) -> tuple[bytes, bytes]:
-    """Return version 2 of the format in two parts, the frame and the codes.
+def parted(raw: bytes) -> tuple[bytes, tuple[bytes, bytes, bytes, bytes]]:
+    """Return version 2 of the format in two parts, the frame and what is taken out: sizes, codes, lines and handlers.
 
     Raises:
         ValueError: a constant holds the mark.
     """
-    tree, frame, codes = _read(raw, 0), list[bytes](), list[bytes]()
+    tree, frame, sizes = _read(raw, 0), list[bytes](), list[bytes]()
+    own = dict[int, list[bytes]]((place, []) for place in _OWN)
 
     def write(node: _Node) -> None:
         frame.append(_head(raw, node, 0))
         for place, part in enumerate(node.parts):
             if node.kind == _CODE and place in _OWN:
-                frame.append(_MARK)
-                codes.append(raw[part.begin : part.end])
+                begin = part.begin + len(_BYTES) + _NUMBER_BYTES
+                frame.append(_MARK + bytes([_OWN.index(place)]))
+                sizes.append((part.end - begin).to_bytes(_NUMBER_BYTES, "little"))
+                own[place].append(raw[begin : part.end])
             else:
                 write(part)
 
     write(tree)
     framed = b"".join(frame)
-    if framed.count(_MARK) != len(codes):
+    if framed.count(_MARK) != len(sizes):
         raise ValueError("a constant holds the mark of what was taken out")
-    return framed, b"".join(codes)
+    codes, lines, handlers = map(b"".join, own.values())
+    return framed, (b"".join(sizes), codes, lines, handlers)
 
 
 def _read(raw: bytes, begin: int) -> _Node:

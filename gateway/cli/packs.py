@@ -12,9 +12,10 @@ lie in the member that all packs share, and what refers to them in the pack. Bot
 which the packs share too, as its preset dictionary. In the index stand where the second part is packed, and the first.
 
 All other modules lie in the blocks from 1 on, packed with LZMA: a third smaller, and slower. A block is in two places
-as well. Its codes, one module's after the other's, are in the pack; its frames (see `marshals`) are in the shared
-member, Python after Python. In the index stand where both are packed and how much of the frames need be unpacked for
-this Python, and of a module where its frame begins and ends, the number of its block, and where its codes begin.
+as well. Its codes and their tables are in the pack, of each kind one module's after the other's; its frames (see
+`marshals`) are in the shared member, Python after Python. In the index stand where both are packed and how much of the
+frames need be unpacked for this Python, and of a module where its frame begins and ends, the number of its block, and
+where of each kind its own begin.
 
 A module is a marshalled tuple: its code; the CRC-32 and the code of each text that `dataclasses` compiles when the
 module is run; what `re` makes of each regex that it compiles then. Which texts and regexes these are stands in a member
@@ -27,6 +28,8 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import add
 from typing import Any
 
 from gateway.cli.bytecode import BOOT, LAUNCHER, Made, compile_module, compiled, engine, marshalled, module_of
@@ -39,6 +42,7 @@ MADE = f"{FOLDER}made.pack"
 _RAW = -15  # deflate without a checksum of its own: there is one over all
 _BLOCK_BYTES = 640 * 1024  # of one Python, marshalled: after the module that makes it so long a block ends
 _LZMA2, _WINDOW_BYTES = 0x21, 1 << 21
+_KINDS = 4  # of what `parted` takes out of a frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +110,16 @@ class _Draft:
 
     def add_block(self, number: int, files: Sequence[str], frames: bytearray) -> None:
         """Add a block of the other modules, and their frames to those of the other Pythons."""
-        codes = bytearray()
+        places = {}
+        kinds = tuple(bytearray() for _ in range(_KINDS))
         for file in files:
             frame, own = parted(self.python.modules[file])
-            self.entries[file] = [int(is_package(file)), *_add(frames, frame), number, _add(codes, own)[0]]
-        self.blocks.append([*_add(self.blob, _squeezed(codes)), len(frames)])
+            self.entries[file] = [int(is_package(file)), *_add(frames, frame), number]
+            places[file] = [_add(kind, of_file)[0] for kind, of_file in zip(kinds, own, strict=True)]
+        begins = [0, *accumulate(map(len, kinds))]
+        for file in files:
+            self.entries[file] += map(add, begins, places[file])
+        self.blocks.append([*_add(self.blob, _squeezed(b"".join(kinds), is_code=True)), len(frames)])
 
     def pack(self) -> bytes:
         """Return the whole pack."""
@@ -170,10 +179,13 @@ def _deflated(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def _squeezed(data: bytes | bytearray) -> bytes:
+def _squeezed(data: bytes | bytearray, *, is_code: bool = False) -> bytes:
+    """Pack with LZMA. is_code: whether it comes by two bytes."""
     import lzma  # missing in some Pythons, which then make no pack
 
-    filters = [{"id": _LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0, "dict_size": _WINDOW_BYTES}]
+    bits = int(is_code)
+    how = {"preset": 9 | lzma.PRESET_EXTREME, "lp": bits, "pb": bits, "dict_size": _WINDOW_BYTES}
+    filters = [{"id": _LZMA2, **how}]
     return lzma.compress(data, format=lzma.FORMAT_RAW, filters=filters)
 
 
@@ -213,7 +225,8 @@ class _Pack:
         if block:
             frames, codes = self._blocks[block - 1]
             frame, own = parted(code)
-            return (frames[begin:end], codes[place[0] : place[0] + len(own)]) == (frame, own)
+            kept = tuple(codes[at : at + len(kind)] for at, kind in zip(place, own, strict=True))
+            return (frames[begin:end], kept) == (frame, own)
         unpacker = zlib.decompressobj(_RAW, self._words)
         texts, rest = (unpacker.decompress(part) for part in (self._shared[slice(*place)], self._blob[begin:end]))
         try:
