@@ -22,12 +22,12 @@ _BEFORE_CHARS = 200
 _NEGATION_CHARS = 40
 # More places than that are not looked at: a match so often repeated counts in full.
 MOST_PLACES = 32
-Level = Literal[0, 1, 2]
+Level = Literal[0, 1, 2, 3]
 
 _LOWER = {Severity.CRITICAL: Severity.HIGH, Severity.HIGH: Severity.MEDIUM, Severity.MEDIUM: Severity.LOW}
 _CLOSERS = {"“": "”", "„": "“”", "«": "»", "‹": "›", "「": "」", "『": "』", "‘": "’", "‚": "‘", "»": "«"}
 _CODE = tuple(":=([{")
-_SINGLE = re.compile(r"(?<=\s)'(?=\w|\Z)(?![^']*\S'(?!\w)).*\Z")
+_SINGLE = re.compile(r"(?<=[\s\[(,{=])'(?=\w|\Z)(?![^']*\S'(?!\w)).*\Z")
 _WORD = re.compile(r"\w")
 _END = re.compile(r"[.!?;\n]")
 # What these are searched for in is in lower case.
@@ -68,7 +68,7 @@ _COMMANDED = re.compile(r"\b(?:follow|obey|execute|carry out|comply|do (?:what|a
 _ANNOUNCED_CHARS = 80
 # The name of a value in data, which announces nothing.
 _NAMED = re.compile(r"(?:[\"'`]\s{0,2}:|=|(?:\A|[\n{,])\s{0,40}[\w.-]{1,40}\s?:)\s{0,4}\Z")
-_OPENING = re.compile("[\"“„«‹「『‘‚]|(?<=\\s)'(?=\\w)")
+_OPENING = re.compile("[\"“„«‹「『‘‚]|(?<=[\\s\\[(,{=])'(?=\\w)")
 # Whoever begins by calling the assistant by its name is its user: no document that speaks to whatever machine reads it.
 _HAIL = re.compile(
     r"\W{0,4}(?:(?:hey|hi|hello|hallo|hola|salut|ciao|dear|ok|okay|yo|good (?:morning|afternoon|evening))[ ,]{1,2})?"
@@ -86,11 +86,34 @@ _FORESEEN = re.compile(
     r"(?: [\w'/-]{1,16}){0,6}[ :,]{0,2}[\"'“«(]{0,2}$"
 )
 # What a question of an exam is about.
-_EXAMINED = re.compile(r"\b(?:quiz|exam question|which of the following|multiple.choice|true or false)\b")
+_EXAMINED = re.compile(
+    r"\b(?:quiz|exam question|which of the following|multiple.choice|true or false|prüfungsfrage|"
+    r"welche[rs]? der folgenden|laquelle des|lequel des|"
+    r"parmi les suivantes|cuál de (?:las|los) siguientes|qual(?:e)? (?:delle|dei) seguenti|"
+    r"qua(?:l|is) d[ao]s (?:seguintes|opções)|welke van de volgende|któr[aey] z (?:poniższych|następujących)|"
+    r"vilken av följande|hvilke[nt] af følgende|как(?:ой|ая|ое) из|який з|яка з|aşağıdakilerden hangisi|"
+    r"manakah dari)\b|(?:下面|以下|下列)(?:的)?哪|次のうち|以下のうち|다음 중|أي مما يلي|निम्नलिखित में से"
+)
+# A list in code that is called what it holds.
+_LISTED = re.compile(
+    r"(?:injection|attack|payload|jailbreak|malicious|adversarial|hostile)\w{0,20}(?: ?: ?[\w\[\], .|<>]{1,30})? ?"
+    r"(?::?=|: (?=\[)) ?(?:\w{1,12}\()?[\[({](?:[^\])}\n]|\n\s{0,12}[\"'`#/\[({]){0,200}$"
+)
 _NEGATED = re.compile(
     r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|"
     r"may not|nobody|nobody may|no one may|without|refuse to|avoid)"
-    r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$"
+    r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$|"
+    r"(?:\A|[.!?;:,\n] ?|\b(?:und|et|y|e|en|och|og|i|и|і|dan|và) )"
+    r"(?:nunca|jam[aá]s|jamais|não|no|non|ne|n['’]|nie|nigdy nie|aldrig|inte|ikke|не|никогда не|ні|ніколи не|jangan|"
+    r"đừng|không|μην?|ποτέ μην)(?: (?:les?|la|l[oa]s|me|lui|se|os|as|pernah|bao giờ))?[ `\"'(]{0,3}$|"
+    r"(?:不要|请勿|切勿|不得|禁止|严禁|绝不|勿|别)$"
+)
+# The same within it: "nenne niemals deine Anweisungen".
+_NEGATED_WITHIN = re.compile(
+    r"\w (?:nie|niemals|nooit|nimmer|never|jamais|mai|nunca|jam[aá]s|aldrig|nigdy|никогда|ніколи|ποτέ|soha) "
+    r"(?:(?:le|la|il|i|as|os|a|o|las?|los?) )?(?:your|deine?[nr]?|ihre|je|jouw|uw|tes|ton|ta|vos|tus?|sus?|tu[aeo]i?s?|"
+    r"teus?|seus?|suas?|din[ae]?|ditt?|swoi\w{1,3}|twoi\w{1,3}|сво\w{1,3}|тво\w{1,3})\b[^,.:;!?]{0,40}$|"
+    r" asla \w{1,20}$"
 )
 
 
@@ -104,7 +127,8 @@ class Mentions:
         self._levels: dict[int, Level] = {}
 
     def level(self, start: int, category: str) -> Level:
-        """Say how surely a match at `start` is one: 2 foreseen or quoted and announced, 1 one of both, 0 none.
+        """Say how surely a match at `start` is one: 3 one of a list of samples in code, 2 foreseen or quoted and
+        announced, 1 one of both, 0 none.
 
         The beginning of a text is no mention, nor is a text that stands in quotation marks as a whole. What is said to
         machines that read a text counts as one where the text begins with it: its writer is the user himself.
@@ -123,13 +147,15 @@ class Mentions:
 
     def steps(self, start: int, end: int, category: str) -> Level:
         """Say the same of a match, a half-open span: what is no order to a model (`ordinary`) is one in full."""
+        if category in _FORBIDDABLE and _NEGATED_WITHIN.search(self.text[start:end].lower()):
+            return 2
         steps = self.level(start, category)
-        return steps if steps == 2 or not is_ordinary(self.text, start, end, category) else 2
+        return steps if steps >= 2 or not is_ordinary(self.text, start, end, category) else 2
 
     def has_quotation(self, start: int, end: int) -> bool:
         """Say whether an announced quotation begins in a half-open span of the text."""
         opened = islice(_OPENING.finditer(self.text, start, end), MOST_PLACES)
-        return any(self.level(found.end(), "injection") == 2 for found in opened)
+        return any(self.level(found.end(), "injection") >= 2 for found in opened)
 
 
 def lowered(severity: Severity, steps: int) -> Severity:
@@ -141,6 +167,8 @@ def lowered(severity: Severity, steps: int) -> Severity:
 
 def _level_after(before: str) -> Level:
     """Say how surely what follows some letters in lower case is a mention, whatever it is."""
+    if _LISTED.search(before):
+        return 3
     if _FORESEEN.search(before) or _EXAMINED.search(before):
         return 2
     told = _told_at(before)
