@@ -5,10 +5,10 @@ pack for each Python, and where none fits, everything is compiled as ever. Most 
 one pack has all of them, and the others what differs: they name its member.
 
 Layout: a line of JSON, the preset dictionary of all that follows (zlib), then a piece a rule (zlib). The line says of
-which engine and rule file the pack is, where the pieces end, and which member of the archive has those that are empty
-here (`base`). A piece is a line of JSON, which says of each regex its
-CRC-32, flags, groups, names of groups and how many numbers it has, and all the numbers, 4 bytes each: the first byte
-of all of them, then the second of all and so on, which packs better.
+which engine and rule file the pack is, where the pieces end, and which member of the archive has those that are
+empty here (`base`). A piece is a line of JSON, which says of each regex its CRC-32, flags, groups, names of groups and
+how many numbers it has; then all the numbers, a byte each; then, 4 bytes each, those that a byte does not hold, in
+whose place stands its highest.
 """
 
 import _sre  # type: ignore[import-not-found]
@@ -28,6 +28,7 @@ from gateway.shield.factor import factor
 
 FLAGS = re.ASCII
 _NUMBER_BYTES = 4
+_WIDE = 255  # stands in the place of a number that is as high or higher
 _NUMBER = next(kind for kind in "ILH" if array(kind).itemsize == _NUMBER_BYTES)
 
 
@@ -40,8 +41,7 @@ def compile_regex(text: str, flags: int = FLAGS) -> re.Pattern[str]:
 def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
     """Compile regexes for the running Python. digest: of the rule file. rules: the regexes of each rule."""
     pieces = [_piece(texts) for texts in rules]
-    numbers = (piece.partition(b"\n")[2] for piece in pieces)
-    words = dictionary.choose_dictionary([planes[: len(planes) // _NUMBER_BYTES] for planes in numbers])
+    words = dictionary.choose_dictionary([piece.partition(b"\n")[2] for piece in pieces])
     return _packed({"engine": _engine(), "digest": digest}, words, pieces)
 
 
@@ -127,13 +127,15 @@ class Regexes:
 
     def get(self, number: int, text: str) -> re.Pattern[str] | None:
         """Return a regex of the rule of a number, or None if it is not kept."""
-        told, _, numbers = self.piece(number).partition(b"\n")
-        key, begin = zlib.crc32(text.encode()), 0
-        for crc, flags, groups, names, count in json.loads(told):
-            end = begin + count * _NUMBER_BYTES
+        line, _, numbers = self.piece(number).partition(b"\n")
+        key, begin, told = zlib.crc32(text.encode()), 0, json.loads(line)
+        wide = sum(count for *_, count in told)  # where those that are left begin
+        for crc, flags, groups, names, count in told:
+            low = numbers[begin : begin + count]
+            end = wide + low.count(_WIDE) * _NUMBER_BYTES
             if crc == key:
-                return _made(text, flags, array(_NUMBER, _gathered(numbers)[begin:end]).tolist(), groups, names)
-            begin = end
+                return _made(text, flags, _joined(low, array(_NUMBER, numbers[wide:end])), groups, names)
+            begin, wide = begin + count, end
         return None
 
 
@@ -155,19 +157,20 @@ def _made(text: str, flags: int, code: list[int], groups: int, names: dict[str, 
 
 
 def _piece(texts: Iterable[str]) -> bytes:
-    told, numbers = [], array(_NUMBER)
+    told, low, wide = [], bytearray(), array(_NUMBER)
     for text in dict.fromkeys(texts):
         code, state = _coded(text)
         told.append([zlib.crc32(text.encode()), FLAGS | state.flags, state.groups - 1, state.groupdict, len(code)])
-        numbers.extend(code)
-    raw = numbers.tobytes()
-    planes = b"".join(raw[place::_NUMBER_BYTES] for place in range(_NUMBER_BYTES))
-    return json.dumps(told, separators=(",", ":")).encode() + b"\n" + planes
+        low += bytes(min(number, _WIDE) for number in code)
+        wide.extend(number for number in code if number >= _WIDE)
+    return json.dumps(told, separators=(",", ":")).encode() + b"\n" + bytes(low) + wide.tobytes()
 
 
-def _gathered(planes: bytes) -> bytes:
-    """Put the bytes of each number beside each other again."""
-    raw, size = bytearray(len(planes)), len(planes) // _NUMBER_BYTES
-    for place in range(_NUMBER_BYTES):
-        raw[place::_NUMBER_BYTES] = planes[place * size : (place + 1) * size]
-    return bytes(raw)
+def _joined(low: bytes, wide: Iterable[int]) -> list[int]:
+    """Put the numbers that a byte does not hold among the others again."""
+    first, *rest = low.split(bytes([_WIDE]))
+    numbers = list(first)
+    for number, others in zip(wide, rest, strict=True):
+        numbers.append(number)
+        numbers += others
+    return numbers
