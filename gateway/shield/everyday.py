@@ -158,3 +158,40 @@ EVERYDAY_PHRASES = (
     "giải đấu|căng tin|nhân viên|đính kèm|"
     "ประชุม|ใบแจ้งหนี้|จอดรถ|วันหยุด|สัญญา|เราเตอร์|การบ้าน|นักเรียน"
 )
+# Who may be without rules in a game, a tale or a daydream: things of nature, animals, figures of tales.
+FIGURE_WORDS = frozenset(
+    "leaf feather cloud clouds bird birds king queen prince princess knight knights pirate pirates cat cats "
+    "kitten dog puppy dragon dragons ghost ghosts wizard wizards fairy fairies elf elves dwarf dwarves statue "
+    "water river ocean wind wave tree flower mountain butterfly fish whale lion tiger wolf fox rabbit mouse horse "
+    "eagle owl bear penguin cowboy astronaut superhero toddler genie djinn clown emperor viking samurai mermaid "
+    "unicorn balloon kite kot ptak król pies lis chmura kedi kuş kaptan ejderha köpek кот король пират дракон "
+    "рыцарь птица облако фея джинн привидение волк лиса кіт пірат лицар птах хмара хмаринка дзвоник raja "
+    "naga burung kucing vua mèo chim roi reine lutin rey reina regina rainha kung drottning katt hund fågel drake "
+    "kat hond wolk koning draak spook sirena sirène kobold hexe katze nuage nube nuvola nuvem gatto gato oiseau "
+    "pájaro uccello pássaro ratón topo souris maus smok génie mago fata vögel".split()
+)
+FIGURE_STEMS = frozenset(
+    "ritter könig drache pirat gespenst zauberer wolke feder schmetterling zwerg riese chevalier fantôme dragon "
+    "magicien plume papillon caballero dragón fantasma pluma mariposa cavalier drago pirata piuma farfalla "
+    "cavaleiro dragão borbolet ridder piraat tovenaar vlinder riddar spöke trollkarl fjäril rycerz duch "
+    "czarodziej wróżk motyl şövalye korsan hayalet kelebek волшебник бабочк чарівник метелик привид şehzade "
+    "ksatria penyihir".split()
+)
+FIGURE_PHRASES = (
+    "王様|国王|海賊|騎士|妖精|ドラゴン|雲|鳥|猫|海盗|骑士|巨龙|精灵|小鸟|云朵|왕|해적|기사|요정|구름|고양이|"
+    "hiệp sĩ|cướp biển"
+)
+# What a model is put into a role for: to answer, to explain how, to leave out what holds it back.
+ASKED_WORDS = frozenset(
+    "answer answers explain respond svara how reply comply replies complies question questions "
+    "request requests whatever anything illegal legal steps "
+    "step bomb bombs weapon weapons drug drugs hack hacking malware virus poison kill meth exploit password "
+    "ignore como comment cómo wie hoe hur jak как як nasıl".split()
+)
+ASKED_STEMS = frozenset(
+    "answer respond explain instruct unfilter uncensor guideline polic refus antwort frage fragen erklär "
+    "anleitung répond question expliqu pregunt explic rispond domand spieg pergunt antwoord vraag vrag uitleg "
+    "odpowi pytan wyjaśn ответ отвеч вопрос объясн відпові питан поясн svara fråg förklar cevap soru açıkla jawab "
+    "pertanyaan refuser verweiger weiger".split()
+)
+ASKED_PHRASES = "回答|问题|解释|告诉|答え|質問|説明|教え|대답|질문|설명|답|trả lời|câu hỏi"

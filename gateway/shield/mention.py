@@ -56,15 +56,37 @@ _TELLING_BEYOND = re.compile(
 # What a quotation is announced by, some words before it, in several languages.
 _ANNOUNCED = re.compile(
     r"(?:\b(?:texts?|sentences?|phrases?|lines?|strings?|messages?|words?|commands?|headings?|titles?|comments?|inputs?|"
-    r"payload|e\.g\.|says?|said|saying|asks?|asked|writes?|wrote|written|reads?|types?|typed|contains?|claims?|"
+    r"payload|e\.g\.|examples?|e-?mails?|beispiel|exemple|ejemplo|esempio|exemplo|voorbeeld|przykład|örnek|exempel|says?|said|saying|asks?|asked|writes?|wrote|written|reads?|types?|typed|contains?|claims?|"
     r"satz|sätze|nachricht|eingabe|schreibt|sagt|fragt|fordert|übersetzen?|texte|demande|écrit|dit|traduisez|"
     r"frase|texto|mensaje|dice|pide|escribe|traduce|mensagem|diz|pede|escreve|testo|messaggio|scrive|chiede|"
-    r"zin|tekst|bericht|vraagt|zegt|schrijft|zdanie|wiadomość|pisze|prosi|mówi|metin|cümle|sagte|disse|dijo|zei|sade|powiedział|dedi|kata|nói)\b|"
-    r"фраз|текст|сообщени|пиш|говорит|просит|сказал|сказав|قال|همس|कहा|说|メッセージ|文章|句子|문장|메시지|جملة|نص|वाक्य)"
+    r"zin|tekst|bericht|vraagt|zegt|schrijft|zdanie|wiadomość|pisze|prosi|mówi|metin|cümle|sagte|disse|dijo|zei|sade|powiedział|dedi|kata|nói|"
+    r"whispered|shouted|growled|flüsterte|rief|zischte|raunte|demanda|chuchota|murmura|preguntó|gritó|murmuró|chiese|"
+    r"sussurrò|gridò|perguntou|sussurrou|vroeg|riep|fluisterde|zapytał|szepnął|krzyknął|frågade|viskade|ropade|sordu|"
+    r"fısıldadı|bağırdı|bertanya|berbisik|hỏi)\b|"
+    r"пример|приклад|例|예시?|фраз|текст|сообщени|пиш|говорит|просит|сказал|сказав|спросил|крикнул|прошептал|запитав|прошепотів|قال|همس|कहा|说|メッセージ|文章|句子|문장|메시지|جملة|نص|वाक्य)"
     r"[^\s,:]{0,6}(?:[ ,:]{1,2}[^\s,:]{1,16}){0,3}[\s,:(]{0,3}\Z"
 )
+# What tells before a quotation that it shows an attack: tricks by name, who finds them, where they are taught.
+_SHOWN = re.compile(
+    r"\b(?:researchers?|newsletters?|workshops?|webinars?|trainer|slides?|pasted?|typed|"
+    r"hid|smuggled|planted|slipped|refuse[sd]|refusing|decline[sd]|declining|inyecci[oó]n|iniezion|injeç|enjeksiyon|wstrzykn|angriff|attaque|ataque|attacc|"
+    r"aanval|atak|saldırı|angrepp|angrep|angreb|hyökkäy|támadás|útok|atac(?:ul|uri)|tấn công|serangan|"
+    r"forsch(?:er|ungs)|versteckt|eingeschmuggelt|schulung|fortbildung|unterricht|chercheu|caché|dissimul|glissé|formation|"
+    r"stagiaires|investigador|ocult[aoó]|escondi|taller|formación|pesquisador|oficina|formação|ricercator|nascos|nascond|"
+    r"formazione|onderzoekers|verborgen|verstopt|scholing|badacz|ukry[łt]|szkoleni|warsztat|"
+    r"araştırmacı|gizle[dn]|eğitim|forskare|gömd|utbildning)|"
+    r"атак|исследовател|спрят|скрыт|дослідник|приховал|сховал|тренинг|семинар|семінар|"
+    r"攻撃|攻击|攻擊|注入|研究者|研究人员|研究員|培训|研修|授業|隠し|隐藏|공격|연구(?:자|원|진)|숨겨|교육|"
+    r"हमल|शोधकर्ता|هجوم|باحث|أخف|โจมตี|επίθεσ|ερευνητ|התקפ|חוקר"
+)
 # Whoever is told to do what stands in quotation marks is told so in full.
-_COMMANDED = re.compile(r"\b(?:follow|obey|execute|carry out|comply|do (?:what|as)|perform|apply|act on)\b")
+_COMMANDED = re.compile(
+    r"\b(?:follow|obey|execute|carry out|comply|do (?:what|as)|perform|apply|act on|"
+    r"befolge|folge|führe?|gehorche|suis|suivez|exécute|obéis|sigue|siga|ejecuta|obedece|cumple|executa|execute|cumpra|"
+    r"segui|esegui|obbedisci|volg|voer|gehoorzaam|wykonaj|zastosuj|uygula|yerine getir|följ|utför|laksanakan|patuhi|"
+    r"thực hiện|làm theo)\b|выполн|следуй|исполни|викона|дотримуйся|実行|従|执行|執行|遵循|照做|실행|따르|따라|"
+    r"نفذ|اتبع|पालन"
+)
 _ANNOUNCED_CHARS = 80
 # The name of a value in data, which announces nothing.
 _NAMED = re.compile(r"(?:[\"'`]\s{0,2}:|=|(?:\A|[\n{,])\s{0,40}[\w.-]{1,40}\s?:)\s{0,4}\Z")
@@ -82,7 +104,9 @@ _FORESEEN = re.compile(
     r"(?:asks?|tells?|orders?|instructs?|wants?|tries|begs?|says?|claims?|urges?|commands?|requests?)"
     r"(?: (?:you|it|them|him|her|the [\w-]{1,12}))?(?: to\b|(?=[ :,]{1,2}[\"'“«(]))|"
     r"(?:do not|don.t|never|must not|refuse to|don.t ever) (?:follow|obey|accept|comply with|act on|fall for|let|allow|"
-    r"carry out|believe|heed|respond to|answer)(?: [\w'-]{1,16}){0,4} (?:to|that|who|which|such as|like))"
+    r"carry out|believe|heed|respond to|answer)(?: [\w'-]{1,16}){0,4} (?:to|that|who|which|such as|like)|"
+    r"(?:if|when|whenever|where|should) (?:[\w'-]{1,16} ){1,4}(?:contains?|includes?|carries|holds) "
+    r"(?:text|anything|something|instructions?|orders?|commands?|words|lines?|sentences?|content|notes?|messages?)\b)"
     r"(?: [\w'/-]{1,16}){0,6}[ :,]{0,2}[\"'“«(]{0,2}$"
 )
 # What a question of an exam is about.
@@ -150,7 +174,18 @@ class Mentions:
         if category in _FORBIDDABLE and _NEGATED_WITHIN.search(self.text[start:end].lower()):
             return 2
         steps = self.level(start, category)
-        return steps if steps >= 2 or not is_ordinary(self.text, start, end, category) else 2
+        if steps < 2 and (self._has_shown(start, end) or is_ordinary(self.text, start, end, category)):
+            return 2
+        return steps
+
+    def _has_shown(self, start: int, end: int) -> bool:
+        """Say whether a match goes on into a quotation of what is shown to be an attack."""
+        for found in islice(_OPENING.finditer(self.text, start + 1, end), MOST_PLACES):
+            before = self.text[max(0, found.end() - _BEFORE_CHARS) : found.end()].lower()
+            quoted = _quoted_at(before)
+            if quoted is not None and _is_shown(before, quoted):
+                return True
+        return False
 
     def has_quotation(self, start: int, end: int) -> bool:
         """Say whether an announced quotation begins in a half-open span of the text."""
@@ -175,12 +210,19 @@ def _level_after(before: str) -> Level:
     quoted = _quoted_at(before)
     if quoted is not None:
         lead = before[max(0, quoted - _ANNOUNCED_CHARS) : quoted]
-        is_announced = told is not None or (_ANNOUNCED.search(lead) and not _NAMED.search(lead))
+        is_announced = (
+            told is not None or _is_shown(before, quoted) or (_ANNOUNCED.search(lead) and not _NAMED.search(lead))
+        )
         if is_announced and not _COMMANDED.search(lead):
             return 2
         # A string in code or data holds anything, and is no quotation until something says so.
         return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
     return 1 if told is not None and not _END.search(before, told) else 0
+
+
+def _is_shown(before: str, quoted: int) -> bool:
+    """Say whether what stands before a quotation on its line says that it shows an attack."""
+    return bool(_SHOWN.search(before, before.rfind("\n") + 1, quoted))
 
 
 def _told_at(before: str) -> int | None:

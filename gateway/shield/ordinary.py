@@ -1,4 +1,4 @@
-"""What the sentence around a match is about: a line in a story, an exercise, an everyday matter. Judges, finds nothing.
+"""What the sentence around a match is about: a tale, an exercise, an everyday matter. Judges, finds nothing.
 
 Orders to a language model and orders among people use the same verbs. They are told apart by what they are about: whose
 instructions are to be ignored, which text is to be repeated. Where a sentence names an everyday matter (a meeting, a
@@ -16,6 +16,10 @@ AFTER_CHARS = 160
 NEAR_CHARS = 90
 # Categories whose orders are told from those among people by what they are about.
 _OF_MATTERS = frozenset({"injection", "extraction"})
+# How near before a match without rules the figure stands that has none.
+_FIGURE_CHARS = 60
+_NEXT_WORDS = r"(?:,? [^\W\d_]{1,14}){0,4}"
+_JUDGED = _OF_MATTERS | {"jailbreak"}
 # What a match of plain words does not hold.
 _SIGNS = frozenset("<>|[]{}#=*`_\\@")
 
@@ -66,10 +70,12 @@ _DASH_TOLD = (
 # A speaker of a play, with what he does; and the names of two of them.
 _STAGED = r"(?:^|\n)\W{0,3}[^\W\d_a-z][\w'’. -]{1,24} ?\([^()\n]{3,70}\) ?[:.—–-] ?[^\n]{0,150}\Z"
 _SPEAKER = r"(?:(?<=^)|(?<=\n)|(?<=[.!?)…] ))([^\W\d_a-z]{3,14}(?: [^\W\d_a-z]{2,14})?)(?: ?\([^()\n]{2,60}\))? ?:"
+# The same written like names: two of them, of whom one speaks again.
+_TALKER = r"(?:(?<=^)|(?<=[\n.!?)…”“»] )|(?<=\n)|(?<=[—–-] ))([^\W\d_a-z][^\W\d_A-Z]{2,14})(?: ?\([^()\n]{2,60}\))? ?:"
 _NO_SPEAKER = (
     r"SYS|USER|ASSIST|HUMAN|ADMIN|\bA\.?I|BOT\b|MODEL|NOTE|IMPORT|WARN|ATTENT|INSTR|TASK|UPDAT|ALERT|NOTIC|NEW|STOP|"
     r"OVERR|PROMPT|DEVEL|ROOT|INPUT|OUTPUT|TOOL|EMAIL|MAIL|SUBJ|FROM|DOC|TEXT|RESULT|DAN\b|CLASSIC|JAILB|TODO|FIXME|"
-    r"URGENT|CRITIC|SECUR|MESSAGE|ORDER|COMMAND(?!ER)|RULE|POLICY|PRIOR|CONTEXT|TRANSL|QUEST|ANSW|STEP|END|BEGIN|START|INFO"
+    r"URGENT|CRITIC|SECUR|MESSAGE|ORDER|COMMAND(?!ER)|RULE|POLICY|PRIOR|CONTEXT|TRANSL|QUEST|ANSW|BENUTZ|USUAR|UTILIS|GEBRUIK|ПОЛЬЗ|КОРИСТ|NUTZER|KULLAN|PENGG|KUNDE|CLIENT|АССИСТ|ASIST|ASYST|STEP|END|BEGIN|START|INFO"
 )
 # The label of an exercise, at the beginning of its line.
 _EXERCISE = (
@@ -104,6 +110,8 @@ _PUZZLE = (
     r"\b(?:caesar|cipher|cypher|vigen[eè]re|crossword|escape room|riddles?|scavenger|treasure hunt|homework|puzzles?|"
     r"pupils|worksheet|friend|classmates?|birthday|rätsel|schatz\w{0,6}|chasse au trésor|énigmes?|acertijos?|tesoro)\b"
 )
+# What a model was told, by itself or by its place.
+_GIVEN = r"(?i)\b(?:you (?:were|are|have|had|got|receiv|follow|use|must|see|hold|keep)|you[’']|(?:above|before|preced))"
 # What an order is about, said behind it, or before it where that is usual.
 _TOPIC = (
     "(?i)"
@@ -147,15 +155,29 @@ _OWN = (
 )
 
 # Kinds of words, and the words of each.
-_MACHINE, _GUARDED, _ANSWER, _EVERYDAY = 1, 2, 4, 8
+_MACHINE, _GUARDED, _ANSWER, _EVERYDAY, _FIGURE, _ASKED = 1, 2, 4, 8, 16, 32
 _WORDS = {
     _MACHINE: everyday.MACHINE_WORDS,
     _GUARDED: everyday.GUARDED_WORDS,
     _ANSWER: everyday.ANSWER_WORDS,
     _EVERYDAY: everyday.EVERYDAY_WORDS,
+    _FIGURE: everyday.FIGURE_WORDS,
+    _ASKED: everyday.ASKED_WORDS,
 }
-_STEMS = {_MACHINE: everyday.MACHINE_STEMS, _ANSWER: everyday.ANSWER_STEMS, _EVERYDAY: everyday.EVERYDAY_STEMS}
-_PHRASES = {_MACHINE: everyday.MACHINE_PHRASES, _ANSWER: everyday.ANSWER_PHRASES, _EVERYDAY: everyday.EVERYDAY_PHRASES}
+_STEMS = {
+    _MACHINE: everyday.MACHINE_STEMS,
+    _ANSWER: everyday.ANSWER_STEMS,
+    _EVERYDAY: everyday.EVERYDAY_STEMS,
+    _FIGURE: everyday.FIGURE_STEMS,
+    _ASKED: everyday.ASKED_STEMS,
+}
+_PHRASES = {
+    _MACHINE: everyday.MACHINE_PHRASES,
+    _ANSWER: everyday.ANSWER_PHRASES,
+    _EVERYDAY: everyday.EVERYDAY_PHRASES,
+    _FIGURE: everyday.FIGURE_PHRASES,
+    _ASKED: everyday.ASKED_PHRASES,
+}
 _WORD = r"[^\W\d_](?:[^\W_]|[-'’\u0900-\u0dff\u064b-\u0652])*"
 _ARABIC = "^(?:[وف]?[بلك]?ال|لل)(?=\\w{3})"
 _UNSPACED = "[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]|[ạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹđơư]"
@@ -173,7 +195,7 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
     before = text[max(0, start - BEFORE_CHARS) : start]
     matched, after = text[start:end], text[end : end + AFTER_CHARS]
     is_spoken = _is_spoken(before, matched, after)
-    if not is_spoken and category not in _OF_MATTERS:
+    if not is_spoken and category not in _JUDGED:
         return False
     # Nobody in a story orders a model about, or sends anything to an address.
     kinds = _kinds(matched + after, until=_MACHINE)
@@ -184,6 +206,11 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
         return False
     if is_spoken and not _regex(_CARRIED).search(matched + after):
         return True
+    if category == "jailbreak":
+        # A figure of a tale or a daydream has no rules, and nobody is asked to answer as one.
+        words = _regex(_NEXT_WORDS).match(after)
+        around = before[-_FIGURE_CHARS:] + matched + (words[0] if words else "")
+        return not (before_kinds | kinds) & _ASKED and bool(_kinds(around) & _FIGURE)
     if category not in _OF_MATTERS:
         return False
     if _regex(_STATED).search(before):
@@ -191,7 +218,7 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
     if not _SIGNS.isdisjoint(matched) or _regex(_OWN).search(matched) or _regex(_ADDRESS).search(matched + after):
         return False
     if category == "extraction":
-        if "you" not in matched.casefold() and _regex(_PUZZLE).search(before[-NEAR_CHARS:] + matched + after):
+        if not _regex(_GIVEN).search(matched) and _regex(_PUZZLE).search(before[-NEAR_CHARS:] + matched + after):
             return True
     elif kinds & _ANSWER:
         return False
@@ -213,7 +240,7 @@ def is_undecided(text: str, start: int, end: int, category: str) -> bool:
     if len(text) - end >= AFTER_CHARS:
         return False
     line = text[max(0, start - BEFORE_CHARS) : start + 1].rpartition("\n")[2]
-    return category in _OF_MATTERS or _is_quoted(line) or line.lstrip()[:1] in ("-", "–", "—") or ":" in line
+    return category in _JUDGED or _is_quoted(line) or line.lstrip()[:1] in ("-", "–", "—") or ":" in line
 
 
 def _is_spoken(before: str, matched: str, after: str) -> bool:
@@ -230,6 +257,9 @@ def _is_spoken(before: str, matched: str, after: str) -> bool:
     if ":" not in line:
         return False
     names = set(_regex(_SPEAKER).findall(before + matched + after))
+    talkers = _regex(_TALKER).findall(before + matched + after)
+    if len(talkers) > len(set(talkers)) > 1:
+        names.update(map(str.upper, talkers))
     return len(names) > 1 and not any(map(_regex(_NO_SPEAKER).search, names))
 
 
