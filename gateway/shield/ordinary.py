@@ -256,7 +256,7 @@ def _is_spoken(before: str, matched: str, after: str) -> bool:
         return True
     if ":" not in line:
         return False
-    names = set(_regex(_SPEAKER).findall(before + matched + after))
+    names = {name for name in _regex(_SPEAKER).findall(before + matched + after) if name == name.upper()}
     talkers = _regex(_TALKER).findall(before + matched + after)
     if len(talkers) > len(set(talkers)) > 1:
         names.update(map(str.upper, talkers))
