@@ -6,11 +6,12 @@ from typing import NamedTuple
 from gateway.shield.detections import Direction
 from gateway.shield.layout import CHARS_PER_TRY
 from gateway.shield.normalize import LONGEST_FOLD_CHARS, View
-from gateway.shield.patterns import LEAST_VALUE_CHARS, SIGNS_IN_VALUES
+from gateway.shield.patterns import LEAST_VALUE_CHARS, is_value_char
 from gateway.shield.runner import Lead, Runner, Span
 
 _DIGITS_PER_TRY = 256
-_find_value = re.compile(f"[0-9a-z{re.escape(SIGNS_IN_VALUES)}]{{{LEAST_VALUE_CHARS}}}").search
+_VALUES = bytes(48 if is_value_char(chr(byte)) else 46 for byte in range(256))
+_LONG_VALUE = b"0" * LEAST_VALUE_CHARS
 
 
 class Match(NamedTuple):
@@ -40,6 +41,7 @@ class Attempt:
     """
 
     __slots__ = (
+        "_is_even",
         "_matches",
         "_with_text_rules",
         "budget",
@@ -67,6 +69,7 @@ class Attempt:
         self.budget = budget
         self.signals: set[str] = set()
         self.is_cut_short = False
+        self._is_even = view.is_even
         self._with_text_rules = with_text_rules
         self._matches: dict[Runner, list[Span]] = {}
         self.windows: dict[Runner, list[tuple[int, int]]] = {}
@@ -80,6 +83,9 @@ class Attempt:
             if runner.plan.how == "words":
                 chars = runner.value_chars
                 if chars and not self._holds_value(lead, place, chars):
+                    return
+                if self._is_even and not self._may_match(lead, place):
+                    self.left -= 1
                     return
                 place = self.view.position(place)
             subject = self.view.source
@@ -102,7 +108,19 @@ class Attempt:
         """
         most = LONGEST_FOLD_CHARS if self.view.others else 1
         start, end = place - most * max(0, lead.high), place + most * max(0, chars - lead.low)
-        return _find_value(self.subject, max(0, start), end) is not None
+        return _LONG_VALUE in self.subject[max(0, start) : end].encode("ascii", "replace").translate(_VALUES)
+
+    def _may_match(self, lead: Lead, place: int) -> bool:
+        """Tell by the normalized view whether a rule for the text as sent may match at a lead's literal."""
+        runner, subject = lead.runner, self.subject
+        if lead.low != lead.high:
+            back = runner.folded(lead.back) if lead.back else None
+            if back and not back(subject[max(0, place - lead.high - 1) : place + 1][::-1], 1, lead.high + 2):
+                return False
+            rest = runner.folded(lead.rest) if lead.rest else None
+            return rest is None or rest(subject, place, place + runner.reach_chars) is not None
+        whole = runner.folded(0) if lead.low == 0 else None
+        return whole is None or whole(subject, place, place + runner.reach_chars) is not None
 
     def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
         """Note a match of a rule's first regex, unless the rule wants more than that."""

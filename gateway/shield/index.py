@@ -46,13 +46,17 @@ def _step(word: Word, size: int, row: Row, runner: Runner) -> Step:
     ahead = size - 1 + word.before
     then, end = _gate(_pieces(word, size, row))
     lead = Lead(runner, "" if len(word.literal) == size else word.literal, low, high, rest, back)
+    is_alone = low == high == 0 and word.literal[0] in runner.alone
     if runner.on_text or lead.literal:
-        return Step(ahead, then, end, None, None, 0, lead)
+        is_token = runner.plan.how == "tokens"
+        return Step(
+            ahead, then, end, runner.alone if is_alone and is_token else None, None, runner.plan.run_chars, lead
+        )
     if low != high:
         edge = runner.before(back)
         edge = edge if edge and word.literal[0] in edge else None
         return Step(ahead, then, end, edge, runner.part(rest) if rest else None, runner.reach_chars, lead)
-    edge = runner.alone if low == 0 and word.literal[0] in runner.alone else None
+    edge = runner.alone if is_alone else None
     return Step(ahead + low, then, end, edge, runner.first, runner.reach_chars, lead)
 
 
@@ -188,14 +192,14 @@ class Index:
         known = self._known
         for last, number in hits:
             steps = (known[number] or self._make(number)).steps
-            for ahead, _, _, _, _, _, lead in self._open(number) if steps is None else steps:
+            for ahead, _, _, edge, _, chars, lead in self._open(number) if steps is None else steps:
                 place = last - ahead
-                if place < 0 or not isinstance(lead, Lead):
+                if place < 0 or (edge is not None and place and part[place - 1] in edge):
                     continue
-                alone = lead.runner.alone
-                if place and part[place - 1] in alone and part[place] in alone and lead.low == lead.high == 0:
+                # A piece that does not end where its token does is the last.
+                if part.find("\n", place, place + chars) >= 0:
                     continue
-                if part.startswith(lead.literal, place):
+                if isinstance(lead, Lead) and (not lead.literal or part.startswith(lead.literal, place)):
                     piece = bisect_right(ends, place)
                     attempt.follow(lead, pieces[piece][1] + 1 + place - ends[piece])
             if attempt.left < 0:

@@ -85,6 +85,11 @@ class View:
         self._at: list[int] | None = None
         self._from: list[int] = []
 
+    @property
+    def is_even(self) -> bool:
+        """Whether no character but white space became none or several."""
+        return not self._longs
+
     def position(self, offset: int) -> int:
         """Return where in `source` the normalized character at `offset` comes from."""
         if self._flat is None:

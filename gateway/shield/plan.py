@@ -4,10 +4,11 @@ A plan holds nothing but text and numbers, so that plans can be stored beside th
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gateway.shield.automaton import trie_regex
+from gateway.shield.folded import folded_regex
 from gateway.shield.literals import Lead, Literals, Way, price_of, squash_digits
 from gateway.shield.normalize import Normalizer, is_itself
 from gateway.shield.patterns import Pattern, PatternError
@@ -41,8 +42,9 @@ class Plan:
 
     source: the regex, tables expanded, in the letters of the rule's view.
     how: what leads to a match. ``words``: leads in the automaton's letters, in the normalized view. ``tokens``: leads
-    as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent. ``digits``: a run
-    of `run_chars` digits and separators, `run_digits` of them digits. ``unseen``: one of the characters `first`.
+    as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent; every match begins
+    with `run_chars` of them. ``digits``: a run of `run_chars` digits and separators, `run_digits` of them digits.
+    ``unseen``: one of the characters `first`.
     reach_chars: how far from its beginning the regex reads.
     parts: the distinct rests and backs of the leads, the empty one first.
     starts: a fast regex whose group `begin` matches wherever the rule's own may begin to; empty when there is none.
@@ -50,6 +52,8 @@ class Plan:
     alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
     ``alnum``, a letter or digit; ``plain``, a lower-case letter or digit; ``letter``; ``lower``; ``digit``; or nothing.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
+    folded: of a rule for the text as sent, what `source` and the `parts` behind the first are in the normalized view;
+    empty where that says too little.
     value_chars: of a rule for the text as sent, within how many characters every match has held a long value, as
     `Pattern.value_chars`; 0 if it need not hold one.
     """
@@ -67,10 +71,11 @@ class Plan:
     alone: str = ""
     gate: tuple[str, ...] = ()
     value_chars: int = 0
+    folded: tuple[str, ...] = ("",)
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
-        return [text for text in (self.source, self.guard, self.starts, *self.parts) if text]
+        return [text for text in (self.source, self.guard, self.starts, *self.parts, *self.folded) if text]
 
 
 def plan_rule(
@@ -124,8 +129,14 @@ def plan_rule(
     begins = None
     if is_normalized and any(lead.low != lead.high for lead in best.leads):
         begins = Literals(parsed.tree, folded, digit="0", blank=" ", least=1)
-    value_chars = 0 if is_normalized else parsed.value_chars()
-    return _words_plan(source, reach, best, gate, derived=derived, begins=begins, value_chars=value_chars)
+    plan = _words_plan(source, reach, best, gate, derived=derived, begins=begins)
+    if is_normalized:
+        return plan
+    backs = {lead.back for lead in plan.leads}
+    seen = tuple(
+        folded_regex(text, fold.fold_char, least_items=1 if text in backs else 2) for text in (source, *plan.parts[1:])
+    )
+    return replace(plan, value_chars=parsed.value_chars(), folded=seen)
 
 
 def _source_of(
@@ -146,7 +157,6 @@ def _words_plan(
     *,
     derived: Literals,
     begins: Literals | None,
-    value_chars: int,
 ) -> Plan:
     return Plan(
         source,
@@ -158,7 +168,6 @@ def _words_plan(
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),
         gate=gate,
-        value_chars=value_chars,
     )
 
 
@@ -181,12 +190,15 @@ def _starts(literals: Literals) -> str:
 
 def _token_plan(parsed: Pattern, source: str, gate: tuple[str, ...]) -> Plan | None:
     """Plan a rule whose match begins with a long token: then only long tokens are looked at, as they are written."""
-    if parsed.least_token_chars() < LONG_TOKEN_CHARS or _ANY_CASE.search(source):
+    chars = parsed.least_token_chars()
+    if chars < LONG_TOKEN_CHARS or _ANY_CASE.search(source):
         return None
     derived = Literals(parsed.tree, str, least=1)
     way = derived.beginning()
-    return (
-        Plan(source, "tokens", parsed.reach_chars, leads=way.leads, alone=derived.alone(), gate=gate) if way else None
+    if way is None:
+        return None
+    return Plan(
+        source, "tokens", parsed.reach_chars, leads=way.leads, run_chars=chars, alone=derived.alone(), gate=gate
     )
 
 

@@ -65,7 +65,7 @@ class Runner:
     """
 
     __slots__ = (
-        "_checks", "_compiled", "_first", "_match", "_parts", "_search", "_starts",
+        "_checks", "_compiled", "_first", "_folded", "_match", "_parts", "_search", "_starts",
         "alone", "is_guarded", "number", "on_text", "plan", "reach_chars", "value_chars",
     )  # fmt: skip
 
@@ -84,6 +84,7 @@ class Runner:
         self._search: Try | None = None
         self._starts: re.Pattern[str] | None = None
         self._parts: dict[int, Try] = {}
+        self._folded: dict[int, Try | None] = {}
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
     @property
@@ -107,6 +108,13 @@ class Runner:
         if match is None:
             match = self._parts[number] = self._compiled(self.number, self.plan.parts[number]).match
         return match
+
+    def folded(self, number: int) -> Try | None:
+        """Return what tries the folded regex of a part, or the rule's for 0; None if it has none."""
+        if number not in self._folded:
+            text = self.plan.folded[number]
+            self._folded[number] = self._compiled(self.number, text).match if text else None
+        return self._folded[number]
 
     def before(self, number: int) -> frozenset[str] | None:
         """Return what may not stand before a word from which a part is read backwards, or None if anything may."""
