@@ -35,17 +35,21 @@ _ESCAPE = re.compile(
     r"(?:\\u[0-9A-Fa-f]{4})+|\\u\{[0-9A-Fa-f]{1,6}\}|\\U[0-9A-Fa-f]{8}|(?:\\x[0-9A-Fa-f]{2})+|(?:\\[0-3][0-7]{2})+"
     r"|(?:%u[0-9A-Fa-f]{4})+|\\[nrt]"
 )
+# What begins with one character is searched for far sooner than what begins with two.
+_PERCENT_U = re.compile(rb"%(?=u)")
 _POINTS = re.compile(r"[Uu]\+[0-9A-Fa-f]{4,6}(?:[ ,;]{0,2}[Uu]\+[0-9A-Fa-f]{4,6}){2,}")
 _POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{4,6})")
 _BITS = re.compile(rb"[01]{8}(?:[ ,\n]{0,2}[01]{8}){3,}")
 _DECIMALS = re.compile(rb"\b[0-9]{2,3}(?:[ ,;\n]{1,2}[0-9]{2,3}){7,}\b")
-# How selectors begin in UTF-8.
-_SELECTOR_BYTES = (b"\xef\xb8", b"\xf3\xa0")
+_ALL_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 
 
-def decodings(shapes: Shapes) -> list[Decoded]:
-    """Return every decoded view of a text, one for each encoding that is there. Never raises."""
+def decodings(shapes: Shapes, others: frozenset[str]) -> list[Decoded]:
+    """Return every decoded view of a text, one for each encoding that is there. Never raises.
+
+    others: as of the `View` of the text.
+    """
     # One byte a character, so that offsets are the same; no encoding uses characters beyond ASCII.
     text, raw = shapes.text, shapes.raw
     found: list[Decoded] = []
@@ -60,11 +64,12 @@ def decodings(shapes: Shapes) -> list[Decoded]:
         found += _url(text, raw)
     if b"&" in raw:
         found += _html(text, raw)
-    if b"\\" in raw or (has_percent and _holds(raw, b"%u")):
-        found += _escapes(text, raw)
+    has_percent_u = has_percent and _holds_percent_u(raw)
+    if b"\\" in raw or has_percent_u:
+        found += _escapes(text, raw, has_percent_u=has_percent_u)
     if b"+" in raw:
         found += _points(text, raw)
-    if not text.isascii() and _has_selectors(text):
+    if not others.isdisjoint(_ALL_SELECTORS):
         found += _selectors(text)
     return found
 
@@ -171,9 +176,9 @@ def _html(text: str, raw: bytes) -> list[Decoded]:
     return _substituted("html", text, spots, _HTML, unescape)
 
 
-def _escapes(text: str, raw: bytes) -> list[Decoded]:
+def _escapes(text: str, raw: bytes, *, has_percent_u: bool) -> list[Decoded]:
     runs = _found_at(b"\\", _ESCAPE, text, raw)
-    if _holds(raw, b"%u"):
+    if has_percent_u:
         runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw), key=re.Match.start)
     decode = lru_cache(_REMEMBERED_CODES)(_from_escape)
     spots = [run.span() for run in runs if run[0][1] not in "nrt" and _is_seen(decode(run[0]), run)]
@@ -223,18 +228,9 @@ def _selectors(text: str) -> list[Decoded]:
     return builder.done()
 
 
-def _holds(raw: bytes, sign: bytes) -> bool:
-    """Tell whether a short sign stands somewhere, a block at a time."""
-    ends = range(_BLOCK_CHARS, len(raw) + _BLOCK_CHARS, _BLOCK_CHARS)
-    return any(raw.find(sign, end - _BLOCK_CHARS, end + len(sign)) >= 0 for end in ends)
-
-
-def _has_selectors(text: str) -> bool:
-    for begin in range(0, len(text), _BLOCK_CHARS):
-        coded = text[begin : begin + _BLOCK_CHARS].encode("utf-8", "surrogatepass")
-        if any(coded.find(sign) >= 0 for sign in _SELECTOR_BYTES):
-            return True
-    return False
+def _holds_percent_u(raw: bytes) -> bool:
+    """Tell whether a code in the manner of old scripts may stand somewhere; looks a block at a time."""
+    return any(_PERCENT_U.search(raw, begin, begin + _BLOCK_CHARS + 1) for begin in range(0, len(raw), _BLOCK_CHARS))
 
 
 def _found_at(sign: bytes, code: re.Pattern[str], text: str, raw: bytes) -> list[re.Match[str]]:

@@ -7,7 +7,7 @@ finds those on its one way through the text. Leet and spaced letters are found b
 import codecs
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -55,6 +55,8 @@ def _classes(*rows: tuple[bytes, bytes]) -> bytes:
 
 
 _LEET_SHAPES = _classes((_LETTERS, b"a"), (LEET, b"0"))
+# One that begins with a character is searched for far sooner than one that may begin with either.
+_BESIDE_LETTER = re.compile(b"0(?:(?<=a0)|(?=a))")
 _WIDEST_GAP_CHARS = 4
 _ALONE = "[0-9A-Za-z@$!]"
 _SPACED_RUN = re.compile(
@@ -274,18 +276,16 @@ def _mixed_words(shapes: Shapes) -> Ranges:
     return found
 
 
-def _both_kinds(kinds: bytes) -> Ranges:
-    """Return the spans of words of a few characters that hold both of their kinds."""
-    found = set()
-    for pair in (b"a0", b"0a"):
-        place = kinds.find(pair)
-        while place >= 0:
-            first, last = kinds.rfind(b".", 0, place) + 1, kinds.find(b".", place)
-            last = len(kinds) if last < 0 else last
-            if _LEET_LEAST_CHARS <= last - first <= _LEET_WORD_CHARS:
-                found.add((first, last))
-            place = kinds.find(pair, last)
-    return sorted(found)
+def _both_kinds(kinds: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the spans of words of a few characters that hold both of their kinds."""
+    found = _BESIDE_LETTER.search(kinds)
+    while found:
+        place = found.start()
+        first, last = kinds.rfind(b".", 0, place) + 1, kinds.find(b".", place)
+        last = len(kinds) if last < 0 else last
+        if _LEET_LEAST_CHARS <= last - first <= _LEET_WORD_CHARS:
+            yield first, last
+        found = _BESIDE_LETTER.search(kinds, last)
 
 
 def _is_inside(raw: bytes, start: int, end: int) -> bool:

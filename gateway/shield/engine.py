@@ -10,7 +10,7 @@ from gateway.shield.layout import Brief, Layout
 from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import BUDGET, Matcher, Matches
 from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, Mentions, lowered
-from gateway.shield.normalize import Normalizer
+from gateway.shield.normalize import Normalizer, View
 from gateway.shield.ordinary import is_ordinary
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
@@ -143,7 +143,7 @@ class Shield:
             hint = _stronger(hint, model.detect(view), reading) if model else None
             if reading.depth == _DEEPEST:
                 continue
-            for decoded in self._decoded(reading, shapes, matches.signals):
+            for decoded in self._decoded(reading, shapes, view, matches.signals):
                 room -= len(decoded.text)
                 if room < 0 or len(readings) == _MOST_READINGS:
                     is_cut_short = True
@@ -168,8 +168,8 @@ class Shield:
             briefs[number] = brief
         return brief
 
-    def _decoded(self, reading: "_Reading", shapes: Shapes, signals: frozenset[str]) -> list[Decoded]:
-        found = decode.decodings(shapes) + self._disguises.readings(shapes, signals, reading.chain)
+    def _decoded(self, reading: "_Reading", shapes: Shapes, view: View, signals: frozenset[str]) -> list[Decoded]:
+        found = decode.decodings(shapes, view.others) + self._disguises.readings(shapes, signals, reading.chain)
         return [decoded for decoded in found if decoded.text != reading.text]
 
     def _keep(

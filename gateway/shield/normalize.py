@@ -26,7 +26,6 @@ LONGEST_FOLD_CHARS = 4
 # A long text is normalized in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 262_144
 _MANY_REPLACED = 24
-_MANY_BLANKS = (" " * 16, " " * 4)
 # Two that are written out are searched for far sooner than a repeat of one.
 _RUN_OF_BLANKS = re.compile("   *")
 # Marks that decorate any letter. Those of one script (Hebrew points, Indic vowels) carry its words and stay.
@@ -44,9 +43,9 @@ _UNSEEN = (
 )
 # Ideographs and syllables fold to themselves; asking Unicode's tables about each would only cost time.
 _THEMSELVES = ((0x3041, 0x3096), (0x30A1, 0x30FA), (0x3400, 0x9FFF), (0xAC00, 0xD7A3), (0x20000, 0x3FFFF))
-_NOT_THEMSELVES = re.compile("[^{}]".format("".join(f"{chr(low)}-{chr(high)}" for low, high in _THEMSELVES)))
-# With more characters beyond ASCII than this it is found first which of them may fold.
-_MANY_OTHERS = 256
+_PLAIN = re.compile("[\\0-\x7f{}]+".format("".join(f"{chr(low)}-{chr(high)}" for low, high in _THEMSELVES)))
+# With more bytes than this beyond one a character it is found first which characters may fold.
+_MANY_OTHERS_BYTES = 512
 # First code point of a block of 26 letters in order: tags are apart, they run through all of ASCII.
 _ALPHABETS = (0x1F110, 0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x249C)
 
@@ -174,8 +173,10 @@ class Normalizer:
         if len(raw) == len(text):
             flat = folded = lower.decode("ascii")
         else:
-            beyond = lower.translate(None, _ASCII).decode("utf-8", "surrogatepass")
-            others = set(_NOT_THEMSELVES.findall(beyond) if len(beyond) > _MANY_OTHERS else beyond)
+            if len(raw) - len(text) > _MANY_OTHERS_BYTES:
+                others.update(*_PLAIN.split(text))
+            else:
+                others.update(lower.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
             flat, folded, longs = self._fold_others(lower, others)
         if "\0" in folded:
             longs["\0"] = ""
@@ -309,10 +310,4 @@ def _runs_of_blanks(text: str) -> Iterator[tuple[int, int]]:
 
 def _squeeze(text: str) -> str:
     """Make one blank of each run of blanks. Returns the very text when there is no such run."""
-    if "  " not in text:
-        return text
-    for many in _MANY_BLANKS:
-        text = text.replace(many, " ")
-    words = [word for piece in text.split("  ") if (word := piece.lstrip(" "))]
-    squeezed = " " * text.startswith(" ") + " ".join(words)
-    return squeezed + " " * (text.endswith(" ") and not squeezed.endswith(" "))
+    return _RUN_OF_BLANKS.sub(" ", text) if "  " in text else text

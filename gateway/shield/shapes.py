@@ -1,12 +1,13 @@
 """Which kinds of characters stand where in a text, block by block: what no plain text pays for is asked only here.
 
-Theory of operation. A block is translated to a byte a character whose bits are the kinds it belongs to, and read as one
-large number. Shifting it by whole characters and taking what both have in common tells, for all places and kinds at
-once, whether the same kind stands there twice: thirty operations on a number cost what one search by regex costs for
-ten characters. Long tokens are rarer, and found by a search for a run of one byte.
+Theory of operation. A block is translated to a hexadecimal digit a character whose bits are the kinds it belongs to,
+and read as one large number. Shifting it by whole characters and taking what both have in common tells, for all places
+and kinds at once, whether the same kind stands there twice: thirty operations on a number cost what one search by regex
+costs for a few characters. Long tokens are rarer, and found by a search for a run of one byte.
 """
 
 import re
+from binascii import a2b_hex
 from bisect import bisect_right
 from functools import lru_cache
 
@@ -25,28 +26,29 @@ LEET = b"0134578@$!|+"
 _LEAST_DIGITS = 8
 _LEAST_NUMBERS = 5
 
-# The bits of a character's kinds.
-_APART, _SEPARATOR, _LETTER, _LEET, _HEX, _DIGIT, _MARK = 1, 2, 4, 8, 16, 32, 64
+# The bits of a character's kinds: what may stand apart, what parts it, letters and what may stand for letters.
+_APART, _SEPARATOR, _LETTER, _LEET = 1, 2, 4, 8
 _KINDS = bytes(
-    sum(
-        bit
-        for bit, chars in (
-            (_APART, _LETTERS + _DIGITS + b"@$!"),
-            (_SEPARATOR, SEPARATORS),
-            (_LETTER, _LETTERS),
-            (_LEET, LEET),
-            (_HEX, b"0123456789abcdefABCDEF"),
-            (_DIGIT, _DIGITS),
-            (_MARK, b"xX"),
+    b"0123456789abcdef"[
+        sum(
+            bit
+            for bit, chars in (
+                (_APART, _LETTERS + _DIGITS + b"@$!"),
+                (_SEPARATOR, SEPARATORS),
+                (_LETTER, _LETTERS),
+                (_LEET, LEET),
+            )
+            if byte in chars
         )
-        if byte in chars
-    )
+    ]
     for byte in range(256)
 )
 _TOKENS = bytes(48 if is_token_char(chr(byte)) else 46 for byte in range(256))
 _LONG_TOKEN = b"0" * LEAST_TOKEN_CHARS
 _BASE64 = bytes(97 if byte in _LETTERS + _DIGITS + b"+/-_" else 46 for byte in range(256))
 _HEX_DIGITS = bytes(97 if byte in b"0123456789abcdefABCDEF" else 46 for byte in range(256))
+_HEX_KINDS = bytes(49 if byte in b"0123456789abcdefABCDEF" else 50 if byte in SEPARATORS else 48 for byte in range(256))
+_HEX_MARK = re.compile(rb"0[xX]")
 _WORDS = bytes(97 if byte in _LETTERS else 46 for byte in range(256))
 _LONG_BASE64 = b"a" * 16
 _LONG_HEX = b"a" * 16
@@ -64,7 +66,7 @@ class Shapes:
     apart: places before two letters that stand alone beside one another.
     The others are spans of blocks. hexadecimal: 16 of its digits stand in a row there, or pairs of them apart. mixed:
     letters and what may stand for letters make one word. codes: decimal numbers stand apart, or eight digits in a row.
-    marked: a digit stands before an x.
+    marked: a 0 stands before an x.
     """
 
     __slots__ = (
@@ -118,49 +120,68 @@ class Shapes:
                 place = kinds.find(run, place) if place >= 0 else -1
 
     def _compare(self, block: bytes, begin: int, end: int) -> None:
-        blank, word, pair, digit = _masks()
-        # `x >> 8 * n` holds at each place what stands n characters on; a shift by a bit more or less turns one kind
-        # into another.
-        x = int.from_bytes(block.translate(_KINDS), "little")
-        twice, around = x & x >> 8, x & x >> 16
+        part, blank, word = _masks()
+        # `x >> 4 * n` holds at each place what stands n characters before it; a shift by a bit more or less turns one
+        # kind into another.
+        x = _number_of(block.translate(_KINDS))
+        twice, around = x & x >> 4, x & x >> 8
         gaps = around & blank
-        alone = gaps & gaps >> 16 & around >> 7
-        if wide := gaps & gaps >> 24:
-            alone |= wide & x >> 7 & x >> 31
+        alone = gaps & gaps >> 8 & around >> 3
+        if wide := gaps & gaps >> 12:
+            alone |= (wide & x >> 3 & x >> 15) << 4
         if begin == 0 and block[:6].translate(_STARTS).startswith((b"a a ", b"a  a ")):
             self.apart.append(0)
         if alone:
-            places = alone.to_bytes(len(block), "little")
-            self.apart += (begin + found.start() for found in _FOUND.finditer(places, 0, end - begin))
-        beside = x >> 9
-        if around & word & beside or twice >> 8 & word & x >> 1:
+            # Found is the last of five characters.
+            places = alone.to_bytes((len(block) + 1) // 2, "big").hex()[len(block) % 2 :]
+            self.apart += (begin + found.start() - 4 for found in _FOUND.finditer(places, 0, end - begin + 4))
+        if around & word & x >> 5 or twice & word & x >> 9:
             add_span(self.mixed, begin, end)
-        if (x & digit).bit_count() < _LEAST_DIGITS:
+        # What may stand apart and is no letter is a digit, or one of a few signs.
+        digits = (x ^ x >> 2) & part
+        if digits.bit_count() < _LEAST_DIGITS:
             return
-        if x & digit & beside:
+        if _HEX_MARK.search(block):
             add_span(self.marked, begin, end)
-        told = twice & pair & x >> 13
-        told &= told >> 24
-        if told & told >> 48:
-            add_span(self.hexadecimal, begin, end)
-        numbers, four = twice & digit, twice & twice >> 16
-        apart = numbers & x >> 12
+        if _are_paired(twice, x, part):
+            codes = _number_of(block.translate(_HEX_KINDS))
+            if _are_paired(codes & codes >> 4, codes, part):
+                add_span(self.hexadecimal, begin, end)
+        numbers = digits & digits >> 4
+        if not numbers:
+            return
+        four = numbers & numbers >> 8
+        apart = numbers >> 4 & x >> 1
         # A row of numbers: from each to the next are three to five characters.
         for _ in range(_LEAST_NUMBERS):
-            apart &= apart >> 24 | apart >> 32 | apart >> 40
-        if apart or four & four >> 32 & digit:
+            apart = apart and apart & (apart >> 12 | apart >> 16 | apart >> 20)
+        if apart or four & four >> 16:
             add_span(self.codes, begin, end)
 
 
-_STARTS = bytes(97 if kinds & _APART else 32 if kinds & _SEPARATOR else 46 for kinds in _KINDS)
-_FOUND = re.compile(bytes((_SEPARATOR,)))
+def _are_paired(twice: int, x: int, part: int) -> bool:
+    """Tell whether four pairs of characters of the kind `part` stand in a row, a separator behind each."""
+    pairs = twice >> 4 & part & x >> 1
+    pairs &= pairs >> 12
+    return bool(pairs & pairs >> 24)
+
+
+def _number_of(kinds: bytes) -> int:
+    """Read hexadecimal digits as a number; the last character stands in its lowest bits."""
+    if len(kinds) % 2:
+        return int.from_bytes(a2b_hex(b"0" + kinds), "big")
+    return int.from_bytes(a2b_hex(kinds), "big")
+
+
+_STARTS = bytes(97 if byte in _LETTERS + _DIGITS + b"@$!" else 32 if byte in SEPARATORS else 46 for byte in range(256))
+_FOUND = re.compile(f"{_SEPARATOR:x}")
 
 
 @lru_cache(maxsize=1)
 def _masks() -> tuple[int, ...]:
-    """Return numbers that hold one kind at each place of a block: separator, letter, hexadecimal, digit."""
-    everywhere = int.from_bytes(b"\x01" * (BLOCK_CHARS + _AHEAD_CHARS), "little")
-    return tuple(everywhere * bit for bit in (_SEPARATOR, _LETTER, _HEX, _DIGIT))
+    """Return numbers that hold one kind at each place of a block: what may stand apart, separators, letters."""
+    everywhere = int("1" * (BLOCK_CHARS + _AHEAD_CHARS), 16)
+    return tuple(everywhere * bit for bit in (_APART, _SEPARATOR, _LETTER))
 
 
 def _bytes_of(text: str) -> bytes:
