@@ -11,6 +11,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from operator import attrgetter
 from typing import Literal
 
 from gateway.records import named_record, record
@@ -23,6 +25,24 @@ DEFAULT_AUDIT_LIMIT = 100
 Outcome = Literal["success", "refused", "failed"]
 
 _quote = json.encoder.encode_basestring  # as `canonical_text` writes a text
+
+# The fields of an event that are the same in many events, in the order of their names.
+_OF_FORM = attrgetter(
+    "action",
+    "actor",
+    "actor_id",
+    "actor_type",
+    "instance_id",
+    "ip",
+    "key_prefix",
+    "outcome",
+    "reason",
+    "resource_id",
+    "resource_type",
+    "source",
+    "user_agent",
+)
+_FORMS = 256
 
 canonical_text = json_writer(sort_keys=True)
 """Write a value as JSON with sorted keys and no blanks."""
@@ -119,18 +139,13 @@ def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
     """
-    text, or_null = _quote, _text
     details = event.details_json or canonical_text(event.details)
     before = "null" if event.before is None else canonical_text(event.before)
     after = "null" if event.after is None else canonical_text(event.after)
+    to_after, to_request, to_seq, to_time, to_end = _form(*_OF_FORM(event))
     return (
-        f'{{"action":{text(event.action)},"actor":{text(event.actor)},"actor_id":{or_null(event.actor_id)},'
-        f'"actor_type":{text(event.actor_type)},"after":{after},"before":{before},"details":{details},'
-        f'"id":{text(event.id)},"instance_id":{text(event.instance_id)},"ip":{or_null(event.ip)},'
-        f'"key_prefix":{or_null(event.key_prefix)},"outcome":{text(event.outcome)},"reason":{or_null(event.reason)},'
-        f'"request_id":{or_null(event.request_id)},"resource_id":{or_null(event.resource_id)},'
-        f'"resource_type":{or_null(event.resource_type)},"seq":{event.seq if seq is None else seq},'
-        f'"source":{text(event.source)},"timestamp":{event.occurred_at},"user_agent":{or_null(event.user_agent)}}}'
+        f'{to_after}{after},"before":{before},"details":{details},"id":{_quote(event.id)}{to_request}'
+        f"{_text(event.request_id)}{to_seq}{event.seq if seq is None else seq}{to_time}{event.occurred_at}{to_end}"
     ).encode()
 
 
@@ -168,6 +183,21 @@ def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHea
         head = ChainHead(event.seq, event.hash)
         good += 1
     return head, ChainReport(ok=True, events=good)
+
+
+@lru_cache(maxsize=_FORMS)
+def _form(*texts: str | None) -> tuple[str, str, str, str, str]:
+    """Return the canonical JSON around what is another in each event, of which the rest comes again and again."""
+    action, actor, actor_id, actor_type, instance_id, ip, key_prefix, outcome, reason, *more = map(_text, texts)
+    resource_id, resource_type, source, user_agent = more
+    return (
+        f'{{"action":{action},"actor":{actor},"actor_id":{actor_id},"actor_type":{actor_type},"after":',
+        f',"instance_id":{instance_id},"ip":{ip},"key_prefix":{key_prefix},"outcome":{outcome},"reason":{reason},'
+        '"request_id":',
+        f',"resource_id":{resource_id},"resource_type":{resource_type},"seq":',
+        f',"source":{source},"timestamp":',
+        f',"user_agent":{user_agent}}}',
+    )
 
 
 def _text(text: str | None) -> str:

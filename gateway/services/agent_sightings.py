@@ -115,8 +115,11 @@ class AgentSightings:
         folded, occurred_at = self._folded(sighting.name), sighting.occurred_at
         if not folded:
             return
+        noted = self._noted.get(folded)
+        if noted is not None and not noted.is_news(sighting):
+            return
         memo = f"agent:{folded}"
-        noted: _Noted | None = tx.memo.get(memo) or self._noted.get(folded)
+        noted = tx.memo.get(memo)
         if noted is not None and not noted.is_news(sighting):
             return
         record = self._store.agents.by_name(tx, folded)

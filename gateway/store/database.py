@@ -1,6 +1,6 @@
 """What the repositories and services see of a database, whichever it is. No SQL and no driver."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -55,7 +55,7 @@ class Transaction(Protocol):
         """Run one SELECT and return all its rows. Does not see rows given to `add` in the same group."""
         ...
 
-    def add(self, insert: Insert, row: tuple[object, ...], /) -> None:
+    def add(self, insert: Insert, row: Sequence[object], /) -> None:
         """Insert a plain row before the commit, together with others of its kind."""
         ...
 
@@ -124,10 +124,9 @@ class Database(Protocol):
         ...
 
 
-def chunks(rows: list[tuple[object, ...]], sizes: tuple[int, ...]) -> Iterator[list[tuple[object, ...]]]:
-    """Cut `rows` into pieces of the given sizes, largest first; the last size must be 1."""
-    begin = 0
+def pieces(count: int, sizes: tuple[int, ...]) -> Iterator[int]:
+    """Cut `count` into pieces of the given sizes, largest first; the last size must be 1."""
     for size in sizes:
-        while len(rows) - begin >= size:
-            yield rows[begin : begin + size]
-            begin += size
+        while count >= size:
+            yield size
+            count -= size

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import chain, repeat
 from typing import Any, Protocol, cast
 
-from gateway.store.database import Insert, Params, Row, StoreUnavailable, chunks
+from gateway.store.database import Insert, Params, Row, StoreUnavailable, pieces
 from gateway.store.fresh import insert_sql
 from gateway.store.writer import Work
 
 # A statement for each, so that few are ever compiled. Each lets go of the interpreter several times, and to get it back
-# from a busy event loop costs more than the insert: so any number of rows below 64 takes few statements.
-_INSERT_ROWS = (32, 16, 8, 4, 2, 1)
+# from a busy event loop costs more than the insert: so any number of rows below 48 takes two statements, or three.
+_INSERT_ROWS = (32, 16, 12, 8, 6, 4, 3, 2, 1)
 
 
 class Cursor(Protocol):
@@ -34,7 +35,7 @@ class GroupTransaction:
 
     def __init__(self, run: Callable[[str, Params | Sequence[object]], Cursor]) -> None:
         self._run = run
-        self._rows: dict[Insert, list[tuple[object, ...]]] = {}
+        self._values: dict[Insert, list[object]] = {}  # of one row after the other
         self._is_guarded = True
         self.after: dict[str, Callable[[bool], None]] = {}
         self.memo: dict[str, Any] = {}
@@ -52,9 +53,12 @@ class GroupTransaction:
         """Run one SELECT and return all its rows."""
         return cast(list[Row], self._run(sql, params).fetchall())
 
-    def add(self, insert: Insert, row: tuple[object, ...], /) -> None:
+    def add(self, insert: Insert, row: Sequence[object], /) -> None:
         """Insert a plain row before the commit."""
-        self._rows.setdefault(insert, []).append(row)
+        values = self._values.get(insert)
+        if values is None:
+            values = self._values[insert] = []
+        values.extend(row)
 
     def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
         """Run `work` after the commit, under the lock."""
@@ -66,7 +70,7 @@ class GroupTransaction:
         Raises:
             StoreUnavailable: the whole group must be given up.
         """
-        marks = {insert: len(rows) for insert, rows in self._rows.items()}
+        marks = [*map(len, self._values.values())]
         memo, hooks = dict(self.memo), len(self.after)
         self._is_guarded = False
         try:
@@ -80,18 +84,22 @@ class GroupTransaction:
             self.memo = memo
             for name in list(self.after)[hooks:]:  # they only ever come to be more
                 del self.after[name]
-            for insert, rows in self._rows.items():
-                del rows[marks.get(insert, 0) :]
+            for values, mark in zip(self._values.values(), chain(marks, repeat(0)), strict=False):
+                del values[mark:]
         if self._is_guarded:
             self._run("RELEASE work", ())
         self._is_guarded = True
 
     def finish(self) -> None:
         """Insert the plain rows."""
-        for insert, rows in self._rows.items():
-            self.fresh_rows += len(rows) * insert.is_fresh
-            for chunk in chunks(rows, _INSERT_ROWS):
-                self._run(_insert_sql(insert, len(chunk)), [value for row in chunk for value in row])
+        for insert, values in self._values.items():
+            width, begin = len(insert.columns), 0
+            rows = len(values) // width
+            self.fresh_rows += rows * insert.is_fresh
+            for size in pieces(rows, _INSERT_ROWS):
+                end = begin + size * width
+                self._run(_insert_sql(insert, size), values[begin:end])
+                begin = end
 
 
 _insert_sql = cache(insert_sql)

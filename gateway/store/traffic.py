@@ -90,7 +90,7 @@ class TrafficRepository:
         values = list(_VALUES(row))
         values[_DETECTIONS] = json_text(row.detections) if row.detections else "[]"
         values[_ORIGIN] = row.origin or self.origin
-        tx.add(ROWS, tuple(values))
+        tx.add(ROWS, values)
 
     def find(self, tx: Transaction, id: str) -> TrafficRow | None:
         """Return the row of this id, or of this request id."""
