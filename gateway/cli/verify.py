@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What the check of a file found. sha256: of the whole file. members: how many the manifest names."""
+    """What the check of a file found. sha256: of the whole file. members: how many the manifest names.
+
+    is_whole: whether they are all there as it says. Problems of a whole file are of its byte code.
+    """
 
     sha256: str
     members: int
+    is_whole: bool
     problems: tuple[str, ...]
 
 
@@ -41,9 +45,10 @@ def verify(options: argparse.Namespace, console: Console) -> int:
         return FOUND if found.problems else OK
     for problem in found.problems:
         console.print(shown(problem, 200))
-    state = "DAMAGED" if found.problems else "matches its manifest"
-    if options.bytecode and not found.problems:
-        state += f", and the byte code of {sys.implementation.cache_tag} its sources"
+    state = "matches its manifest" if found.is_whole else "DAMAGED"
+    if options.bytecode and found.is_whole:
+        of_python = f"the byte code of {sys.implementation.cache_tag}"
+        state += f"; {of_python} is not confirmed" if found.problems else f", and {of_python} its sources"
     console.print(f"{found.sha256}  {path}: {state}, {found.members} members")
     return FOUND if found.problems else OK
 
@@ -62,13 +67,14 @@ def check(path: str, *, bytecode: bool) -> Verified:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             with ZipFile(file) as archive:
                 hashes, problems = check_members(archive)
-                if bytecode and not problems:
+                is_whole = not problems
+                if bytecode and is_whole:
                     problems = check_bytecode(archive)
     except (BadZipFile, LookupError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError) as error:
         raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
     except zlib.error as error:
         raise SetupError(f"{path} is damaged ({error}): get a fresh copy") from error
-    return Verified(digest, len(hashes), tuple(problems))
+    return Verified(digest, len(hashes), is_whole, tuple(problems))
 
 
 def check_bytecode(archive: "ZipFile") -> list[str]:

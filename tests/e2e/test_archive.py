@@ -144,6 +144,16 @@ def test_a_native_file_of_linux_is_its_wheels_as_far_as_a_process_maps_it(archiv
             assert b".debug_info" not in natives[name]
 
 
+def test_byte_code_that_cannot_be_compared_is_no_damage(archive: Path, tmp_path: Path) -> None:
+    manifest = json.loads(zipfile.ZipFile(archive).read("META/manifest.json")) | {"packs": []}
+    other = rewrite(archive, tmp_path / "other.pyz", {"META/manifest.json": json.dumps(manifest).encode()})
+    done = run(archive, "verify", str(other), "--bytecode")
+    told, verdict = done.stdout.splitlines()
+    assert (done.returncode, told.startswith("there is no byte code of cpython-")) == (1, True)
+    assert re.search(r": matches its manifest; the byte code of cpython-\d+ is not confirmed, \d+ members$", verdict)
+    assert run(archive, "verify", str(other)).returncode == 0
+
+
 def test_verify_names_what_was_changed_added_and_dropped(archive: Path, tmp_path: Path) -> None:
     assert run(archive, "verify").returncode == 0
     change = {"rules.json": b"{}", "gateway/extra.py": b""}
