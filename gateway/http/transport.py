@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
-from gateway.http.wakeups import Waiter, Wakeups
+from gateway.http.wakeups import Waiter, wakeups_here
 
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
@@ -30,8 +30,8 @@ class _Feed(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_reader", "_received",
-        "_sweep", "_tls", "_transport", "arrived_seconds", "deadline_seconds", "has_said_end", "is_full", "is_gone",
-        "is_idle", "is_tls", "peer",
+        "_sweep", "_tls", "_transport", "_wakeups", "arrived_seconds", "deadline_seconds", "has_said_end", "is_full",
+        "is_gone", "is_idle", "is_tls", "peer",
     )  # fmt: skip
 
     def __init__(self, sweep: "Sweep") -> None:
@@ -52,6 +52,7 @@ class _Feed(asyncio.BufferedProtocol):
         self._is_lost = False
         self._is_held = False
         self._is_late = False
+        self._wakeups = sweep.wakeups
         self._reader = Waiter(sweep.wakeups)
         self._flusher: asyncio.Future[None] | None = None
         self._ending: asyncio.Future[None] | None = None
@@ -74,7 +75,10 @@ class _Feed(asyncio.BufferedProtocol):
         self._received = self._received + data if self._received else data
         self.arrived_seconds = time.monotonic()
         if self._reader.is_awaited:
-            self._reader.call()
+            if self._tls is None:
+                self._reader.call_read()
+            else:  # whose reading is not done yet
+                self._reader.call()
         elif len(self._received) > _READ_AHEAD_BYTES and not self._reader.is_called():
             self._transport.pause_reading()
             self._is_held = True
@@ -145,7 +149,7 @@ class Connection(_Feed):
     def write(self, data: bytes) -> None:
         """Send `data`, or hold what the socket does not take. Does nothing when the peer is gone."""
         if not self.is_gone:
-            self._transport.write(data)
+            self._wakeups.send(self._transport.write, data)
 
     async def flush(self) -> None:
         """Wait until the peer has taken enough to write more, or is gone."""
@@ -162,10 +166,12 @@ class Connection(_Feed):
 
     def has_unsent(self) -> bool:
         """Say whether something that was written has not left yet."""
+        self._wakeups.flush()
         return self._transport.get_write_buffer_size() > 0
 
     def end_writing(self) -> None:
         """Tell the peer that nothing more comes, and go on reading. TLS cannot; there it does nothing."""
+        self._wakeups.flush()
         if not self.is_gone and self._transport.can_write_eof():
             try:
                 self._transport.write_eof()
@@ -175,6 +181,7 @@ class Connection(_Feed):
     def close(self, within_seconds: float) -> None:
         """Send what was written, then close; abort when the peer does not take it `within_seconds`."""
         if not self._is_lost:
+            self._wakeups.flush()
             self.is_gone = True
             self.deadline_seconds = time.monotonic() + within_seconds
             self._transport.close()
@@ -223,7 +230,7 @@ class Sweep:
         # would lie among small things that stay, and the C library never gives back what is between them.
         self.room = memoryview(bytearray(_ROOM_BYTES))
         self.loop = asyncio.get_running_loop()
-        self.wakeups = Wakeups(self.loop)
+        self.wakeups = wakeups_here()
         self._every_seconds = every_seconds
         self._on_tick = on_tick
         self._timer: asyncio.TimerHandle | None = None

@@ -1,44 +1,102 @@
-"""Tasks that wait for bytes are woken together: one callback of the loop for all of a turn. Opens no socket.
+"""Tasks that wait for bytes, or for a commit, are woken together, and what they send leaves together. Opens no socket.
 
 Theory of operation. A future makes a callback, a handle and a turn of the event loop for each task that it wakes. Here
-a task awaits one and the same object again and again; who has bytes for it is put on a list, and the next turn of the
-loop runs through that list. The order is as with futures: all sockets that are ready are read before the first task
-goes on, so that the time of arrival says how long a request has waited. asyncio takes any object with
-`_asyncio_future_blocking` for a future (see `asyncio.isfuture`): it asks for `_loop`, leaves a callback, and asks for
-the `result` when that is called.
+a task awaits one and the same object again and again; who has something for it puts it on a list, and the loop runs
+through that list when it has read all sockets that are ready, so that the time of arrival says how long a request has
+waited. What several tasks write meanwhile is sent after the last of them: to do each kind of work in a row, be it
+reading, thinking or sending, takes a tenth less time than to take turns. At the very end comes what all of them have
+queued for somebody else. asyncio takes any object with `_asyncio_future_blocking` for a future (see
+`asyncio.isfuture`): it asks for `_loop`, leaves a callback, and asks for the `result` when that is called.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextvars import Context
 from typing import Any
 
 import anyio
+from anyio.lowlevel import RunVar, current_token
+
+LATER_BYTES = 16_384
+"""What is longer is sent at once: it may fill the socket, and who sends it wants to know."""
 
 
 class Wakeups:
-    """The tasks of one event loop that go on in its next turn, until they wait again.
+    """The tasks of one event loop that go on together, until they wait again, and what they send.
 
     loop: as `asyncio.get_running_loop` returns it.
     """
 
-    __slots__ = ("_ready", "loop")
+    __slots__ = ("_gathers", "_handles", "_is_due", "_is_waking", "_last", "_ready", "_unsent", "loop")
 
     def __init__(self, loop: Any) -> None:
         self.loop = loop
+        # What the loop has still to call in this turn. Where it does not tell, tasks go on in the next one.
+        self._handles: Sequence[object] = getattr(loop, "_ready", (None,))
         self._ready: list[Waiter] = []
+        self._unsent: list[tuple[Callable[[bytes], object], bytes]] = []
+        self._last: list[Callable[[], object]] = []
+        self._is_due = False
+        self._is_waking = False
+        self._gathers = False
 
     def add(self, waiter: "Waiter") -> None:
-        """Have the task that awaits `waiter` go on; not one that was added already."""
-        if not self._ready:
-            self.loop.call_soon(self._wake)
+        """Have the task that awaits `waiter` go on in the next turn; not one that was added already."""
+        if not self._is_due:
+            self._is_due = True
+            self.loop.call_soon(self._turn)
         self._ready.append(waiter)
 
-    def _wake(self) -> None:
+    def add_read(self, waiter: "Waiter") -> None:
+        """Have the task go on as soon as all sockets are read. Only for what the loop calls, not for a task."""
+        if self._handles or self._is_due:
+            self.add(waiter)
+        else:
+            self._ready.append(waiter)
+            self.wake()
+
+    def wake(self) -> None:
+        """Have all tasks that were added go on, then send what they wrote. Not for a task."""
         ready, self._ready = self._ready, []
-        for waiter in ready:
-            wakeup, waiter._wakeup = waiter._wakeup, None
-            assert wakeup is not None  # nobody else takes it
-            waiter._context.run(wakeup, waiter)
+        self._is_waking = True
+        self._gathers = len(ready) > 1
+        try:
+            for waiter in ready:
+                wakeup, waiter._wakeup = waiter._wakeup, None
+                assert wakeup is not None  # nobody else takes it
+                waiter._context.run(wakeup, waiter)
+        finally:
+            self._is_waking = self._gathers = False
+            self.flush()
+            if self._last:
+                last, self._last = self._last, []
+                for call in last:
+                    call()
+
+    def send(self, write: Callable[[bytes], object], data: bytes) -> None:
+        """Call `write` with `data`, after the tasks that go on now if there are several."""
+        if self._gathers and len(data) <= LATER_BYTES:
+            self._unsent.append((write, data))
+        else:
+            self.flush()
+            write(data)
+
+    def flush(self) -> None:
+        """Send what was kept back."""
+        if self._unsent:
+            unsent, self._unsent = self._unsent, []
+            for write, data in unsent:
+                write(data)
+
+    def call_last(self, call: Callable[[], object]) -> None:
+        """Call `call` when all tasks that go on now wait again and what they wrote is sent, else in the next turn."""
+        if self._is_waking:
+            self._last.append(call)
+        else:
+            self.loop.call_soon(call)
+
+    def _turn(self) -> None:
+        self._is_due = False
+        self.wake()
 
 
 class Waiter:
@@ -64,6 +122,12 @@ class Waiter:
         if self.is_awaited:
             self.is_awaited = False
             self._wakeups.add(self)
+
+    def call_read(self) -> None:
+        """Do what `call` does, see `Wakeups.add_read`."""
+        if self.is_awaited:
+            self.is_awaited = False
+            self._wakeups.add_read(self)
 
     def is_called(self) -> bool:
         """Tell whether the task was called and has not gone on yet."""
@@ -94,3 +158,15 @@ class Waiter:
         if self._cancelled is not None:
             message, self._cancelled = self._cancelled, None
             raise anyio.get_cancelled_exc_class()(message)
+
+
+_OF_LOOP: RunVar[Wakeups] = RunVar("wakeups")
+
+
+def wakeups_here() -> Wakeups:
+    """Return the wakeups of the event loop that runs: one for all servers, clients and writers."""
+    found = _OF_LOOP.get(None)
+    if found is None:
+        found = Wakeups(current_token().native_token)
+        _OF_LOOP.set(found)
+    return found

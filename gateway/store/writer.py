@@ -17,8 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from anyio.lowlevel import current_token
-
+from gateway.http.wakeups import Waiter, Wakeups, wakeups_here
 from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
 
@@ -36,7 +35,7 @@ STOP_SECONDS = 10.0
 class Work:
     """One work in the queue and what became of it.
 
-    waiter: the loop's future on which its caller waits, or None. is_durable: the disk must have it before that.
+    waiter: what its caller awaits, or None. is_durable: the disk must have it before that.
     """
 
     __slots__ = ("call", "error", "is_abandoned", "is_durable", "queued_seconds", "result", "waiter")
@@ -44,7 +43,7 @@ class Work:
     def __init__(
         self,
         call: Callable[[Transaction], Any],
-        waiter: Any = None,
+        waiter: Waiter | None = None,
         *,
         queued_seconds: float = 0.0,
         is_durable: bool = False,
@@ -70,8 +69,10 @@ class Writer:
         self._commit = commit
         self._tidy = tidy
         self._log = log
-        # The native token is the event loop itself. Its futures, timers and `call_soon_threadsafe` are all that is
-        # asked of it; anyio's own way from a thread into the loop would make the writer wait for the loop's turn.
+        self._wakeups: Wakeups  # set by `start`, before anybody writes
+        self._waiters: list[Waiter] = []  # that nobody awaits now
+        # The event loop itself. Its timers and `call_soon_threadsafe` are all that is asked of it; anyio's own way from
+        # a thread into the loop would make the writer wait for the loop's turn.
         self._loop: Any = None
         self._queue: deque[Work] = deque()
         self._waiting: dict[Work, None] = {}
@@ -92,7 +93,8 @@ class Writer:
 
     def start(self) -> None:
         """Start the thread."""
-        self._loop = current_token().native_token
+        self._wakeups = wakeups_here()
+        self._loop = self._wakeups.loop
         self._thread.start()
 
     def stop(self) -> bool:
@@ -110,7 +112,8 @@ class Writer:
             StoreUnavailable: see `Database.write`.
         """
         loop = self._loop
-        work = Work(call, loop.create_future(), queued_seconds=loop.time(), is_durable=is_durable)
+        waiter = self._waiters.pop() if self._waiters else Waiter(self._wakeups)
+        work = Work(call, waiter, queued_seconds=loop.time(), is_durable=is_durable)
         self._put(work)
         self._waiting[work] = None
         self._fresh += 1
@@ -118,10 +121,12 @@ class Writer:
             self._watch = loop.call_later(WAIT_SECONDS, self._give_up)
         if not self._is_busy:
             if self._fresh == 1:
-                loop.call_soon(self._look)
+                self._wakeups.call_last(self._look)
             elif self._fresh == self._expected:
                 self._hand_over()
-        await work.waiter
+        await waiter
+        if not work.is_abandoned:  # then, or when its caller was cancelled, it will be called for this work once more
+            self._waiters.append(waiter)
         if work.error is not None:
             raise work.error
         result: T = work.result
@@ -192,13 +197,13 @@ class Writer:
                 continue
             delivered += 1
             self._waiting.pop(work, None)
-            if not waiter.done():  # whose caller was cancelled, it is
-                waiter.set_result(None)
+            waiter.call()
         if not self._waiting and self._watch is not None:
             self._watch.cancel()
             self._watch = None
         self._expected = delivered + self._fresh or 1
         self._look()
+        self._wakeups.wake()
 
     def _give_up(self) -> None:
         """Refuse what has waited too long, and look again when the oldest of the others may have."""
@@ -211,8 +216,8 @@ class Writer:
             del self._waiting[work]
             work.is_abandoned = True
             work.error = StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
-            if not work.waiter.done():
-                work.waiter.set_result(None)
+            if work.waiter is not None:
+                work.waiter.call()
 
     # In the thread.
 

@@ -1,12 +1,14 @@
 """What the transport does that no HTTP peer can see."""
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
+from anyio.lowlevel import current_token
 
 from gateway.http.accept import Acceptor
 from gateway.http.transport import Connection, Sweep, listen, open_accepted
@@ -65,8 +67,7 @@ async def test_a_deadline_that_passes_as_data_arrives_is_not_late() -> None:
                 tasks.start_soon(read)
                 await anyio.wait_all_tasks_blocked()
                 calls = [connection.expire, lambda: receive(connection, b"a")]
-                for call in calls if expire_first else reversed(calls):
-                    call()
+                in_one_turn(*(calls if expire_first else reversed(calls)))
             assert got == [b"a"]
 
 
@@ -82,8 +83,7 @@ async def test_what_comes_with_a_cancellation_is_left_for_the_next_read(cancel_f
             tasks.start_soon(read)
             await anyio.wait_all_tasks_blocked()
             calls = [tasks.cancel_scope.cancel, lambda: receive(connection, b"a")]
-            for call in calls if cancel_first else reversed(calls):
-                call()
+            in_one_turn(*(calls if cancel_first else reversed(calls)))
         with anyio.fail_after(5):
             assert (got, await connection.read()) == ([], b"a")
             theirs.send(b"b")
@@ -115,6 +115,50 @@ async def test_all_that_came_in_one_turn_is_read_before_the_first_task_goes_on()
         theirs.close()
         connection.abort()
     await sweep.wait_empty()
+
+
+async def test_what_several_tasks_write_in_one_turn_leaves_in_order_after_the_last_has_gone_on() -> None:
+    pieces = [b"a", b"b" * 100_000, b"c"]
+    arrived: list[bytes] = []
+    async with opened(Sweep(10)) as (first, first_peer), opened(Sweep(10)) as (second, second_peer):
+
+        async def answer(connection: Connection, *answers: bytes) -> None:
+            await connection.read()
+            for piece in answers:
+                connection.write(piece)
+            arrived.append(peeked(first_peer))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer, first, b"1")
+            tasks.start_soon(answer, second, *pieces[:1])
+            await anyio.wait_all_tasks_blocked()
+            in_one_turn(lambda: receive(first, b"x"), lambda: receive(second, b"x"))
+        assert arrived == [b"", b""]
+        assert first_peer.recv(10) == b"1"
+        assert second_peer.recv(10) == b"a"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer, first, b"2")
+            tasks.start_soon(answer, second, *pieces)
+            await anyio.wait_all_tasks_blocked()
+            in_one_turn(lambda: receive(first, b"x"), lambda: receive(second, b"x"))
+            second_peer.setblocking(True)
+            whole = b"".join(pieces)
+            assert await anyio.to_thread.run_sync(second_peer.recv, len(whole), socket.MSG_WAITALL) == whole
+
+
+def peeked(peer: socket.socket) -> bytes:
+    """Return what the peer could read now."""
+    try:
+        return peer.recv(10, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return b""
+
+
+def in_one_turn(*calls: Callable[[], object]) -> None:
+    """Have the event loop call one after the other, as it does with what is ready at once."""
+    loop: Any = current_token().native_token
+    for call in calls:
+        loop.call_soon(call)
 
 
 def receive(connection: Connection, data: bytes) -> None:
