@@ -12,9 +12,11 @@ from gateway.shield.ordinary import is_ordinary
 from gateway.shield.regexes import compile_regex
 
 # Categories of words meant for a model. Keys, commands, encodings and hidden text are no less harmful in quotes.
-MENTIONABLE = frozenset(
+_SAYABLE = frozenset(
     {"injection", "jailbreak", "extraction", "indirect", "social_engineering", "sensitive_path", "tool_abuse"}
 )
+# Commands are for nobody where a lesson shows what a form is fed (`ordinary`).
+MENTIONABLE = _SAYABLE | {"command"}
 # What is forbidden to ask for is not asked for; but "never refuse" is what an attack says itself.
 _FORBIDDABLE = frozenset({"extraction", "sensitive_path", "tool_abuse"})
 LOWER_NOTE = " It is quoted or talked about here, and counts less for that."
@@ -158,6 +160,8 @@ class Mentions:
         machines that read a text counts as one where the text begins with it: its writer is the user himself.
         """
         text = self.text
+        if category not in _SAYABLE:
+            return 0
         if category == "indirect" and (hail := _HAIL.match(text)) and start < hail.end():
             return 2
         if _OPENING.match(text, start):
@@ -174,7 +178,9 @@ class Mentions:
         if category in _FORBIDDABLE and _NEGATED_WITHIN.search(self.text[start:end].lower()):
             return 2
         steps = self.level(start, category)
-        if steps < 2 and (self._has_shown(start, end) or is_ordinary(self.text, start, end, category)):
+        if steps < 2 and (
+            (category in _SAYABLE and self._has_shown(start, end)) or is_ordinary(self.text, start, end, category)
+        ):
             return 2
         return steps
 

@@ -20,6 +20,13 @@ _OF_MATTERS = frozenset({"injection", "extraction"})
 _FIGURE_CHARS = 60
 _NEXT_WORDS = r"(?:,? [^\W\d_]{1,14}){0,4}"
 _JUDGED = _OF_MATTERS | {"jailbreak"}
+# What a form or a query is fed in a lesson, and how one tells a lesson: never an order to a shell.
+_FED = r"(?i)(?:['\"]|\bunion |; ?exec|\binto outfile|;? ?waitfor)"
+_LESSON = (
+    r"(?i)injection|prepared statement|parameter|placeholder|sanitiz|escap|\bquer(?:y|ies)\b|vulnerab|\bwaf\b|"
+    r"bobby tables|beginners|exam question|\blab\b|the login form|is (?:this|that) an attack|dangerous|consulta|"
+    r"inyecci|échapp|requête|dangereux|abfrage|gefährlich|iniezion|interrogazion|injeç|zapytani|запрос|запит|sorgu|クエリ|プレースホルダ|查询|参数化|쿼리"
+)
 # What a match of plain words does not hold.
 _SIGNS = frozenset("<>|[]{}#=*`_\\@")
 
@@ -195,6 +202,9 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
     before = text[max(0, start - BEFORE_CHARS) : start]
     matched, after = text[start:end], text[end : end + AFTER_CHARS]
     is_spoken = _is_spoken(before, matched, after)
+    if category == "command":
+        near = before[-NEAR_CHARS:] + after
+        return bool(_regex(_FED).match(matched)) and any(map(str.isalpha, after)) and bool(_regex(_LESSON).search(near))
     if not is_spoken and category not in _JUDGED:
         return False
     # Nobody in a story orders a model about, or sends anything to an address.
@@ -239,6 +249,8 @@ def is_undecided(text: str, start: int, end: int, category: str) -> bool:
     """Say whether text that is still to come behind a match could make it ordinary."""
     if len(text) - end >= AFTER_CHARS:
         return False
+    if category == "command":
+        return bool(_regex(_FED).match(text, start))
     line = text[max(0, start - BEFORE_CHARS) : start + 1].rpartition("\n")[2]
     return category in _JUDGED or _is_quoted(line) or line.lstrip()[:1] in ("-", "–", "—") or ":" in line
 
