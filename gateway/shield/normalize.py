@@ -3,10 +3,11 @@
 Theory of operation. `Normalizer.normalize` gives lower case, one blank for each run of white space, no invisible
 character, and one plain letter for every look-alike. Most texts are ASCII: for them it is one `bytes.translate`, and
 the squeezing of blanks where two stand together. For the rest only the distinct characters are asked, one by one and
-remembered, and replaced in C. Positions are needed only when something matched, so the map from the normalized text
+remembered, and replaced in C, in a long text of another script with one table (`pages`). Positions are needed only when something matched, so the map from the normalized text
 to the text as sent is made at the first question: a list of the places where the two run apart.
 """
 
+import codecs
 import re
 import unicodedata
 from bisect import bisect_right
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
+from gateway.shield.pages import Page, page_of
 
 _BLANKS = b"\t\n\v\f\r\x1c\x1d\x1e\x1f "
 _LOWER = bytes(
@@ -167,14 +169,18 @@ class Normalizer:
 
     def _fold(self, text: str) -> "_Folded":
         raw = text.encode("utf-8", "surrogatepass")
-        lower = raw.translate(_LOWER)
         longs: dict[str, str] = {}
         others: set[str] = set()
+        has_many = len(raw) - len(text) > _MANY_OTHERS_BYTES
         if len(raw) == len(text):
-            flat = folded = lower.decode("ascii")
+            flat = folded = raw.translate(_LOWER).decode("ascii")
+        elif has_many and (page := page_of(text)):
+            others = page.beyond_ascii()
+            flat, folded, longs = self._fold_page(page, others)
         else:
-            if len(raw) - len(text) > _MANY_OTHERS_BYTES:
-                others.update(*_PLAIN.split(text))
+            lower = raw.translate(_LOWER)
+            if has_many:
+                others.update("".join(_PLAIN.split(text)))
             else:
                 others.update(lower.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
             flat, folded, longs = self._fold_others(lower, others)
@@ -185,11 +191,22 @@ class Normalizer:
 
     def _fold_others(self, lower: bytes, others: set[str]) -> tuple[str, str, dict[str, str]]:
         """Fold what is not ASCII; return the flat text, the folded one, and what became none or several characters."""
-        flat = lower.decode("utf-8", "surrogatepass")
+        singles, longs = self._folds(others)
+        flat = _replaced(lower.decode("utf-8", "surrogatepass"), singles)
+        return flat, _replaced(flat, longs), longs
+
+    def _fold_page(self, page: Page, others: set[str]) -> tuple[str, str, dict[str, str]]:
+        """Fold a text in bytes, as `_fold_others` does."""
+        singles, longs = self._folds(others)
+        table = "".join(map(chr, _LOWER[:128])) + "".join([singles.get(char, char) for char in page.chars[128:]])
+        flat = codecs.charmap_decode(page.data, "strict", table)[0]
+        return flat, _replaced(flat, longs), longs
+
+    def _folds(self, others: set[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return which characters become another one, and which become none or several."""
         folds = {char: plain for char in others if (plain := self.fold_char(char)) != char}
         longs = {char: plain for char, plain in folds.items() if len(plain) != 1}
-        flat = _replaced(flat, {char: plain for char, plain in folds.items() if len(plain) == 1})
-        return flat, _replaced(flat, longs), longs
+        return {char: plain for char, plain in folds.items() if len(plain) == 1}, longs
 
     def fold_char(self, char: str) -> str:
         """Return what one character is in the normalized text: itself, another, several or none."""

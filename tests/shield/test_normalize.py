@@ -89,6 +89,22 @@ def test_view_and_positions_are_those_of_folding_one_character_at_a_time(seed: i
         assert view.span(start, len(said)) == (places[start], places[-1] + 1)
 
 
+@pytest.mark.parametrize("low", [0x384, 0x400, 0x5B0, 0x60C, 0x901, 0xE01])
+@pytest.mark.parametrize(
+    "beside", ["", "«…» № 😀\U000e0041", "\ud800\ufffe漢\ue000 \u200b𝐢", "".join(map(chr, range(0xC0, 0x180)))]
+)
+def test_a_long_text_in_one_script_is_folded_one_character_at_a_time(low: int, beside: str) -> None:
+    dice = random.Random(low)
+    letters = [chr(code) for code in range(low, low + 64)]
+    text = "".join(dice.choice((*letters, "A", " ", "  ")) for _ in range(2_000))
+    text = beside.join((text[:900], text[900:], ""))
+    view = NORMALIZER.normalize(text)
+    said, places = _naive(text)
+    assert view.text == said
+    assert [view.position(offset) for offset in range(len(said))] == places
+    assert view.others >= {char for char in text if char > "\x7f" and char != "漢"}
+
+
 def test_many_different_characters_fold_as_few_do() -> None:
     text = "".join(chr(code) for code in range(0x80, 0x3000)) + " end"
     assert NORMALIZER.normalize(text).text == _naive(text)[0]
