@@ -3,8 +3,9 @@
 Theory of operation. `Normalizer.normalize` gives lower case, one blank for each run of white space, no invisible
 character, and one plain letter for every look-alike. Most texts are ASCII: for them it is one `bytes.translate`, and
 the squeezing of blanks where two stand together. For the rest only the distinct characters are asked, one by one and
-remembered, and replaced in C, in a long text of another script with one table (`pages`). Positions are needed only when something matched, so the map from the normalized text
-to the text as sent is made at the first question: a list of the places where the two run apart.
+remembered, and replaced in C, in a long text of another script with one table (`pages`). Positions are needed only
+when something matched, so the map from the normalized text to the text as sent is made at the first question: a list
+of the places where the two run apart.
 """
 
 import codecs
