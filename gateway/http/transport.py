@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
-from gateway.http.wakeups import Waiter, wakeups_here
+from gateway.http.wakeups import LATER_BYTES, Waiter, wakeups_here
 
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
@@ -148,8 +148,15 @@ class Connection(_Feed):
 
     def write(self, data: bytes) -> None:
         """Send `data`, or hold what the socket does not take. Does nothing when the peer is gone."""
-        if not self.is_gone:
-            self._wakeups.send(self._transport.write, data)
+        if self.is_gone:
+            return
+        wakeups = self._wakeups
+        if wakeups.gathers and len(data) <= LATER_BYTES:
+            wakeups.unsent.append((self._transport.write, data))
+        else:
+            if wakeups.unsent:
+                wakeups.flush()
+            self._transport.write(data)
 
     async def flush(self) -> None:
         """Wait until the peer has taken enough to write more, or is gone."""

@@ -23,21 +23,22 @@ LATER_BYTES = 16_384
 class Wakeups:
     """The tasks of one event loop that go on together, until they wait again, and what they send.
 
-    loop: as `asyncio.get_running_loop` returns it.
+    loop: as `asyncio.get_running_loop` returns it. unsent: what is written while `gathers`, and with what; `flush`
+    before anything else is written or ended.
     """
 
-    __slots__ = ("_gathers", "_handles", "_is_due", "_is_waking", "_last", "_ready", "_unsent", "loop")
+    __slots__ = ("_handles", "_is_due", "_is_waking", "_last", "_ready", "gathers", "loop", "unsent")
 
     def __init__(self, loop: Any) -> None:
         self.loop = loop
         # What the loop has still to call in this turn. Where it does not tell, tasks go on in the next one.
         self._handles: Sequence[object] = getattr(loop, "_ready", (None,))
         self._ready: list[Waiter] = []
-        self._unsent: list[tuple[Callable[[bytes], object], bytes]] = []
+        self.unsent: list[tuple[Callable[[bytes], object], bytes]] = []
         self._last: list[Callable[[], object]] = []
         self._is_due = False
         self._is_waking = False
-        self._gathers = False
+        self.gathers = False
 
     def add(self, waiter: "Waiter") -> None:
         """Have the task that awaits `waiter` go on in the next turn; not one that was added already."""
@@ -58,32 +59,24 @@ class Wakeups:
         """Have all tasks that were added go on, then send what they wrote. Not for a task."""
         ready, self._ready = self._ready, []
         self._is_waking = True
-        self._gathers = len(ready) > 1
+        self.gathers = len(ready) > 1
         try:
             for waiter in ready:
                 wakeup, waiter._wakeup = waiter._wakeup, None
                 assert wakeup is not None  # nobody else takes it
                 waiter._context.run(wakeup, waiter)
         finally:
-            self._is_waking = self._gathers = False
+            self._is_waking = self.gathers = False
             self.flush()
             if self._last:
                 last, self._last = self._last, []
                 for call in last:
                     call()
 
-    def send(self, write: Callable[[bytes], object], data: bytes) -> None:
-        """Call `write` with `data`, after the tasks that go on now if there are several."""
-        if self._gathers and len(data) <= LATER_BYTES:
-            self._unsent.append((write, data))
-        else:
-            self.flush()
-            write(data)
-
     def flush(self) -> None:
         """Send what was kept back."""
-        if self._unsent:
-            unsent, self._unsent = self._unsent, []
+        if self.unsent:
+            unsent, self.unsent = self.unsent, []
             for write, data in unsent:
                 write(data)
 
