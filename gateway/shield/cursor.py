@@ -20,18 +20,17 @@ class Cursor:
     """Where a stream stands in its text, and what was seen of that.
 
     out: all before is out. seen: all before was looked at. begin: where a word begins, before which no run goes on.
-    word: where the plain word begins that the text ends with, or -1. is_suspect: whether something that is held, and
+    is_suspect: whether something that is held, and
     need not be any more, may be a match. final: where the last match ends that was seen and cannot change. tokens: all
     before was asked for long tokens, or is out. folded: the normalized text, from some place on. letters: the last of
     them as the automaton reads them. begun: where literals may have begun, each with how many letters it has. opens:
     matches under way.
     """
 
-    __slots__ = ("begin", "begun", "final", "folded", "is_suspect", "letters", "opens", "out", "seen", "tokens", "word")
+    __slots__ = ("begin", "begun", "final", "folded", "is_suspect", "letters", "opens", "out", "seen", "tokens")
 
     def __init__(self) -> None:
         self.out = self.seen = self.begin = self.final = self.tokens = 0
-        self.word = -1
         self.is_suspect = False
         self.folded = self.letters = ""
         self.begun: list[tuple[int, int]] = []
@@ -47,7 +46,6 @@ class Cursor:
         self.seen -= chars
         self.tokens -= chars
         self.begin = max(0, self.begin - chars)
-        self.word = max(-1, self.word - chars)
         self.final = max(0, self.final - chars)
         self.begun = [(place - chars, count) for place, count in self.begun]
         first = min((one.first for one in self.opens if not one.entry.on_text), default=len(self.folded))

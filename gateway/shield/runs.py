@@ -19,7 +19,8 @@ _WIDEST_GAP_CHARS = 4
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _TOKENS = _LETTERS + "+/_-="
 RUN = _LETTERS + "!#$%&*+-./:;<=>@\\^_`|~"
-_CODES = "0123456789abcdefABCDEFxXuU+ ,:;\r\n-.()/"
+CODE_LETTERS = "abcdefABCDEFxXuU"
+_CODES = f"0123456789{CODE_LETTERS}+ ,:;\r\n-.()/"
 _BETWEEN = frozenset(" \t\r\n._-*|/,+~:;'\"=<>()[]{}")
 _DIGIT = re.compile(r"(?<![0-9A-Za-z])[0-9+(]")
 # A run that looks like a word of a language as yet: no digit, no sign inside it, no capital behind a small letter.
@@ -67,13 +68,12 @@ class Plain(NamedTuple):
     """What was told of plain text.
 
     begin: where its last word begins, a single letter before that included. live: where something begins that no
-    literal tells. has_digits: whether there are any. word: where the word begins that the text ends with, or -1.
+    literal tells. has_digits: whether there are any.
     """
 
     begin: int
     live: int
     has_digits: bool
-    word: int
 
 
 class Runs:
@@ -97,20 +97,18 @@ class Runs:
         if found is None:
             return None
         number, letter, last, (part, ended), _, word = found.regs[1:]
-        live, place = length, -1
+        live = length
         if part >= 0:
             if begin + ended + 1 == length or self.is_head(found[4]) or self.is_head(found[5]):
                 live = begin + last[0]
         elif word[0] < 0:
             live = self._name(text, begin + last[0])
         else:
-            if word[1] > word[0] and begin + word[1] == length:
-                place = begin + word[0]
             if word[1] - word[0] <= 1:
                 live = begin + letter[0]
             elif self.is_head(found[6]):
                 live = begin + last[0]
-        return Plain(begin + letter[0], live, number[0] >= 0, place)
+        return Plain(begin + letter[0], live, number[0] >= 0)
 
     def _name(self, text: str, begin: int) -> int:
         """Return from where on a name in code is held that begins so."""

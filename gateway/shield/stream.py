@@ -12,6 +12,7 @@ those before its first digit, sign or capital; and the disguises that move lette
 over several words), which block when they are seen.
 """
 
+import re
 import sys
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,9 @@ from gateway.shield.detections import Detection, Direction, ScanResult, Severity
 from gateway.shield.engine import Shield
 from gateway.shield.mention import MENTIONABLE, Mentions, lowered
 from gateway.shield.ordinary import AFTER_CHARS, is_undecided
+from gateway.shield.runs import LONG_RUN_CHARS, RUN
 from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge, points_of
+from gateway.shield.steps import LOST, MET, ODD, OPEN, PLAIN, Met, State
 from gateway.shield.watch import Watch
 
 # So often the score is brought up to date with rules that are not watched; and so often once it is one to review, and
@@ -33,6 +36,12 @@ _CONTEXT_CHARS = 256
 # When more than so much is held, it is looked at again once it has grown by one part of so many.
 _LONG_CHARS = 128
 _GROWTH = 8
+# A piece that is longer is looked at as a whole.
+_STEPPED_CHARS = 24
+# Letters that go on with a word or a run that is held are looked at when there are so many.
+_IDLE_CHARS = 16
+_in_run = re.compile(f"[{re.escape(RUN)}]*").fullmatch
+_ends_in_run = re.compile(f"[{re.escape(RUN)}]{{{LONG_RUN_CHARS},}}").fullmatch
 # While it is open whether a match is a mention, it is looked at again for so many more.
 _WAITING_CHARS = 16
 
@@ -63,8 +72,8 @@ class StreamScanner:
     """
 
     __slots__ = (
-        "_at", "_base", "_direction", "_found", "_next_chars", "_parts", "_policy", "_scored", "_scored_chars",
-        "_shield", "_state", "_text", "_waits", "_watch",
+        "_at", "_base", "_begun", "_direction", "_found", "_idle_chars", "_mark", "_next_chars", "_parts", "_policy",
+        "_scored", "_scored_chars", "_shape", "_shield", "_state", "_text", "_waits", "_watch",
     )  # fmt: skip
 
     def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
@@ -85,6 +94,11 @@ class StreamScanner:
         self._found: dict[str, Detection] = {}
         self._state = Released("", Verdict.ALLOW, 0)
         self._watch = self._watched(0)
+        # Till it is so long, letters that go on with what is held, by a match or a run, are not looked at.
+        self._idle_chars = 0
+        # What the machines remember of it, and what they have marked since the rules were asked last.
+        self._shape, self._begun = self._watch.shapes.told(""), self._watch.beginnings.told("")
+        self._mark = PLAIN
         # Whether a match is held that what comes next may make a mention, or none.
         self._waits = False
 
@@ -102,26 +116,79 @@ class StreamScanner:
         """Take the next piece, and return what may go out."""
         self._parts.append(piece)
         self._text = text = self._text + piece
-        size = len(text)
+        shape, begun, mark = self._shape, self._begun, self._mark
+        if len(piece) <= _STEPPED_CHARS:
+            for char in piece:
+                shape, begun = shape[char], begun[char]
+                mark |= shape.mark | begun.mark
+        else:
+            shape, begun, mark = self._watch.shapes.lost, self._watch.beginnings.lost, LOST
+        before, self._shape, self._begun = self._begun, shape, begun
+        size, out, held, held_shape = len(text), self._at.out, begun.held_chars, shape.held_chars
+        live = size - (held if held > held_shape else held_shape)
+        if mark <= ODD:
+            if live <= out:
+                self._mark = mark
+                return self._state
+            if (
+                live - out <= CLOSELY_SCORED_CHARS
+                and live - self._scored <= self._scored_chars
+                and not (mark and self._watch.is_strange(text, out, live))
+            ):
+                self._at.out, self._mark = live, shape.mark
+                _, verdict, score, detections, _ = self._state
+                return Released(text[out:live], verdict, score, detections)
         if size < self._next_chars:
+            self._mark = LOST
             return self._state
-        at, out, state = self._at, self._at.out, self._state
-        if at.word >= 0 and not self._waits and (live := self._watch.within(piece, text, at)) >= 0:
-            at.out = live
-            return Released(text[out:live], state.verdict, state.score, state.detections) if live > out else state
-        live = self._watch.live(text, at)
+        if size < self._idle_chars and (_in_run(piece) if mark & LOST else not mark & MET and piece.isalpha()):
+            self._mark = mark
+            return self._state
+        if mark < LOST and not (mark & ODD and self._watch.is_strange(text, out, live)):
+            met = _met(before, text, len(piece)) if mark & MET else ()
+            live = self._watch.weighed(text, self._at, met, begun, live)
+        else:
+            live = self._watch.live(text, self._at)
+        return self._looked(live, len(piece))
+
+    def _looked(self, live: int, piece_chars: int) -> Released:
+        """Return what may go out of what was looked at to its end."""
+        at, text, out = self._at, self._text, self._at.out
+        size = len(text)
         if (
             self._waits
             or at.is_suspect
             or live - self._scored > self._scored_chars
             or live - out > CLOSELY_SCORED_CHARS
         ):
-            return self._release_scored(live)
-        at.out = live
-        # What is long is not looked at again for every letter: the work stays in proportion to the text.
-        asked = max(size - live, at.asked_chars()) if at.opens else size - live
-        self._next_chars = size + (asked // _GROWTH if asked > _LONG_CHARS else 1)
-        return Released(text[out:live], state.verdict, state.score, state.detections) if live > out else state
+            released = self._release_scored(live)
+        else:
+            at.out = live
+            # What is long is not looked at again for every letter: the work stays in proportion to the text.
+            asked = max(size - live, at.asked_chars()) if at.opens else size - live
+            self._next_chars = size + (asked // _GROWTH if asked > _LONG_CHARS else 1)
+            released = text[out:live]
+        self._mark, self._idle_chars = LOST, 0
+        _, verdict, score, detections, _ = state = self._state
+        if piece_chars <= _STEPPED_CHARS and not (self._waits or state.is_blocked):
+            self._find_way()
+        return Released(released, verdict, score, detections) if released else state
+
+    def _find_way(self) -> None:
+        """Tell the machines that are lost where they are, and how long letters that go on are only held."""
+        shapes, beginnings = self._watch.shapes, self._watch.beginnings
+        if self._shape is shapes.lost:
+            self._shape = shapes.told(self._text[self._at.begin :])
+        if self._begun is beginnings.lost:
+            self._begun = beginnings.told(self._text)
+        self._mark = OPEN if self._at.opens else self._shape.mark & ODD
+        size = len(self._text)
+        held = size - self._at.out
+        if self._at.opens:
+            if held > max(self._shape.held_chars, self._begun.held_chars):
+                self._idle_chars = size + _IDLE_CHARS
+        elif self._shape is shapes.lost and _ends_in_run(self._text, self._at.out):
+            self._idle_chars = size + max(_IDLE_CHARS, held // _GROWTH)
 
     def finish(self) -> Released:
         """Scan the whole text and return the rest of it, or nothing if it is blocked. Nothing may be fed after it."""
@@ -131,14 +198,13 @@ class StreamScanner:
         self._at.out = len(self._text)
         return Released(text, result.verdict, result.score, result.detections, result)
 
-    def _release_scored(self, live: int) -> Released:
+    def _release_scored(self, live: int) -> str:
         """Release what stands before `live`, unless what is found there blocks. Forget what is scored."""
         at, text = self._at, self._text
         live = self._score(live)
-        state = self._state
-        if state.verdict is Verdict.BLOCK:
+        if self._state.verdict is Verdict.BLOCK:
             self._next_chars = sys.maxsize
-            return state
+            return ""
         released, at.out = text[at.out : live], live
         cut = min(live - max(_CONTEXT_CHARS, self._watch.behind_chars), self._watch.first_open(text, at))
         if cut > 0:
@@ -147,7 +213,7 @@ class StreamScanner:
             self._scored -= cut
             at.move(cut, len(self._text))
         self._next_chars = len(self._text) + (_WAITING_CHARS if self._waits else 1)
-        return state._replace(text=released) if released else state
+        return released
 
     def _score(self, live: int) -> int:
         """Scan what went out lately and what is held, and count what was found before `live`, which is final.
@@ -178,7 +244,9 @@ class StreamScanner:
         self._state = Released("", judged.verdict, judged.score, judged.detections)
         if judged.verdict is not Verdict.ALLOW:
             self._scored_chars = CLOSELY_SCORED_CHARS
-        self._watch = self._watched(judged.score)
+        watch = self._watched(judged.score)
+        if watch is not self._watch:
+            self._watch, self._shape, self._begun = watch, watch.shapes.lost, watch.beginnings.lost
         return live
 
     def _undecided(self, fresh: list[Detection]) -> list[tuple[Detection, Severity]]:
@@ -214,6 +282,20 @@ class StreamScanner:
     def _watched(self, score: int) -> Watch:
         """Return the watch for all rules that would block on top of a score."""
         return _watch(self._shield, self._direction, self._policy, self._policy.block_at - score)
+
+
+def _met(begun: State, text: str, size: int) -> list[tuple[int, Met]]:
+    """List the literals that are complete with the last letters of a text, each with how many come after it.
+
+    begun: the state before those. size: how many they are; of several blanks one counts.
+    """
+    found: list[tuple[int, Met]] = []
+    count = 0
+    for place in range(len(text) - size, len(text)):
+        begun = begun[text[place]]
+        count += not (place and text[place].isspace() and text[place - 1].isspace())
+        found += [(count, met) for met in begun.met]
+    return [(count - at, met) for at, met in found]
 
 
 def _watch(shield: Shield, direction: Direction, policy: Policy, missing: int) -> Watch:

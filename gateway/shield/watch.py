@@ -3,9 +3,8 @@
 Theory of operation. A `Watch` looks out for the rules worth some number of points. What came anew is normalized, and an
 automaton finds in it how matches begin: what a literal may begin with is held from its first letter on. At a literal
 its rules are asked; those of which a match is under way are asked again with each piece, until none is. What no rule
-begins with in known letters is told by its shape (`runs`). A piece of plain words in which nothing begins costs one
-regex, one search by the automaton and a few questions to a set; a word among such words, with which no literal begins,
-a regex and two questions alone.
+begins with in known letters is told by its shape (`runs`). Most letters need no such look: two machines tell what is
+held after them (`steps`), and when one is needed; then all that came since the last is looked at.
 
 In a prompt, rules of words are patient: of a match that takes anything for more than GAP_CHARS, what stands before that
 gap is not held. What such matches begin with ("show me", "pretend") stands in every text, and is no order by itself.
@@ -23,12 +22,9 @@ from gateway.shield.normalize import Normalizer, View
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
 from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long, plain_words
-from gateway.shield.watched import INNER_CHARS, KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads, Touched
+from gateway.shield.steps import Beginnings, Met, Shapes, State
+from gateway.shield.watched import INNER_CHARS, KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
 
-# Longer words are looked at as a whole, and a longer text that was not looked at.
-_WORD_CHARS = 14
-_UNSEEN_CHARS = 64
-_words = re.compile(r"([A-Z]?+[a-z]{0,14}+)(?:[ \n]([A-Z]?+[a-z]{0,14}+))?+").fullmatch
 # Where a word begins, or a sign stands.
 _starts = re.compile(r"(?<![^\W\d_])[^\W\d_]|[^\w ]|[\d_]").finditer
 
@@ -36,10 +32,21 @@ _starts = re.compile(r"(?<![^\W\d_])[^\W\d_]|[^\w ]|[\d_]").finditer
 class Watch:
     """Looks out for some rules. Holds nothing of any text; threads may share it.
 
-    most_chars: the most that is held. behind_chars: how far before what is held a match may begin.
+    most_chars: the most that is held. behind_chars: how far before what is held a match may begin. shapes,
+    beginnings: tell what is held while no rule need be asked. is_strange: as in `Runs`.
     """
 
-    __slots__ = ("_fold", "_leads", "_runs", "_tokens", "_touched", "behind_chars", "most_chars")
+    __slots__ = (
+        "_fold",
+        "_leads",
+        "_runs",
+        "_tokens",
+        "beginnings",
+        "behind_chars",
+        "is_strange",
+        "most_chars",
+        "shapes",
+    )
 
     def __init__(
         self,
@@ -73,77 +80,10 @@ class Watch:
                 (tokens if is_token else leads).setdefault(literal, {})[lead] = None
                 self.behind_chars = max(self.behind_chars, BEHIND_CHARS + lead.high)
         self._runs = Runs(heads, unseen)
-        self._touched = Touched([*leads, *tokens, *self._runs.heads])
+        self.is_strange = self._runs.is_strange
         self._leads = Leads(leads, native=native)
         self._tokens = Leads(tokens, native=native)
-
-    def within(self, piece: str, text: str, at: Cursor) -> int:
-        """Do as `live` does for a piece of a word or two, or return -1 if more must be looked at.
-
-        Where no match is under way and none begins with such a word, it goes out. What may begin with it is held, and
-        what else may stand inside a word is looked at later.
-        """
-        found = _words(piece)
-        length = len(text)
-        if found is None or length - at.seen > _UNSEEN_CHARS or not piece:
-            return -1
-        first, second = found.groups()
-        before, word = length - len(piece), at.word
-        stop = before + len(first)
-        if second is not None and text[max(0, stop - INNER_CHARS) : stop] in self._leads.middle_ends:
-            return -1
-        if first[:1].isupper() and word < before:
-            return -1
-        if stop - word > _WORD_CHARS:
-            return -1
-        if text[-INNER_CHARS:].lower() in self._leads.inner_ends and self._leads.inner(text[-KEPT_CHARS:].lower()):
-            return -1
-        if at.begun or at.opens:
-            return -1 if at.opens or second is not None or word == before else self._goes_on(text, at)
-        if at.out < before and at.out != word:
-            return -1
-        if first and (at.out < before or word == before):
-            # The word that is held, or a new one.
-            held = self._held(text[word : before + len(first)].lower(), is_whole=second is not None)
-            if held or second is None:
-                return word if held > 0 else length if held == 0 else -1
-        elif second is not None and at.out < before and self._held(text[word:before].lower(), is_whole=True):
-            return -1
-        if second is None:
-            return length
-        at.begin = at.word = word = length - len(second)
-        held = self._held(second.lower(), is_whole=False) if second else 0
-        return word if held > 0 else length if held == 0 else -1
-
-    def _held(self, word: str, *, is_whole: bool) -> int:
-        """Say whether a word at the end of a text is held for what may begin with it: 1, or 0, or -1 in doubt."""
-        leads = self._leads
-        if len(word) < 2:
-            return -1 if is_whole else 1
-        if not self._touched(word):
-            return 0
-        is_head = self._runs.is_head(word)
-        # A literal may end with the blank that a word ends with.
-        word += " " * is_whole
-        if word in leads.held and not is_whole:
-            return 1
-        if is_head or word in leads.prefixes or any(word[:size] in leads.words for size in range(2, len(word) + 1)):
-            return -1
-        return 0
-
-    def _goes_on(self, text: str, at: Cursor) -> int:
-        """Say what is live of a text that ends with another piece of the same word, or -1 if that must be looked at."""
-        leads, (place, count) = self._leads, at.begun[0]
-        word = at.letters[-count:] + text[at.seen :].lower()
-        if word in leads.held:
-            return at.out if place <= at.out else -1
-        if len(at.begun) > 1 or place > at.out or word in leads.prefixes:
-            return -1
-        for size in range(count + 1, len(word) + 1):
-            if word[:size] in leads.words:
-                return -1
-        at.begun = []
-        return len(text)
+        self.shapes, self.beginnings = Shapes(self._runs), Beginnings(self._leads, self._fold)
 
     def live(self, text: str, at: Cursor) -> int:
         """Return where the first character is that may belong to a match under way at the end of a text.
@@ -156,7 +96,6 @@ class Watch:
         start, end = words.span(1)
         begin, length = at.begin + start, len(text)
         live = begin if end - start <= 1 or (begin >= at.out and self._runs.is_head(words[1])) else length
-        at.word = begin if live == length and begin + end - start == length else -1
         at.begin = begin
         folded = text[at.seen :].lower()
         if "\n" in folded:
@@ -174,8 +113,7 @@ class Watch:
             folded = self._fold.normalize(fresh).text
         if len(folded) != len(fresh) or "  " in folded:
             return self._asked(text, at)
-        begin, live, has_digits, word = plain
-        at.begin, at.word = begin, word if live == len(text) else -1
+        at.begin, live, has_digits = plain
         return self._read(text, at, folded, live, has_digits=has_digits)
 
     def _read(
@@ -227,6 +165,25 @@ class Watch:
             return self._weighed(text, at, leads.hits(letters, hits, _never), live, size)
         return live if live > at.out else at.out
 
+    def weighed(self, text: str, at: Cursor, met: Iterable[tuple[int, Met]], begun: State, live: int) -> int:
+        """Return what is live of a text of which the machines tell all but what the rules say.
+
+        met: the literals that were complete since it was looked at, each with how many letters came after it. live:
+        what is for the machines.
+        """
+        fresh = text[at.seen :]
+        folded = fresh.replace("\n", " ").lower()
+        if not (folded.isascii() and folded.isprintable()) or "  " in folded:
+            folded = self._fold.normalize(fresh).text
+        # Blanks that meet at an edge are one.
+        at.folded += folded[1:] if folded[:1] == " " == at.folded[-1:] else folded
+        at.letters = squash_digits(at.folded[-KEPT_CHARS:])
+        at.seen, at.is_suspect = len(text), False
+        at.begun = [(at.seen - one.chars, one.letters) for one in begun.begun]
+        size = len(at.folded)
+        hits = [Hit(size - after - one.size, lead) for after, one in met for lead in one.leads]
+        return self._weighed(text, at, hits, live, size) if hits or at.opens else max(live, at.out)
+
     def first_open(self, text: str, at: Cursor) -> int:
         """Return where the text begins that the rules read of which a match is under way."""
         folded = at.folded
@@ -262,7 +219,7 @@ class Watch:
         ]
         at.folded += folded
         at.letters = letters[-KEPT_CHARS:]
-        at.seen, at.word = length, -1
+        at.seen = length
         at.begun.sort()
         live = min((place for place, count in at.begun if letters[size - count :] in self._leads.held), default=live)
         live = min(live, runs)

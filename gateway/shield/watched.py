@@ -16,7 +16,6 @@ from gateway.shield.regexes import compile_regex
 SPACELESS = "\u0e00"
 # A longer stretch of anything in a match is a gap.
 GAP_CHARS = 16
-_TOUCHED_CHARS = 4
 # So many letters of one inside a word tell that it may have begun there.
 INNER_CHARS = 3
 # So many letters tell whether a literal may have begun.
@@ -127,27 +126,29 @@ class Hit(NamedTuple):
 class Leads:
     """Literals, and the rules they lead to.
 
-    words: all literals, without blanks before them. find: finds them. prefixes: what one may have begun with where a
-    word begins; held: one that is held; inside: within a word too. inner: finds where one may have begun within a word
-    of letters; inner_ends: how the letters end then. middle: finds where a word ends with the first word of one
-    that may begin within another; middle_ends: how that ends.
+    led: of each literal its length, where it leads, and whether only where a word begins. find: finds them. prefixes:
+    what one may have begun with where a word begins; held: one that is held; inside: within a word too;
+    blank_prefixes: what those have begun with that begin with a blank. inner: finds where one may have begun within a
+    word of letters; inner_ends: how the letters end then. middle: finds where a word ends with the first word of one
+    that may begin within another.
     """
 
     __slots__ = (
-        "_leads", "find", "held", "inner", "inner_ends", "inside", "middle", "middle_ends", "prefixes", "words",
+        "_leads", "blank_prefixes", "find", "held", "inner", "inner_ends", "inside", "led", "middle", "prefixes",
     )  # fmt: skip
 
     def __init__(self, led: Mapping[str, Iterable[Lead]], *, native: bool | None) -> None:
         words = sorted(led)
-        self.words = frozenset(word.lstrip(" ") for word in words)
         # How long a literal is, where it leads, and whether it is looked at only where a word begins.
         self._leads = [
             (len(word), tuple(led[word]), word[0].isalnum() and all(lead.is_edge for lead in led[word]))
             for word in words
         ]
+        self.led = dict(zip(words, self._leads, strict=True))
         held = {word: [lead for lead in led[word] if lead.is_held] for word in words}
         # A blank before a word is not held itself.
         self.prefixes = _prefixes_of(word.lstrip(" ") for word in words)
+        self.blank_prefixes = _prefixes_of(word for word in words if word.startswith(" "))
         self.held = _prefixes_of(word.lstrip(" ") for word in words if held[word])
         # Those that are held inside a word too: a sign begins one.
         self.inside = _prefixes_of(
@@ -164,7 +165,6 @@ class Leads:
         firsts = {word for word in firsts if len(word) >= INNER_CHARS}
         ends = automaton.trie_regex(sorted(firsts)) or "(?!)"
         self.middle = re.compile(f"(?<=[a-z])(?:{ends})(?![a-z])").finditer
-        self.middle_ends = frozenset(word[-INNER_CHARS:] for word in firsts)
         self.find = automaton.build(words, native=native)[0]
 
     def hits(self, letters: str, found: Iterable[tuple[int, int]], is_capital: Callable[[int], bool]) -> list[Hit]:
@@ -179,22 +179,6 @@ class Leads:
             if not (at_word and place and letters[place - 1].isalpha()) or is_capital(place):
                 hits += [Hit(place, lead) for lead in leads]
         return hits
-
-
-class Touched:
-    """Tells of a word, or of how it begins, whether a literal may begin with it. In doubt one does."""
-
-    __slots__ = ("_short", "_starts")
-
-    def __init__(self, words: Iterable[str]) -> None:
-        """words: the literals."""
-        starts = {word.lstrip(" ").lower() for word in words}
-        self._short = frozenset(word for word in starts if len(word) < _TOUCHED_CHARS)
-        self._starts = frozenset(word[:cut] for word in starts for cut in range(1, _TOUCHED_CHARS + 1))
-
-    def __call__(self, word: str) -> bool:
-        """Say so of a word in small letters."""
-        return word[:_TOUCHED_CHARS] in self._starts or word[:3] in self._short or word[:2] in self._short
 
 
 def _prefixes_of(words: Iterable[str]) -> frozenset[str]:
