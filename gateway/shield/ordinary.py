@@ -185,7 +185,7 @@ _PHRASES = {
     _FIGURE: everyday.FIGURE_PHRASES,
     _ASKED: everyday.ASKED_PHRASES,
 }
-_WORD = r"[^\W\d_](?:[^\W_]|[-'’\u0900-\u0dff\u064b-\u0652])*"
+_WORD = r"[^\W\d_][^\W_]*(?:[-'’\u0900-\u0dff\u064b-\u0652]+[^\W_]*)*"
 _ARABIC = "^(?:[وف]?[بلك]?ال|لل)(?=\\w{3})"
 _UNSPACED = "[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]|[ạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹđơư]"
 
@@ -288,19 +288,20 @@ def _kinds(text: str, until: int = 0) -> int:
     """Return the kinds of the words in a text, added up. until: kinds of which one is enough to read no further."""
     words, stems = _lexicon()
     kinds = 0
-    for found in _regex(_WORD).finditer(text.casefold()):
-        if kinds & until:
-            return kinds
-        word = found[0]
+    for word in _regex(_WORD).findall(text.casefold()):
         kind = words.get(word)
         if kind is not None:
             kinds |= kind
+            if kind & until:
+                return kinds
             continue
         if "\u0600" <= word[0] <= "\u06ff":
             word = _regex(_ARABIC).sub("", word)
         for stem, kind in stems.get(word[:3], ()):
             if word.startswith(stem):
                 kinds |= kind
+        if kinds & until:
+            return kinds
     if not text.isascii() and _regex(_UNSPACED).search(text):
         for kind, phrases in _PHRASES.items():
             if _regex(phrases).search(text):
