@@ -186,7 +186,7 @@ ASKED_WORDS = frozenset(
     "answer answers explain respond svara how reply comply replies complies question questions "
     "request requests whatever anything illegal legal steps "
     "step bomb bombs weapon weapons drug drugs hack hacking malware virus poison kill meth exploit password "
-    "ignore como comment cómo wie hoe hur jak как як nasıl".split()
+    "como comment cómo wie hoe hur jak как як nasıl".split()
 )
 ASKED_STEMS = frozenset(
     "answer respond explain instruct unfilter uncensor guideline polic refus antwort frage fragen erklär "
