@@ -4,7 +4,7 @@ Nothing is made ready before it is met: what must stand behind an anchor, what i
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +13,7 @@ from gateway.shield import automaton
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.detections import Direction
 from gateway.shield.layout import Layout, Row, Word
+from gateway.shield.literals import ALONE
 from gateway.shield.runner import Lead, Runner, Step
 from gateway.shield.sequels import TEXT_END
 
@@ -23,18 +24,24 @@ if TYPE_CHECKING:
 BEFORE_CHARS = 16
 # So much is looked at before its anchors are followed: where there are too many, the rest is not looked at.
 _SPAN_CHARS = 8_192
+# So many steps of an anchor that want the same before it are passed over at once.
+_MANY_EDGES = 3
 # What finding an anchor costs, against trying a rule.
-_HITS_PER_TRY = 16
+_HITS_PER_TRY = 8
 
 
 class _Anchor(NamedTuple):
     """What to do where an anchor stands. then: pieces of which one must stand right behind it, or None; end: where they
-    end, behind its last character. steps: None until one of the pieces is met.
+    end, behind its last character. steps: None until one of the pieces is met. edge: characters before the anchor where
+    only the `others` of the steps are done, or None; size: how far before its last character those stand.
     """
 
     then: frozenset[str] | None
     end: int
     steps: tuple[Step, ...] | None
+    edge: frozenset[str] | None = None
+    size: int = 0
+    others: tuple[Step, ...] = ()
 
 
 # Of words that automaton.build adds for itself.
@@ -46,17 +53,14 @@ def _step(word: Word, size: int, row: Row, runner: Runner) -> Step:
     ahead = size - 1 + word.before
     then, end = _gate(_pieces(word, size, row))
     lead = Lead(runner, "" if len(word.literal) == size else word.literal, low, high, rest, back)
-    is_alone = low == high == 0 and word.literal[0] in runner.alone
+    edge = runner.before(back, word.literal[0]) if low != high else None
+    if low == high == 0 and word.literal[0] in runner.alone:
+        edge = runner.alone
     if runner.on_text or lead.literal:
-        is_token = runner.plan.how == "tokens"
-        return Step(
-            ahead, then, end, runner.alone if is_alone and is_token else None, None, runner.plan.run_chars, lead
-        )
+        is_sure = runner.plan.how == "tokens" or not runner.on_text
+        return Step(ahead, then, end, edge if is_sure else None, None, runner.plan.run_chars, lead)
     if low != high:
-        edge = runner.before(back)
-        edge = edge if edge and word.literal[0] in edge else None
         return Step(ahead, then, end, edge, runner.part(rest) if rest else None, runner.reach_chars, lead)
-    edge = runner.alone if is_alone else None
     return Step(ahead + low, then, end, edge, runner.first, runner.reach_chars, lead)
 
 
@@ -76,6 +80,17 @@ def _gate(pieces: Sequence[str]) -> tuple[frozenset[str] | None, int]:
         return None, 0
     size = min(map(len, pieces))
     return frozenset(piece[:size].rstrip(TEXT_END) for piece in pieces), size + 1
+
+
+def _shared_edge(letter: str, edges: Sequence[frozenset[str]]) -> frozenset[str] | None:
+    """Return characters that many of some steps want none of before a letter, of its own kind; None if few do."""
+    held = [chars for chars in ALONE.values() if letter in chars]
+    count, edge = max(((sum(map(chars.issubset, edges)), chars) for chars in held), default=(0, None), key=_count)
+    return edge if count >= _MANY_EDGES else None
+
+
+def _count(counted: tuple[int, frozenset[str] | None]) -> int:
+    return counted[0]
 
 
 class Index:
@@ -142,17 +157,24 @@ class Index:
 
     def _open(self, number: int) -> tuple[Step, ...]:
         """Make ready the rules behind an anchor."""
-        steps = tuple(self._told(number))
-        then, end, _ = self._known[number] or self._make(number)
+        words = [*self._words(number)]
+        steps = tuple(self._told(number, words))
+        known = self._known[number] or self._make(number)
         if len(steps) == 1:
             # The anchor's own gate is the step's.
             steps = (steps[0]._replace(then=None),)
-        self._known[number] = _Anchor(then, end, steps)
+        size = self._sizes[number]
+        letter = words[0][0].literal[words[0][0].before]
+        edge = _shared_edge(letter, [step.edge for step in steps if step.edge and step.ahead == size - 1])
+        others = tuple(
+            step for step in steps if step.ahead != size - 1 or not (step.edge and edge and edge <= step.edge)
+        )
+        self._known[number] = known._replace(steps=steps, edge=edge, size=size, others=others)
         return steps
 
-    def _told(self, number: int) -> Iterator[Step]:
+    def _told(self, number: int, words: Iterable[tuple[Word, list[Row]]]) -> Iterator[Step]:
         size = self._sizes[number]
-        for word, rows in self._words(number):
+        for word, rows in words:
             if word.is_signal:
                 yield Step(size - 1 + word.before, None, 0, None, None, 0, word.literal)
             for row in rows:
@@ -214,18 +236,25 @@ class Index:
         hits = self._find(read)
         if end < len(part):
             sizes, size = self._sizes, end - begin
-            hits = [hit for hit in hits if hit[0] - sizes[hit[1]] + 1 < size]
+            hits = [hit for hit in hits if hit[0] < size or hit[0] - sizes[hit[1]] + 1 < size]
         left = attempt.left - len(hits) // _HITS_PER_TRY
+        if left < 0:
+            attempt.left = left
+            return
         if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
         known = self._known
         for last, number in hits:
             last += begin
-            then, stop, steps = known[number] or self._make(number)
+            then, stop, steps, edge, size, others = known[number] or self._make(number)
             if then is not None and (behind := part[last + 1 : last + stop]) not in then and behind.isascii():
                 continue
-            for ahead, then, stop, edge, match, reach, lead in self._open(number) if steps is None else steps:
+            if steps is None:
+                steps = self._open(number)
+            elif edge is not None and last >= size and part[last - size] in edge:
+                steps = others
+            for ahead, then, stop, edge, match, reach, lead in steps:
                 if then is not None and (behind := part[last + 1 : last + stop]) not in then and behind.isascii():
                     continue
                 place = last - ahead

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gateway.shield.automaton import trie_regex
+from gateway.shield.edges import edge_before
 from gateway.shield.folded import folded_regex
 from gateway.shield.literals import Lead, Literals, Way, price_of, squash_digits
 from gateway.shield.normalize import Normalizer, is_itself
@@ -54,6 +55,7 @@ class Plan:
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
     folded: of a rule for the text as sent, what `source` and the `parts` behind the first are in the normalized view;
     empty where that says too little.
+    edges: what may not stand before a literal from which one of the `parts` is read backwards, as for `alone`.
     value_chars: of a rule for the text as sent, within how many characters every match has held a long value, as
     `Pattern.value_chars`; 0 if it need not hold one.
     """
@@ -72,6 +74,7 @@ class Plan:
     gate: tuple[str, ...] = ()
     value_chars: int = 0
     folded: tuple[str, ...] = ("",)
+    edges: tuple[str, ...] = ("",)
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
@@ -158,12 +161,15 @@ def _words_plan(
     derived: Literals,
     begins: Literals | None,
 ) -> Plan:
+    parts = ("", *sorted({part for lead in way.leads for part in (lead.rest, lead.back) if part}))
+    backs = {lead.back for lead in way.leads}
     return Plan(
         source,
         "words",
         reach,
         leads=way.leads,
-        parts=("", *sorted({part for lead in way.leads for part in (lead.rest, lead.back) if part})),
+        parts=parts,
+        edges=tuple(edge_before(part) if part in backs else "" for part in parts),
         starts=_starts(begins) if begins else "",
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),

@@ -116,9 +116,10 @@ class Runner:
             self._folded[number] = self._compiled(self.number, text).match if text else None
         return self._folded[number]
 
-    def before(self, number: int) -> frozenset[str] | None:
-        """Return what may not stand before a word from which a part is read backwards, or None if anything may."""
-        return ALONE["word"] if self.plan.parts[number].startswith(r"\b") else None
+    def before(self, number: int, letter: str) -> frozenset[str] | None:
+        """Return what may not stand before a letter from which a part is read backwards, or None if anything may."""
+        is_at_word = self.plan.parts[number].startswith(r"\b") and letter in ALONE["word"]
+        return ALONE["word" if is_at_word else self.plan.edges[number]] or None
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:
         """Return all matches that begin in low..high and do not overlap."""

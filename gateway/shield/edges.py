@@ -1,0 +1,58 @@
+"""What may not stand before a literal, told by the regex that is read backwards from it. Knows no rule and no place."""
+
+import re
+import re._constants as ops  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
+from gateway.shield.literals import ALONE
+from gateway.shield.unparse import unparse
+
+_CHARS = ALONE["word"]
+_SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
+
+
+def edge_before(back: str) -> str:
+    """Return the name in ALONE of the most characters with which a regex cannot begin; empty when it may with any."""
+    tree = parser.parse(back, re.ASCII)
+    chars, is_empty = _first(tree, tree.state.flags)
+    refused = frozenset() if is_empty else _CHARS - chars
+    return next((name for name, held in ALONE.items() if held and refused >= held), "")
+
+
+def _first(items: Iterable[Any], flags: int) -> tuple[frozenset[str], bool]:
+    """Return the characters that items may begin with, and whether they may match nothing."""
+    chars: frozenset[str] = frozenset()
+    left = _CHARS
+    for op, arg in items:
+        if op in ZERO_WIDTH:
+            if op is ops.ASSERT_NOT and arg[0] > 0 and len(arg[1]) == 1 and arg[1][0][0] in _SINGLE:
+                left -= _accepted(unparse(arg[1], flags))
+            continue
+        found, is_empty = _of(op, arg, flags)
+        chars |= found & left
+        if not is_empty:
+            return chars, False
+    return chars, True
+
+
+def _of(op: Any, arg: Any, flags: int) -> tuple[frozenset[str], bool]:
+    if op in _SINGLE:
+        return _accepted(unparse([(op, arg)], flags)), False
+    if op is ops.SUBPATTERN:
+        return _first(arg[3], (flags | arg[1]) & ~arg[2])
+    if op is ops.BRANCH:
+        ways = [_first(branch, flags) for branch in arg[1]]
+        return frozenset().union(*(chars for chars, _ in ways)), any(is_empty for _, is_empty in ways)
+    if op in REPEATS:
+        found, is_empty = _first(arg[2], flags)
+        return found, is_empty or arg[0] == 0
+    return _CHARS, True
+
+
+@lru_cache(maxsize=4_096)
+def _accepted(single: str) -> frozenset[str]:
+    return frozenset(filter(re.compile(single, re.ASCII).match, _CHARS))
