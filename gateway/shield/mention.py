@@ -111,6 +111,27 @@ _FORESEEN = re.compile(
     r"(?:text|anything|something|instructions?|orders?|commands?|words|lines?|sentences?|content|notes?|messages?)\b)"
     r"(?: [\w'/-]{1,16}){0,6}[ :,]{0,2}[\"'“«(]{0,2}$"
 )
+# The same in other languages, as far as what is asked for hangs on it: "wenn jemand verlangt, dass du ...".
+_FORESEEN_ELSEWHERE = re.compile(
+    r"(?:\b(?:"
+    r"(?:wenn|falls|sollte) (?:jemand|ein\w? \w{3,14}|der \w{3,14})\b[^.!?\n]{0,60}? (?:dass|zu|sie sollen|"
+    r"du soll(?:e?st))|"
+    r"si (?:quelqu.un|une? \w{3,14}|l[ea.] ?\w{3,14})\b[^.!?\n]{0,60}? (?:d[e’']|que (?:vous|tu)|à)|"
+    r"(?:si|cuando) (?:alguien|una? \w{3,14}|el \w{3,14}|la \w{3,14})\b[^.!?\n]{0,60}? (?:que)|"
+    r"(?:se|quando) (?:qualcuno|una? \w{3,14}|il \w{3,14}|alguém|um\w? \w{3,14}|o \w{3,14})\b[^.!?\n]{0,60}? "
+    r"(?:di|che|que|para)|"
+    r"(?:als|wanneer) (?:iemand|een \w{3,14}|de \w{3,14})\b[^.!?\n]{0,60}? (?:om|dat (?:je|jij|u)|te)|"
+    r"(?:om|hvis) (?:någon|noen|nogen|en \w{3,14})\b[^.!?\n]{0,60}? (?:att (?:du|ni)?|om at|at (?:du|dere|i))|"
+    r"(?:jeśli|jeżeli|gdy|kiedy) ktoś\b[^.!?\n]{0,60}? (?:o|żeby|żebyś|aby|abyś)|"
+    r"eğer (?:biri|birisi)\b[^.!?\n]{0,60}?|"
+    r"(?:jika|kalau|bila) (?:seseorang|ada (?:yang|orang))\b[^.!?\n]{0,60}? (?:untuk|agar|supaya)|"
+    r"nếu (?:có )?(?:ai|người)[^.!?\n]{0,60}? (?:bạn|yêu cầu|bảo)|"
+    r"(?:если|когда|якщо|коли) (?:кто-то|кто-либо|вас|тебя|хтось|вас|тебе)\b[^.!?\n]{0,60}? (?:чтобы|щоб|просит|"
+    r"попросит|просят|попросят|просить|попросить)(?: (?:ты|вы|вас|тебя|ти|ви|тебе))?)"
+    r"(?: ?[^\s.!?,;:]{1,16}){0,3}|"
+    r"(?:若|如果|如|假如|倘若|遇到|凡是?)(?:有)?(?:人|用户|客户|对方)[^。！？!?\n]{0,30}?(?:要求|让|叫|请|請|命令)(?:你|您|他们|它|模型)?|"
+    r"누군가[^.!?\n]{0,40}? )[ :,：，]{0,2}[\"'“«「『(]{0,2}$"
+)
 # What a question of an exam is about.
 _EXAMINED = re.compile(
     r"\b(?:quiz|exam question|which of the following|multiple.choice|true or false|prüfungsfrage|"
@@ -210,7 +231,7 @@ def _level_after(before: str) -> Level:
     """Say how surely what follows some letters in lower case is a mention, whatever it is."""
     if _LISTED.search(before):
         return 3
-    if _FORESEEN.search(before) or _EXAMINED.search(before):
+    if _FORESEEN.search(before) or _FORESEEN_ELSEWHERE.search(before) or _EXAMINED.search(before):
         return 2
     told = _told_at(before)
     quoted = _quoted_at(before)

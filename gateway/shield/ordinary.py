@@ -96,6 +96,14 @@ _EXERCISE = (
     r"|(?:练习|練習|作业|宿題|課題|연습|숙제|"
     r"問題)\s?(?:[0-9０-９一二三四五六七八九十]{1,3})?\s?[:：.)、])[^\n]{0,120}\Z"
 )
+# Many people spoken to by what they are: "Dear members,". What is no name of people is told by `_kinds`.
+_SALUTED = (
+    r"(?i)(?:^|\n)\s{0,3}(?:dear|hello|hi|liebe|werte|beste|geachte|chers|chères|bonjour|queridos|queridas|estimados|"
+    r"estimadas|cari|care|gentili|caros|caras|prezados|prezadas|kära|hej|kjære|kære|drodzy|drogie|szanowni|vážení|"
+    r"milí|dragi|дорогие|уважаемые|дорогі|шановні|sevgili|değerli) (?:all|everyone|everybody|alle|leden|"
+    r"[^\W\d_]{2,14}s|[^\W\d_]{3,16}(?:en|er|innen|n|i|e|ми|ы|и|і|lar|ler|lar[ıi]m?[ıi]?z?|ler[ıi]m?[ıi]?z?))"
+    r"(?: (?:und|and|et|y|e|en|och|og|i|и|і|ve) [^\W\d_]{3,16})? ?[,!:\n]"
+)
 
 # What a device, a person or a program does by itself, and how to make it do so.
 _STATED = (
@@ -240,6 +248,9 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
         or _regex(_TOPIC_WITHIN).search(matched)
         or _regex(_TOPIC_BEFORE).search(before)
     ):
+        return True
+    greeting = _regex(_SALUTED).search(before)
+    if greeting and not _kinds(greeting[0]) & (_MACHINE | _GUARDED):
         return True
     line = before[-NEAR_CHARS:].rpartition("\n")[2] + matched + after.partition("\n")[0]
     return bool((before_kinds | kinds) & _EVERYDAY and _kinds(line) & _EVERYDAY)
