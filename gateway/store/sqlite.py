@@ -34,7 +34,7 @@ MEMORY = ":memory:"
 APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _MAGIC = b"SQLite format 3\0"
 _READERS = 4
-_FRESH_ROWS = 256
+_FRESH_ROWS = 512
 _CHECKPOINT_CHANGES = 6_000
 _TRUNCATE_BYTES = 64 * 1024 * 1024
 _BUSY_SECONDS = 5.0
@@ -51,9 +51,8 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
 }
-_SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "wal_autocheckpoint = 0", "cache_size = -2000")
-# What a reader keeps is thrown away at the writer's next commit: more of it is only memory.
-_OF_READERS = ("query_only = ON", "cache_size = -500")
+# What a connection keeps of the file it throws away when another one has committed: more of it is only memory.
+_SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "wal_autocheckpoint = 0", "cache_size = -500")
 
 
 class SqliteDatabase:
@@ -133,7 +132,7 @@ class SqliteDatabase:
             connection = self._idle.pop()
         except IndexError:
             self._place.check()
-            connection = _connect(self._address("ro"), *_OF_READERS)
+            connection = _connect(self._address("ro"), "query_only = ON")
         try:
             yield connection
         except StoreUnavailable:
