@@ -128,7 +128,8 @@ class Disguises:
             # One word alone with one sign in it is a name or a number.
             if len(spans) == 1 and len(text[start:end].translate(_NO_LEET)) == end - start - 1:
                 continue
-            if not any(tells(text[start:end]) for start, end in spans):
+            told = {word for first, last in spans if tells(word := text[first:last])}
+            if not told or (len(told) == 1 and max(map(len, told)) == _LEET_LEAST_CHARS):
                 continue
             if len(spans) > 1:
                 # Beside words in leet, short ones and short numbers are words too.
