@@ -81,7 +81,7 @@ EVERYDAY_WORDS = frozenset(
     "siren assembly evacuation lighthouse git merge nft iptables firewall ruleset eslint linter lint stylesheet css "
     "dockerfile makefile gitignore webpack parser compiler crontab migration rebase defaults excel vlookup "
     "spreadsheet macro webinar immunization codfish fish soak codicils executor headquarters army troops "
-    "reserve regiment".split()
+    "reserve regiment simon minecraft".split()
 )
 EVERYDAY_STEMS = frozenset(
     "montag dienstag mittwoch donnerst freitag samstag sonntag lundi mardi mercredi jeudi vendredi "
@@ -138,7 +138,19 @@ EVERYDAY_STEMS = frozenset(
     "kontrak perjanjian peraturan undang formulir dokter pencetak perangkat direset buku latihan siswa kelas guru "
     "resep adonan turnamen kantin karyawan kebun undangan lampiran bacalh embalag schoolfot ouders briefje verpakk "
     "imunis posyand परीक्ष परीक्षा schul eltern parents élèves parent padres pais genitor родител батьк veli "
-    "ebeveyn wali आदेश arhiv concedi spital ședin factur".split()
+    "ebeveyn wali आदेश arhiv concedi spital ședin factur "
+    "δευτέρα τρίτη τετάρτη πέμπτη παρασκευή σάββατο κυριακή πάρτι γιορτή συνάντη ραντεβού τιμολόγ παραγγελ αποστολ "
+    "διακοπ άδει ενοίκι σύμβασ δόση φάρμακ γιατρ εκτυπωτ συσκευ μάθημα άσκησ μαθητ δάσκαλ σχολεί συνταγ παιχνίδ ομάδ "
+    "mandag tirsdag torsdag fredag lørdag søndag møde møte aftale avtale faktura bestilling levering ferie fravær "
+    "husleje husleie lejer leietaker kontrakt dosis dosering læge lege skriver elever klasse lærer skole opskrift "
+    "oppskrift turnering kantine medarbejder ansatte skrald søppel maanantai tiistai keskiviik torstai perjantai "
+    "lauantai sunnuntai kokous tapaaminen lasku tilaus toimitus pysäköin loma vuokra sopimus lomake annos lääk "
+    "tulostin reititin laite oppila opettaj koulu läksy resepti turnaus joukkue työntek jätte "
+    "pondělí úterý středa čtvrtek pátek sobota neděle schůzk faktur objednáv dodáv parkován dovolen směn nájem "
+    "smlouv dohod zákon formulář dávkován lékař tiskárn směrovač zařízen cvičen žák učitel škol úkol recept turnaj "
+    "zaměstnan odpad hétfő kedd szerda csütörtök péntek szombat vasárnap értekezlet találkozó számla rendelés szállít "
+    "parkol szabads bérlet bérlő szerződés törvény űrlap adagol orvos nyomtató készülék gyakorlat tanuló tanár iskola "
+    "feladat recept verseny csapat dolgozó szemét".split()
 )
 EVERYDAY_PHRASES = (
     "会议|星期|委托|昨天|预算|委任|昨日|予算|어제|예산|위임|hôm qua|师父|剑|茶|考试|学校|家长|开会|预约|发票|"

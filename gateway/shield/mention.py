@@ -70,7 +70,7 @@ _ANNOUNCED = re.compile(
 )
 # What tells before a quotation that it shows an attack: tricks by name, who finds them, where they are taught.
 _SHOWN = re.compile(
-    r"\b(?:researchers?|newsletters?|workshops?|webinars?|trainer|slides?|pasted?|typed|"
+    r"\b(?:researchers?|job ?seekers?|applicants?|newsletters?|workshops?|webinars?|trainer|slides?|pasted?|typed|"
     r"hid|smuggled|planted|slipped|refuse[sd]|refusing|decline[sd]|declining|inyecci[oó]n|iniezion|injeç|enjeksiyon|wstrzykn|angriff|attaque|ataque|attacc|"
     r"aanval|atak|saldırı|angrepp|angrep|angreb|hyökkäy|támadás|útok|atac(?:ul|uri)|tấn công|serangan|"
     r"forsch(?:er|ungs)|versteckt|eingeschmuggelt|schulung|fortbildung|unterricht|chercheu|caché|dissimul|glissé|formation|"
@@ -143,8 +143,9 @@ _EXAMINED = re.compile(
 )
 # A list in code that is called what it holds.
 _LISTED = re.compile(
-    r"(?:injection|attack|payload|jailbreak|malicious|adversarial|hostile)\w{0,20}(?: ?: ?[\w\[\], .|<>]{1,30})? ?"
-    r"(?::?=|: (?=\[)) ?(?:\w{1,12}\()?[\[({](?:[^\])}\n]|\n\s{0,12}[\"'`#/\[({]){0,200}$"
+    r"(?:(?:injection|attack|payload|jailbreak|malicious|adversarial|hostile)\w{0,20}(?: ?: ?[\w\[\], .|<>]{1,30})? ?"
+    r"(?::?=|: (?=\[)) ?(?:\w{1,12}\()?|parametrize\([\"'][\w, ]{1,40}[\"'], ?)"
+    r"[\[({](?:[^\])}\n]|\n\s{0,12}[\"'`#/\[({]){0,200}$"
 )
 _NEGATED = re.compile(
     r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|"
@@ -265,17 +266,14 @@ def _quoted_at(before: str) -> int | None:
     """Return where a quotation begins that is open at the end of `before`, on its last line and after other words."""
     begin = before.rfind("\n") + 1
     line = before[begin:]
-    for mark in '"`':
-        at = line.rfind(mark)
-        if line.count(mark) % 2 and _WORD.search(line, 0, at):
-            return begin + at
+    found = [begin + at for mark in '"`' if line.count(mark) % 2 and _WORD.search(line, 0, at := line.rfind(mark))]
     single = _SINGLE.search(line) if "'" in line else None
     if single and _WORD.search(line, 0, single.start()):
-        return begin + single.start()
-    if line.isascii():
-        return None
-    for opener, closers in _CLOSERS.items():
-        at = line.rfind(opener)
-        if at > 0 and not any(closer in line[at + 1 :] for closer in closers):
-            return begin + at
-    return None
+        found.append(begin + single.start())
+    if not line.isascii():
+        for opener, closers in _CLOSERS.items():
+            at = line.rfind(opener)
+            if at > 0 and not any(closer in line[at + 1 :] for closer in closers):
+                found.append(begin + at)
+    # Of a quotation within another the inner one.
+    return max(found, default=None)

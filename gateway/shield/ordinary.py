@@ -20,12 +20,15 @@ _OF_MATTERS = frozenset({"injection", "extraction"})
 _FIGURE_CHARS = 60
 _NEXT_WORDS = r"(?:,? [^\W\d_]{1,14}){0,4}"
 _JUDGED = _OF_MATTERS | {"jailbreak"}
+_REFUSABLE = _JUDGED | {"social_engineering", "exfiltration"}
 # What a form or a query is fed in a lesson, and how one tells a lesson: never an order to a shell.
 _FED = r"(?i)(?:['\"]|\bunion |; ?exec|\binto outfile|;? ?waitfor)"
 _LESSON = (
-    r"(?i)injection|prepared statement|parameter|placeholder|sanitiz|escap|\bquer(?:y|ies)\b|vulnerab|\bwaf\b|"
+    r"(?i)injection|prepared statement|parameter|placeholder|sanitiz|escap|\bquer(?:y|ies)\b|"
+    r"\btest_|\bassert|unit ?tests?\b|\bexpect\(|单元测试|テスト|vulnerab|\bwaf\b|"
     r"bobby tables|beginners|exam question|\blab\b|the login form|is (?:this|that) an attack|dangerous|consulta|"
-    r"inyecci|échapp|requête|dangereux|abfrage|gefährlich|iniezion|interrogazion|injeç|zapytani|запрос|запит|sorgu|クエリ|プレースホルダ|查询|参数化|쿼리"
+    r"inyecci|échapp|requête|dangereux|abfrage|gefährlich|iniezion|interrogazion|injeç|"
+    r"zapytani|запрос|запит|sorgu|クエリ|プレースホルダ|查询|参数化|쿼리"
 )
 # What a match of plain words does not hold.
 _SIGNS = frozenset("<>|[]{}#=*`_\\@")
@@ -84,6 +87,29 @@ _NO_SPEAKER = (
     r"OVERR|PROMPT|DEVEL|ROOT|INPUT|OUTPUT|TOOL|EMAIL|MAIL|SUBJ|FROM|DOC|TEXT|RESULT|DAN\b|CLASSIC|JAILB|TODO|FIXME|"
     r"URGENT|CRITIC|SECUR|MESSAGE|ORDER|COMMAND(?!ER)|RULE|POLICY|PRIOR|CONTEXT|TRANSL|QUEST|ANSW|BENUTZ|USUAR|UTILIS|GEBRUIK|ПОЛЬЗ|КОРИСТ|NUTZER|KULLAN|PENGG|KUNDE|CLIENT|АССИСТ|ASIST|ASYST|STEP|END|BEGIN|START|INFO"
 )
+# What is said in a tale or on a stage, and the one who says it before he does: 'The new captain shouts: "...'.
+_STAGE = (
+    r"(?i)\b(?:sketch|sketsch|scene|szene|scène|escena|scena|cena|stage|"
+    r"bühne|theat|théâtre|teatr|play about|novel|roman|"
+    r"story|erzähl|histoire|cuento|racconto|conto|actors?|actress|schauspiel|acteur|actor|attor|attric|ator|atriz|"
+    r"regista|regisseur|director de escena|dialogue|rehearsal|probe|prova|ensayo|comedy|komödie|drehbuch|"
+    r"screenplay|screenwriter)"
+)
+_SAYER = (
+    rf"(?i)(?:{_SAID}|ruft|schreit|befiehlt|crie|ordonne|grida|ordina|grita|ordena|roept|beveelt|ropar|interrupt|unterbricht|interromp|interrump)[^\W\d_]{{0,6}}"
+    rf"(?: [^\s{_QUOTES}.!?]{{1,14}}){{0,4}}[ :,]{{1,2}}[{_QUOTES}]\Z"
+)
+# A turn of a conversation that somebody pasted: a label, no hail; and one in which the assistant says no to the last.
+_TURN = r"(?i)[^\n]{0,60}\n\W{0,3}(?:assistant|bot|ai|agent|support|chatbot) ?: "
+_ASKER = (
+    r"(?i)(?:^|\n)\W{0,3}(?:user|customer|client|caller|visitor|guest|kunde|kundin|nutzer|usuario|usuário|utente|"
+    r"utilisateur) ?: "
+)
+_REFUSED = (
+    r"(?i)[^\n]{0,60}\n\W{0,3}(?:assistant|bot|ai|agent|support|chatbot|asistente|assistente|assistent|agente) ?: "
+    r"[^\n]{0,40}?(?:sorry|i (?:can.?t|cannot|won.?t)|i.m (?:not able|unable|afraid)|i don.t|unfortunately|leider|"
+    r"ich kann|darf ich nicht|je ne peux|désolé|no puedo|lo siento|non posso|mi dispiace|não posso|desculp)"
+)
 # The label of an exercise, at the beginning of its line.
 _EXERCISE = (
     "(?i)"
@@ -100,7 +126,8 @@ _EXERCISE = (
 _SALUTED = (
     r"(?i)(?:^|\n)\s{0,3}(?:dear|hello|hi|liebe|werte|beste|geachte|chers|chères|bonjour|queridos|queridas|estimados|"
     r"estimadas|cari|care|gentili|caros|caras|prezados|prezadas|kära|hej|kjære|kære|drodzy|drogie|szanowni|vážení|"
-    r"milí|dragi|дорогие|уважаемые|дорогі|шановні|sevgili|değerli) (?:all|everyone|everybody|alle|leden|"
+    r"milí|dragi|дорогие|уважаемые|дорогі|шановні|sevgili|değerli|αγαπητοί|αγαπητές|milé|kedves|hyvät|rakkaat) "
+    r"(?:all|everyone|everybody|alle|leden|"
     r"[^\W\d_]{2,14}s|[^\W\d_]{3,16}(?:en|er|innen|n|i|e|ми|ы|и|і|lar|ler|lar[ıi]m?[ıi]?z?|ler[ıi]m?[ıi]?z?))"
     r"(?: (?:und|and|et|y|e|en|och|og|i|и|і|ve) [^\W\d_]{3,16})? ?[,!:\n]"
 )
@@ -209,6 +236,12 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
     """
     before = text[max(0, start - BEFORE_CHARS) : start]
     matched, after = text[start:end], text[end : end + AFTER_CHARS]
+    if _regex(_TURN).match(matched) and _regex(_ASKER).search(before + matched):
+        return True
+    if category in _REFUSABLE and _regex(_REFUSED).match(after):
+        line = before[before.rfind("\n") + 1 :]
+        if _regex(_ASKER).search(line + matched):
+            return True
     is_spoken = _is_spoken(before, matched, after)
     if category == "command":
         near = before[-NEAR_CHARS:] + after
@@ -272,6 +305,8 @@ def _is_spoken(before: str, matched: str, after: str) -> bool:
     if _is_quoted(line + matched[:1]) and (
         _regex(_TAG).match(matched.lstrip(_QUOTES) + after) or _regex(_TOLD).search(before)
     ):
+        return True
+    if _regex(_SAYER).search(line) and _regex(_STAGE).search(before):
         return True
     if (line + matched).lstrip()[:1] in ("-", "–", "—"):
         return bool(_regex(_DASH_TAG).match(matched.lstrip("—–- ") + after) or _regex(_DASH_TOLD).search(line))
