@@ -64,8 +64,15 @@ def behind_gap(plan: Plan, text: str, start: int, end: int) -> int:
         found = begun.match(view.text[low:end_of_text])
         behind = max(behind, min([place for place, _ in found.regs[1:] if place >= 0], default=0) if found else 0)
     if any(lead.high - lead.low > GAP_CHARS for lead in plan.leads):
-        behind = max(behind, *(squash_digits(matched).find(lead.literal) for lead in plan.leads))
+        behind = max(behind, *(held_from(squash_digits(matched), lead.literal) for lead in plan.leads))
     return first_of(text, view.position(low + behind), end)
+
+
+def held_from(matched: str, literal: str) -> int:
+    """Return from where on a match is held for a literal in it: one that begins within a word once it is there."""
+    place = matched.find(literal)
+    is_within = place > 0 and literal[0].isalpha() and matched[place - 1].isalpha()
+    return place + len(literal) - 1 if is_within else place
 
 
 def first_of(text: str, start: int, end: int) -> int:
