@@ -53,6 +53,7 @@ _SAID = (
 _SINGLE = r"(?:^|(?<=[\s(]))'(?:(?=\w)|\Z)(?![^']*\S'(?!\w))"
 _CLOSERS = {"“": "”", "„": "“”", "«": "»", "»": "«", "‹": "›", "「": "」", "『": "』", "‘": "’"}
 _QUOTES = "\"“”„«»‹›「」『』‘’'"
+_OPENED = frozenset(_QUOTES)
 # A quotation that ends, and then who said it: "...," the old man whispered.
 _TAG = (
     "(?i)"
@@ -306,7 +307,7 @@ def _is_spoken(before: str, matched: str, after: str) -> bool:
         _regex(_TAG).match(matched.lstrip(_QUOTES) + after) or _regex(_TOLD).search(before)
     ):
         return True
-    if _regex(_SAYER).search(line) and _regex(_STAGE).search(before):
+    if line[-1:] in _OPENED and _regex(_STAGE).search(before) and _regex(_SAYER).search(line):
         return True
     if (line + matched).lstrip()[:1] in ("-", "–", "—"):
         return bool(_regex(_DASH_TAG).match(matched.lstrip("—–- ") + after) or _regex(_DASH_TOLD).search(line))
