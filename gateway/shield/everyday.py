@@ -81,7 +81,7 @@ EVERYDAY_WORDS = frozenset(
     "siren assembly evacuation lighthouse git merge nft iptables firewall ruleset eslint linter lint stylesheet css "
     "dockerfile makefile gitignore webpack parser compiler crontab migration rebase defaults excel vlookup "
     "spreadsheet macro webinar immunization codfish fish soak codicils executor headquarters army troops "
-    "reserve regiment simon minecraft".split()
+    "reserve regiment leden vrijwilligers bénévoles pfadfinder volunteers".split()
 )
 EVERYDAY_STEMS = frozenset(
     "montag dienstag mittwoch donnerst freitag samstag sonntag lundi mardi mercredi jeudi vendredi "

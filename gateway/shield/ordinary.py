@@ -20,7 +20,7 @@ _OF_MATTERS = frozenset({"injection", "extraction"})
 _FIGURE_CHARS = 60
 _NEXT_WORDS = r"(?:,? [^\W\d_]{1,14}){0,4}"
 _JUDGED = _OF_MATTERS | {"jailbreak"}
-_REFUSABLE = _JUDGED | {"social_engineering", "exfiltration"}
+_REFUSABLE = frozenset({"extraction", "social_engineering", "exfiltration"})
 # What a form or a query is fed in a lesson, and how one tells a lesson: never an order to a shell.
 _FED = r"(?i)(?:['\"]|\bunion |; ?exec|\binto outfile|;? ?waitfor)"
 _LESSON = (
@@ -123,16 +123,6 @@ _EXERCISE = (
     r"|(?:练习|練習|作业|宿題|課題|연습|숙제|"
     r"問題)\s?(?:[0-9０-９一二三四五六七八九十]{1,3})?\s?[:：.)、])[^\n]{0,120}\Z"
 )
-# Many people spoken to by what they are: "Dear members,". What is no name of people is told by `_kinds`.
-_SALUTED = (
-    r"(?i)(?:^|\n)\s{0,3}(?:dear|hello|hi|liebe|werte|beste|geachte|chers|chères|bonjour|queridos|queridas|estimados|"
-    r"estimadas|cari|care|gentili|caros|caras|prezados|prezadas|kära|hej|kjære|kære|drodzy|drogie|szanowni|vážení|"
-    r"milí|dragi|дорогие|уважаемые|дорогі|шановні|sevgili|değerli|αγαπητοί|αγαπητές|milé|kedves|hyvät|rakkaat) "
-    r"(?:all|everyone|everybody|alle|leden|"
-    r"[^\W\d_]{2,14}s|[^\W\d_]{3,16}(?:en|er|innen|n|i|e|ми|ы|и|і|lar|ler|lar[ıi]m?[ıi]?z?|ler[ıi]m?[ıi]?z?))"
-    r"(?: (?:und|and|et|y|e|en|och|og|i|и|і|ve) [^\W\d_]{3,16})? ?[,!:\n]"
-)
-
 # What a device, a person or a program does by itself, and how to make it do so.
 _STATED = (
     "(?i)"
@@ -282,9 +272,6 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
         or _regex(_TOPIC_WITHIN).search(matched)
         or _regex(_TOPIC_BEFORE).search(before)
     ):
-        return True
-    greeting = _regex(_SALUTED).search(before)
-    if greeting and not _kinds(greeting[0]) & (_MACHINE | _GUARDED):
         return True
     line = before[-NEAR_CHARS:].rpartition("\n")[2] + matched + after.partition("\n")[0]
     return bool((before_kinds | kinds) & _EVERYDAY and _kinds(line) & _EVERYDAY)
