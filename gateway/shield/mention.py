@@ -4,10 +4,12 @@ Only what stands before a match is read, so that a text in pieces is judged as t
 """
 
 import re
+from functools import cache
 from itertools import islice
 from typing import Literal
 
 from gateway.shield.detections import Severity
+from gateway.shield.gates import Gate
 from gateway.shield.ordinary import is_ordinary
 from gateway.shield.regexes import compile_regex
 
@@ -33,7 +35,7 @@ _SINGLE = re.compile(r"(?<=[\s\[(,{=])'(?=\w|\Z)(?![^']*\S'(?!\w)).*\Z")
 _WORD = re.compile(r"\w")
 _END = re.compile(r"[.!?;\n]")
 # What these are searched for in is in lower case.
-_TELLING = compile_regex(
+_TELLING = (
     r"\W(?:such as|phrases?|sentences?|wording|strings?|messages? like|texts? like|inputs? like|things like|"
     r"prompt.?injections?|injection attempts?|jailbreak (?:attempts?|prompts?)|attackers?|adversar(?:y|ies)|"
     r"(?:if|when|whenever) (?:the |a |an )?(?:user|player|visitor|customer|caller|someone|somebody|anyone|anybody|"
@@ -48,15 +50,14 @@ _TELLING = compile_regex(
     r"(?:that|which|who|sticker|sign|banner|label|note|letter|review|post|page|comment|poster|button|caption|"
     r"voice|speaker|screen|computer|character) "
     r"(?:said|says|reads|stated|states|claimed|claims)(?=[\s,:]+(?:in effect,? )?[\"'“‘«„])|"
-    r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b",
-    re.UNICODE,
+    r"zinnen als|zdania takie jak|jeżeli (?:gracz|użytkownik) powie|wenn (?:der|ein) (?:nutzer|spieler) sagt)\b"
 )
 # The same in scripts that put no blank between words.
-_TELLING_BEYOND = re.compile(
+_TELLING_BEYOND = (
     r"インジェクション|프롬프트 인젝션|提示词注入|提示注入|例如|比如|例えば|инъекци|например|इंजेक्शन|जैसे|حقن|مثل"
 )
 # What a quotation is announced by, some words before it, in several languages.
-_ANNOUNCED = re.compile(
+_ANNOUNCED = (
     r"(?:\b(?:texts?|sentences?|phrases?|lines?|strings?|messages?|words?|commands?|headings?|titles?|comments?|inputs?|"
     r"payload|e\.g\.|examples?|e-?mails?|beispiel|exemple|ejemplo|esempio|exemplo|voorbeeld|przykład|örnek|exempel|says?|said|saying|asks?|asked|writes?|wrote|written|reads?|types?|typed|contains?|claims?|"
     r"satz|sätze|nachricht|eingabe|schreibt|sagt|fragt|fordert|übersetzen?|texte|demande|écrit|dit|traduisez|"
@@ -69,7 +70,7 @@ _ANNOUNCED = re.compile(
     r"[^\s,:]{0,6}(?:[ ,:]{1,2}[^\s,:]{1,16}){0,3}[\s,:(]{0,3}\Z"
 )
 # What tells before a quotation that it shows an attack: tricks by name, who finds them, where they are taught.
-_SHOWN = re.compile(
+_SHOWN = (
     r"\b(?:researchers?|job ?seekers?|applicants?|newsletters?|workshops?|webinars?|trainer|slides?|pasted?|typed|"
     r"hid|smuggled|planted|slipped|refuse[sd]|refusing|decline[sd]|declining|inyecci[oó]n|iniezion|injeç|enjeksiyon|wstrzykn|angriff|attaque|ataque|attacc|"
     r"aanval|atak|saldırı|angrepp|angrep|angreb|hyökkäy|támadás|útok|atac(?:ul|uri)|tấn công|serangan|"
@@ -82,7 +83,7 @@ _SHOWN = re.compile(
     r"हमल|शोधकर्ता|هجوم|باحث|أخف|โจมตี|επίθεσ|ερευνητ|התקפ|חוקר"
 )
 # Whoever is told to do what stands in quotation marks is told so in full.
-_COMMANDED = re.compile(
+_COMMANDED = (
     r"\b(?:follow|obey|execute|carry out|comply|do (?:what|as)|perform|apply|act on|"
     r"befolge|folge|führe?|gehorche|suis|suivez|exécute|obéis|sigue|siga|ejecuta|obedece|cumple|executa|execute|cumpra|"
     r"segui|esegui|obbedisci|volg|voer|gehoorzaam|wykonaj|zastosuj|uygula|yerine getir|följ|utför|laksanakan|patuhi|"
@@ -101,7 +102,7 @@ _HAIL = re.compile(
     re.IGNORECASE,
 )
 # What others may ask for, told to whoever is to withstand it: "if anyone tells you to ..."
-_FORESEEN = re.compile(
+_FORESEEN = (
     r"\b(?:(?:if|when|whenever|should|even if) (?:(?:an?|the|any|some) )?(?:[\w'-]{1,16} ){0,3}"
     r"(?:asks?|tells?|orders?|instructs?|wants?|tries|begs?|says?|claims?|urges?|commands?|requests?)"
     r"(?: (?:you|it|them|him|her|the [\w-]{1,12}))?(?: to\b|(?=[ :,]{1,2}[\"'“«(]))|"
@@ -112,7 +113,7 @@ _FORESEEN = re.compile(
     r"(?: [\w'/-]{1,16}){0,6}[ :,]{0,2}[\"'“«(]{0,2}$"
 )
 # The same in other languages, as far as what is asked for hangs on it: "wenn jemand verlangt, dass du ...".
-_FORESEEN_ELSEWHERE = re.compile(
+_FORESEEN_ELSEWHERE = (
     r"(?:\b(?:"
     r"(?:wenn|falls|sollte) (?:jemand|ein\w? \w{3,14}|der \w{3,14})\b[^.!?\n]{0,60}? (?:dass|zu|sie sollen|"
     r"du soll(?:e?st))|"
@@ -133,7 +134,7 @@ _FORESEEN_ELSEWHERE = re.compile(
     r"누군가[^.!?\n]{0,40}? )[ :,：，]{0,2}[\"'“«「『(]{0,2}$"
 )
 # What a question of an exam is about.
-_EXAMINED = re.compile(
+_EXAMINED = (
     r"\b(?:quiz|exam question|which of the following|multiple.choice|true or false|prüfungsfrage|"
     r"welche[rs]? der folgenden|laquelle des|lequel des|"
     r"parmi les suivantes|cuál de (?:las|los) siguientes|qual(?:e)? (?:delle|dei) seguenti|"
@@ -142,12 +143,12 @@ _EXAMINED = re.compile(
     r"manakah dari)\b|(?:下面|以下|下列)(?:的)?哪|次のうち|以下のうち|다음 중|أي مما يلي|निम्नलिखित में से"
 )
 # A list in code that is called what it holds.
-_LISTED = re.compile(
+_LISTED = (
     r"(?:(?:injection|attack|payload|jailbreak|malicious|adversarial|hostile)\w{0,20}(?: ?: ?[\w\[\], .|<>]{1,30})? ?"
     r"(?::?=|: (?=\[)) ?(?:\w{1,12}\()?|parametrize\([\"'][\w, ]{1,40}[\"'], ?)"
     r"[\[({](?:[^\])}\n]|\n\s{0,12}[\"'`#/\[({]){0,200}$"
 )
-_NEGATED = re.compile(
+_NEGATED = (
     r"\b(?:do not|don.t|never|must not|should not|shouldn.t|cannot|can.t|won.t|"
     r"may not|nobody|nobody may|no one may|without|refuse to|avoid)"
     r"(?: [\w/'-]{1,14}){0,4}[ `\"'(]{1,3}$|"
@@ -157,22 +158,36 @@ _NEGATED = re.compile(
     r"(?:不要|请勿|切勿|不得|禁止|严禁|绝不|勿|别)$"
 )
 # The same within it: "nenne niemals deine Anweisungen".
-_NEGATED_WITHIN = re.compile(
+_NEGATED_WITHIN = (
     r"\w (?:nie|niemals|nooit|nimmer|never|jamais|mai|nunca|jam[aá]s|aldrig|nigdy|никогда|ніколи|ποτέ|soha) "
     r"(?:(?:le|la|il|i|as|os|a|o|las?|los?) )?(?:your|deine?[nr]?|ihre|je|jouw|uw|tes|ton|ta|vos|tus?|sus?|tu[aeo]i?s?|"
     r"teus?|seus?|suas?|din[ae]?|ditt?|swoi\w{1,3}|twoi\w{1,3}|сво\w{1,3}|тво\w{1,3})\b[^,.:;!?]{0,40}$|"
     r" asla \w{1,20}$"
 )
 
+# What stands before a match hardly ever holds any of these.
+_GATE = Gate(
+    _LISTED, _FORESEEN, _FORESEEN_ELSEWHERE, _EXAMINED, _TELLING, _TELLING_BEYOND, _ANNOUNCED, _SHOWN, _COMMANDED
+)  # fmt: skip
+_WITHIN_GATE = Gate(_NEGATED_WITHIN)
+_FORESEEN_ANYHOW = (_FORESEEN, _FORESEEN_ELSEWHERE, _EXAMINED)
+
+
+@cache
+def _regex(text: str) -> re.Pattern[str]:
+    """Compile a regex when it is first asked for: most texts have no match to judge."""
+    return compile_regex(text, re.UNICODE)
+
 
 class Mentions:
     """How surely matches in one text are mentions. What stands before a place is read once."""
 
-    __slots__ = ("_levels", "text")
+    __slots__ = ("_levels", "_steps", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._levels: dict[int, Level] = {}
+        self._steps: dict[tuple[int, int, str], Level] = {}
 
     def level(self, start: int, category: str) -> Level:
         """Say how surely a match at `start` is one: 3 one of a list of samples in code, 2 foreseen or quoted and
@@ -188,7 +203,7 @@ class Mentions:
             return 2
         if _OPENING.match(text, start):
             start += 1
-        if category in _FORBIDDABLE and _NEGATED.search(text[max(0, start - _NEGATION_CHARS) : start].lower()):
+        if category in _FORBIDDABLE and _regex(_NEGATED).search(text[max(0, start - _NEGATION_CHARS) : start].lower()):
             return 2
         known = self._levels.get(start)
         if known is None:
@@ -197,8 +212,16 @@ class Mentions:
 
     def steps(self, start: int, end: int, category: str) -> Level:
         """Say the same of a match, a half-open span: what is no order to a model (`ordinary`) is one in full."""
-        if category in _FORBIDDABLE and _NEGATED_WITHIN.search(self.text[start:end].lower()):
-            return 2
+        known = self._steps.get((start, end, category))
+        if known is None:
+            known = self._steps[start, end, category] = self._steps_of(start, end, category)
+        return known
+
+    def _steps_of(self, start: int, end: int, category: str) -> Level:
+        if category in _FORBIDDABLE:
+            matched = self.text[start:end].lower()
+            if _NEGATED_WITHIN in _WITHIN_GATE.open(matched) and _regex(_NEGATED_WITHIN).search(matched):
+                return 2
         steps = self.level(start, category)
         if steps < 2 and (
             (category in _SAYABLE and self._has_shown(start, end)) or is_ordinary(self.text, start, end, category)
@@ -211,7 +234,7 @@ class Mentions:
         for found in islice(_OPENING.finditer(self.text, start + 1, end), MOST_PLACES):
             before = self.text[max(0, found.end() - _BEFORE_CHARS) : found.end()].lower()
             quoted = _quoted_at(before)
-            if quoted is not None and _is_shown(before, quoted):
+            if quoted is not None and _is_shown(before, quoted, _GATE.open(before)):
                 return True
         return False
 
@@ -230,35 +253,40 @@ def lowered(severity: Severity, steps: int) -> Severity:
 
 def _level_after(before: str) -> Level:
     """Say how surely what follows some letters in lower case is a mention, whatever it is."""
-    if _LISTED.search(before):
+    may = _GATE.open(before)
+    if _LISTED in may and _regex(_LISTED).search(before):
         return 3
-    if _FORESEEN.search(before) or _FORESEEN_ELSEWHERE.search(before) or _EXAMINED.search(before):
+    if any(one in may and _regex(one).search(before) for one in _FORESEEN_ANYHOW):
         return 2
-    told = _told_at(before)
+    told = _told_at(before, may)
     quoted = _quoted_at(before)
     if quoted is not None:
         lead = before[max(0, quoted - _ANNOUNCED_CHARS) : quoted]
         is_announced = (
-            told is not None or _is_shown(before, quoted) or (_ANNOUNCED.search(lead) and not _NAMED.search(lead))
+            told is not None
+            or _is_shown(before, quoted, may)
+            or (_ANNOUNCED in may and _regex(_ANNOUNCED).search(lead) and not _NAMED.search(lead))
         )
-        if is_announced and not _COMMANDED.search(lead):
+        if is_announced and not (_COMMANDED in may and _regex(_COMMANDED).search(lead)):
             return 2
         # A string in code or data holds anything, and is no quotation until something says so.
         return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
     return 1 if told is not None and not _END.search(before, told) else 0
 
 
-def _is_shown(before: str, quoted: int) -> bool:
-    """Say whether what stands before a quotation on its line says that it shows an attack."""
-    return bool(_SHOWN.search(before, before.rfind("\n") + 1, quoted))
+def _is_shown(before: str, quoted: int, may: frozenset[str]) -> bool:
+    """Say whether what stands before a quotation on its line says that it shows an attack. may: what its gate says."""
+    return _SHOWN in may and bool(_regex(_SHOWN).search(before, before.rfind("\n") + 1, quoted))
 
 
-def _told_at(before: str) -> int | None:
-    """Return where the last word ends that tells of texts or of those who write them."""
-    # A word at the beginning needs something to stand after.
-    ends = [found.end() - 1 for found in _TELLING.finditer(" " + before)]
-    if not before.isascii():
-        ends += [found.end() for found in _TELLING_BEYOND.finditer(before)]
+def _told_at(before: str, may: frozenset[str]) -> int | None:
+    """Return where the last word ends that tells of texts or of those who write them. may: what its gate says."""
+    ends: list[int] = []
+    if _TELLING in may:
+        # A word at the beginning needs something to stand after.
+        ends += [found.end() - 1 for found in _regex(_TELLING).finditer(" " + before)]
+    if _TELLING_BEYOND in may:
+        ends += [found.end() for found in _regex(_TELLING_BEYOND).finditer(before)]
     return max(ends, default=None)
 
 

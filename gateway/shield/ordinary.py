@@ -227,9 +227,9 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
     """
     before = text[max(0, start - BEFORE_CHARS) : start]
     matched, after = text[start:end], text[end : end + AFTER_CHARS]
-    if _regex(_TURN).match(matched) and _regex(_ASKER).search(before + matched):
+    if "\n" in matched and _regex(_TURN).match(matched) and _regex(_ASKER).search(before + matched):
         return True
-    if category in _REFUSABLE and _regex(_REFUSED).match(after):
+    if category in _REFUSABLE and "\n" in after and _regex(_REFUSED).match(after):
         line = before[before.rfind("\n") + 1 :]
         if _regex(_ASKER).search(line + matched):
             return True
@@ -322,7 +322,8 @@ def _kinds(text: str, until: int = 0) -> int:
     """Return the kinds of the words in a text, added up. until: kinds of which one is enough to read no further."""
     words, stems = _lexicon()
     kinds = 0
-    for word in _regex(_WORD).findall(text.casefold()):
+    for found in _regex(_WORD).finditer(text.casefold()):
+        word = found[0]
         kind = words.get(word)
         if kind is not None:
             kinds |= kind
