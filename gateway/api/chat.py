@@ -1,5 +1,6 @@
 """The edge of the chat: reads the body, calls the chat service, adds the shield's headers. Decides nothing."""
 
+from gateway.api.credentials import facts_of
 from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.api.responses import Headers, error_response, json_response, shaped_error
 from gateway.app import Gateway
@@ -7,8 +8,9 @@ from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.llm.base import UpstreamRefused
-from gateway.services.chat import PromptBlocked, ReadPrompt
+from gateway.services.chat import PromptBlocked
 from gateway.services.chat_turn import ShieldSummary
+from gateway.services.known_prompts import ReadPrompt
 
 
 class ChatEdge:
@@ -24,7 +26,7 @@ class ChatEdge:
             if len(request.body) > LARGE_BYTES:
                 prompt = await self._aside.run(self._read, request)
             else:
-                prompt = self._read(request)
+                prompt = self._recalled(request, who)
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             return error_response(error, request_id=context.request_id, headers=_shield_headers(error.shield))
@@ -32,8 +34,13 @@ class ChatEdge:
             return _refused(error, context.request_id)
         return json_response(answer.body, answer.headers + _shield_headers(answer.shield), raw=answer.raw)
 
-    def _read(self, request: Request) -> ReadPrompt:
-        return self._chat.read(read_body(request), request.body)
+    def _recalled(self, request: Request, who: Principal) -> ReadPrompt:
+        mark = self._chat.mark(who, request.body) if facts_of(request.headers).is_plain_json else None
+        known = None if mark is None else self._chat.recall(mark, request.body)
+        return self._read(request, mark) if known is None else known
+
+    def _read(self, request: Request, mark: bytes | None = None) -> ReadPrompt:
+        return self._chat.read(read_body(request), request.body, mark=mark)
 
     async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """List the models that the caller may use."""

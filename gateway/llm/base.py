@@ -66,17 +66,44 @@ class Leaves:
         return self._texts
 
 
-@record
 class Prompt:
     """A checked chat request.
 
-    body: the parsed object, which is what is forwarded. raw: the strict JSON that it was read from, if nothing of it
-    was changed; None to write `body` anew.
+    raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: whom it
+    names as its caller. read: makes `body` of what came, when it is not given and somebody asks for it; there is no list
+    of tools in it then.
     """
 
-    model: str
-    body: Mapping[str, object]
-    raw: bytes | None = None
+    __slots__ = ("_body", "_read", "model", "raw", "user")
+
+    def __init__(
+        self,
+        model: str,
+        body: Mapping[str, object] | None,
+        raw: bytes | None = None,
+        *,
+        user: str | None = None,
+        read: "Callable[[], Mapping[str, object]] | None" = None,
+    ) -> None:
+        self.model = model
+        self.raw = raw
+        self.user = user
+        self._body = body
+        self._read = read
+
+    @property
+    def body(self) -> Mapping[str, object]:
+        """Return the parsed object, which is what is forwarded."""
+        if self._body is None:
+            assert self._read is not None  # one of both is given
+            self._body = self._read()
+        return self._body
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether it has a list of tools."""
+        body = self._body
+        return body is not None and ("tools" in body or "functions" in body)
 
 
 @record

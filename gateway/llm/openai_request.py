@@ -4,6 +4,7 @@ Shape: https://platform.openai.com/docs/api-reference/chat/create. Null stands f
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import cast
 
 from gateway.errors import InvalidRequest, UnsupportedValue
 from gateway.llm.base import Prompt
@@ -135,7 +136,8 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None) 
     count = body.get("n")
     if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
         raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
-    return CheckedRequest(Prompt(model, body, raw), said, contents if len(contents) == len(messages) else None)
+    prompt = Prompt(model, body, raw, user=cast("str | None", body.get("user")))
+    return CheckedRequest(prompt, said, contents if len(contents) == len(messages) else None)
 
 
 def _wrong(param: str, wanted: str) -> InvalidRequest:

@@ -20,7 +20,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, ContentPolicyViolation, GatewayError
-from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
+from gateway.llm.base import Dialect, Leaves, Reply, UpstreamRefused
 from gateway.metrics import Metrics
 from gateway.records import record
 from gateway.services.access_guard import AccessGuard
@@ -32,6 +32,7 @@ from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_guard import ChatGuard, ScannedPrompt, ScannedReply, TextJudge
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
+from gateway.services.known_prompts import MOST_BYTES, KnownPrompt, KnownPrompts, ReadPrompt
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
@@ -41,14 +42,6 @@ from gateway.store.store import Store
 
 SETTLE_SECONDS = 10.0
 MAX_GUARDS = 1_024
-
-
-@record
-class ReadPrompt:
-    """A checked request and every text of it."""
-
-    prompt: Prompt
-    leaves: Leaves
 
 
 @record
@@ -108,6 +101,7 @@ class Chat:
         self._captures = Captures(judge.judge_text)
         self._guard = ChatGuard(judge, dialect, policy, captures=self._captures)
         self._guards: dict[str, ChatGuard] = {}
+        self.known = KnownPrompts(ids)
         self._routing = routing
         self._bill = bill
         self._acceptances = acceptances
@@ -115,15 +109,26 @@ class Chat:
         self._generation = -1
         self._has_blocked = self._has_accepted = self._has_budgets = True
 
-    def read(self, body: object, raw: bytes | None = None) -> ReadPrompt:
+    def read(self, body: object, raw: bytes | None = None, *, mark: bytes | None = None) -> ReadPrompt:
         """Check the parsed JSON of a request and find its texts. Pure: a large one is best read in a thread.
 
         raw: the strict JSON that `body` was read from. It goes to the model as it came, unless something is changed.
+        mark: what `mark` has returned for it.
 
         Raises:
             InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
         """
-        return ReadPrompt(*self._dialect.read(body, raw))
+        prompt, leaves = self._dialect.read(body, raw)
+        return ReadPrompt(prompt, leaves, None if prompt.raw is None else mark)
+
+    def mark(self, principal: Principal, raw: bytes) -> bytes | None:
+        """Return what stands for the bytes of a request of this caller; None when they are too many."""
+        return self.known.mark(raw, principal.id) if len(raw) <= MOST_BYTES else None
+
+    def recall(self, mark: bytes, raw: bytes) -> ReadPrompt | None:
+        """Return the request of these bytes, if it came before and nothing was found in it; None: it has to be read."""
+        known = self.known.find(mark, self._store.generation.value())
+        return None if known is None else ReadPrompt.again(known, raw, self._dialect)
 
     async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:
         """Complete one chat.
@@ -139,7 +144,7 @@ class Chat:
         """
         turn = Turn(principal, context, request.prompt, self._clock.monotonic_seconds())
         try:
-            reply, scanned = await self._answered(turn, request.leaves)
+            reply, scanned = await self._answered(turn, request)
         except GatewayError as error:
             turn.fail(error)
             await self._settle(turn)
@@ -154,7 +159,7 @@ class Chat:
         raw = reply.raw if body is reply.body else None  # what was changed is written anew
         return ChatAnswer(body, self._summary(turn), reply.headers, raw)
 
-    async def _answered(self, turn: Turn, leaves: Leaves) -> tuple[Reply, ScannedReply]:
+    async def _answered(self, turn: Turn, request: ReadPrompt) -> tuple[Reply, ScannedReply]:
         """Return the reply, and what of it may be given out. Raises what `complete` does, but for the last."""
         prompt, now_seconds = turn.prompt, self._clock.monotonic_seconds
         generation = self._store.generation.value()
@@ -165,15 +170,12 @@ class Chat:
         guard = self._guard_of(turn)
         candidates = self._candidates(turn)
         if self._has_budgets:
-            await self._bill.reserve(turn, candidates, len(leaves.opaque_places))
-        inbound = guard.inbound_here(leaves)
-        if not isinstance(inbound, ScannedPrompt):
-            inbound = await guard.inbound(leaves, prompt, inbound)
-        turn.inbound = inbound
+            await self._bill.reserve(turn, candidates, len(request.leaves.opaque_places))
+        inbound = turn.inbound = self._known_here(request, guard) or await self._scanned(request, guard, generation)
         if inbound.action == "blocked":
             raise PromptBlocked(self._summary(turn))
         if self._access.rules is not None:
-            await self._check_prompt(turn, leaves)
+            await self._check_prompt(turn, request.leaves)
         begun_seconds = now_seconds()
         outcome = "failed"
         turn.is_sent = True
@@ -198,6 +200,24 @@ class Chat:
             scanned = await guard.outbound(reply, scanned)
         turn.outbound = scanned
         return reply, scanned
+
+    def _known_here(self, request: ReadPrompt, guard: ChatGuard) -> ScannedPrompt | None:
+        """Return what was found in a prompt that has come before, if a scan of now would find the same."""
+        known = request.known
+        if known is None or known.policy is not guard.policy or known.generation != self._store.generation.value():
+            return None
+        return known.scanned
+
+    async def _scanned(self, request: ReadPrompt, guard: ChatGuard, generation: int) -> ScannedPrompt:
+        """Scan a prompt. generation: of before."""
+        prompt = request.prompt
+        inbound = guard.inbound_here(request.leaves)
+        if not isinstance(inbound, ScannedPrompt):
+            return await guard.inbound(request.leaves, prompt, inbound)
+        if request.mark is not None:
+            known = KnownPrompt(prompt.model, prompt.user, inbound, guard.policy, generation)
+            self.known.note(request.mark, known)
+        return inbound
 
     def _look_again(self, generation: int) -> None:
         """Find out what there is to heed: once for each generation, which was read before."""

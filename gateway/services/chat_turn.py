@@ -127,14 +127,13 @@ class Turn:
             return self.blocked_agent
         named = self.context.agent
         if not named:
-            user = self.prompt.body.get("user")
-            named = self._unless_found("user", user) if isinstance(user, str) else None
+            user = self.prompt.user
+            named = None if user is None else self._unless_found("user", user)
         return named[:MAX_AGENT_CHARS] if named else None
 
     def claimed_agent(self) -> str:
         """Return who the caller says to be, as `agent` does, else the key's name. Unchecked: never to be stored."""
-        user = self.prompt.body.get("user")
-        named = self.context.agent or (user if isinstance(user, str) else None) or self.principal.name
+        named = self.context.agent or self.prompt.user or self.principal.name
         return named[:MAX_AGENT_CHARS]
 
     def model(self) -> str | None:
@@ -143,11 +142,11 @@ class Turn:
 
     def sighting(self, row: TrafficRow) -> Sighting:
         """Return who was seen in this completion, and with which tools, unless something was found in their names."""
-        body, inbound = self.prompt.body, self.inbound
+        inbound = self.inbound
         tools: tuple[str, ...] = ()
-        if inbound is not None and ("tools" in body or "functions" in body):
+        if inbound is not None and self.prompt.offers_tools:
             if not any("tool" in (one.place or "") for one in inbound.result.detections):
-                tools = tuple(listed_tools(body))
+                tools = tuple(listed_tools(self.prompt.body))
         return Sighting(
             name=row.agent or "",
             source=AgentSource.TRAFFIC,

@@ -32,7 +32,10 @@ class ScriptedChat:
     bodies: list[object] = field(default_factory=list)
     threads: list[bool] = field(default_factory=list)
 
-    def read(self, body: object, raw: bytes) -> object:
+    def mark(self, who: object, raw: bytes) -> None:
+        return None
+
+    def read(self, body: object, raw: bytes, *, mark: bytes | None) -> object:
         self.threads.append(threading.current_thread() is threading.main_thread())
         return body
 

@@ -1,0 +1,118 @@
+"""Which prompts have come before, byte for byte, and were clean, so that none of them is read twice. Holds no text.
+
+Theory of operation. Who tries again, draws several samples or probes sends the very same body. What it says is a
+function of its bytes: that it is strict JSON of the right shape, its model, the hash of its texts; and what the shield
+says of it is one of rules and policy too. So of a usual prompt in which nothing at all was found is kept what its
+record needs, by a digest under a key of this process and its owner. It holds for the policy it was scanned under, until
+authority changes in any process. Whoever wants more of it reads the bytes that came. Nothing else is left out: limits,
+budgets, lists and the record are as for any other.
+"""
+
+import hashlib
+from functools import partial
+from typing import cast
+
+from gateway.clock import Ids
+from gateway.domain.policies import ShieldPolicy
+from gateway.llm.base import Dialect, Leaves, Prompt
+from gateway.records import record
+from gateway.services.chat_guard import ScannedPrompt
+from gateway.wire import read_json
+
+MOST_PROMPTS = 512
+"""How many one half of the memory holds; the older half goes when the newer one is full."""
+MOST_BYTES = 16_384
+_DIGEST_BYTES = 16
+
+
+@record
+class KnownPrompt:
+    """What is kept of a prompt. model, user: as it names them. scanned: under `policy` and rules of `generation`."""
+
+    model: str
+    user: str | None
+    scanned: ScannedPrompt
+    policy: ShieldPolicy
+    generation: int
+
+
+class ReadPrompt:
+    """A checked request and every text of it. mark: what stands for its bytes, if it may be noted by them.
+
+    known: what was found out about it before; then its texts are looked for when somebody asks for them.
+    """
+
+    __slots__ = ("_dialect", "_leaves", "known", "mark", "prompt")
+
+    def __init__(self, prompt: Prompt, leaves: Leaves, mark: bytes | None = None) -> None:
+        self.prompt = prompt
+        self.mark = mark
+        self.known: KnownPrompt | None = None
+        self._leaves: Leaves | None = leaves
+        self._dialect: Dialect
+
+    @classmethod
+    def again(cls, known: KnownPrompt, raw: bytes, dialect: Dialect) -> "ReadPrompt":
+        """Return a prompt that has come before."""
+        read = cls.__new__(cls)
+        read.prompt = Prompt(known.model, None, raw, user=known.user, read=partial(_object, raw))
+        read.mark = None
+        read.known = known
+        read._leaves = None
+        read._dialect = dialect
+        return read
+
+    @property
+    def leaves(self) -> Leaves:
+        """Return every text."""
+        if self._leaves is None:
+            _, self._leaves = self._dialect.read(self.prompt.body, self.prompt.raw)
+        return self._leaves
+
+
+class KnownPrompts:
+    """The memory of one process. ids: where its key comes from."""
+
+    __slots__ = ("_generation", "_ids", "_key", "_newer", "_older")
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._key = b""
+        self._newer: dict[bytes, KnownPrompt] = {}
+        self._older: dict[bytes, KnownPrompt] = {}
+        self._generation = -1
+
+    def __len__(self) -> int:
+        """How many prompts are known."""
+        return len(self._newer) + len(self._older)
+
+    def mark(self, raw: bytes, owner: str) -> bytes:
+        """Return what stands for a body of an owner, whose name has no line break."""
+        if not self._key:  # not before the process is forked
+            self._key = self._ids.random_bytes(32)
+        return hashlib.sha256(b"%b%b\n%b" % (self._key, owner.encode(), raw)).digest()[:_DIGEST_BYTES]
+
+    def find(self, mark: bytes, generation: int) -> KnownPrompt | None:
+        """Return what is known of a body since authority last changed. generation: the store's."""
+        if generation != self._generation:
+            self._newer, self._older = {}, {}
+            self._generation = generation
+            return None
+        found = self._newer.get(mark)
+        if found is None and (found := self._older.get(mark)) is not None:
+            self._add(mark, found)  # what still comes outlives what does not
+        return found
+
+    def note(self, mark: bytes, known: KnownPrompt) -> None:
+        """Keep what was found out about a body. Its generation is that of before it was scanned."""
+        if known.generation == self._generation:
+            self._add(mark, known)
+
+    def _add(self, mark: bytes, known: KnownPrompt) -> None:
+        if len(self._newer) >= MOST_PROMPTS:
+            self._older, self._newer = self._newer, {}
+        self._newer[mark] = known
+
+
+def _object(raw: bytes) -> dict[str, object]:
+    return cast(dict[str, object], read_json(raw))  # it was one when it came first

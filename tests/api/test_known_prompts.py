@@ -1,0 +1,118 @@
+"""Prompts that come again byte for byte: what is not read a second time, and what is done anew for each of them."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.http.messages import Headers, Request
+from gateway.services import known_prompts
+from tests.open_site import ATTACK, CHAT, Site, open_site
+
+HARMLESS = "what is the weather like at home"
+TOLD = ("agent", "model", "provider", "verdict", "score", "action", "status", "text_sha256", "text_chars",
+        "prompt_tokens", "principal_id", "detections")  # fmt: skip
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with open_site(tmp_path) as opened:
+        yield opened
+
+
+def prompt(text: str = HARMLESS, **more: object) -> dict[str, object]:
+    return {"model": "echo", "messages": [{"role": "user", "content": text}], **more}
+
+
+async def ask(site: Site, key: str, text: str = HARMLESS, *, headers: dict[str, str] | None = None, **more: Any) -> Any:
+    return await site.ask("POST", CHAT, prompt(text, **more), key=key, headers=headers)
+
+
+def read_no_more(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("it was read again")
+
+    monkeypatch.setattr(site.gateway.chat, "read", fail)
+
+
+async def test_a_clean_prompt_that_comes_again_is_read_once_and_answered_and_recorded_alike(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = (await site.key())["key"]
+    first = await ask(site, key, user="u-7")
+    read_no_more(site, monkeypatch)
+    again = await ask(site, key, user="u-7")
+    assert again["choices"] == first["choices"] and again["usage"] == first["usage"]
+    rows = (await site.ask("GET", "/api/traffic"))["data"]
+    assert len(rows) == 2 and rows[0]["agent"] == "u-7" and rows[0]["request_id"] != rows[1]["request_id"]
+    assert [rows[0].get(name) for name in TOLD] == [rows[1].get(name) for name in TOLD]
+    events = (await site.ask("GET", "/api/audit?action=chat_completed"))["data"]
+    sums = [(one["details"]["sha256"], one["details"]["inbound"], one["resource_id"]) for one in events]
+    assert len(sums) == 2 and sums[0] == sums[1]
+
+
+async def test_one_byte_more_or_another_caller_makes_it_another_prompt(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (await site.key())["key"], (await site.key(name="other"))["key"]
+    await ask(site, one)
+    read_no_more(site, monkeypatch)
+    assert (await ask(site, one))["status"] == 200
+    assert (await ask(site, one, HARMLESS + "?"))["status"] == 500
+    assert (await ask(site, other))["status"] == 500
+
+
+async def test_a_prompt_in_which_something_was_found_is_found_out_every_time(site: Site) -> None:
+    key = (await site.key())["key"]
+    for _ in range(3):
+        assert (await ask(site, key, ATTACK))["status"] == 400
+    assert len(site.gateway.chat.known) == 0
+
+
+async def test_what_is_forbidden_meanwhile_is_forbidden_to_a_known_prompt(site: Site) -> None:
+    made = await site.key()
+    key = made["key"]
+    assert (await ask(site, key, user="mole"))["status"] == 200
+    agents = (await site.ask("GET", "/api/agents"))["data"]
+    mole = next(one for one in agents if one["name"] == "mole")
+    await site.ask("PATCH", f"/api/agents/{mole['id']}", {"status": "blocked"})
+    assert (await ask(site, key, user="mole"))["error"]["code"] == "access_denied"
+    assert (await ask(site, key))["status"] == 200
+    await site.make("/api/budgets", unit="tokens", limit=1)
+    assert (await ask(site, key))["error"]["code"] == "budget_exceeded"
+    await site.ask("POST", f"/api/config/api-keys/{made['id']}/revoke")
+    assert (await ask(site, key))["error"]["code"] == "key_revoked"
+
+
+async def test_a_known_prompt_is_counted_against_the_rate_of_its_key(site: Site) -> None:
+    key = (await site.key(rate_limit=2))["key"]
+    assert [(await ask(site, key))["status"] for _ in range(3)] == [200, 200, 429]
+
+
+async def test_a_body_that_is_not_said_to_be_plain_json_is_looked_at_whatever_came_before(site: Site) -> None:
+    key = (await site.key())["key"]
+    assert (await ask(site, key))["status"] == 200
+    assert (await ask(site, key, headers={"content-type": "text/plain"}))["status"] == 415
+    assert (await ask(site, key, headers={"content-encoding": "gzip"}))["status"] == 415
+
+
+async def test_the_same_key_twice_in_an_object_is_refused_however_often_it_is_sent(site: Site) -> None:
+    key = (await site.key())["key"]
+    raw = json.dumps(prompt())[:-1].encode() + b', "model": "echo"}'
+    for _ in range(2):
+        fields = Headers({"host": "h", "content-type": "application/json", "x-service-key": key})
+        request = Request("POST", CHAT, "", fields, raw, "127.0.0.1", False, 0.0)
+        assert (await site.dispatch.handle(request)).status == 400
+
+
+async def test_the_memory_is_bounded_and_keeps_what_still_comes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_prompts, "MOST_PROMPTS", 5)
+    key = (await site.key())["key"]
+    for number in range(23):
+        await ask(site, key)
+        await ask(site, key, f"the weather of day {number}")
+    assert len(site.gateway.chat.known) <= 10
+    read_no_more(site, monkeypatch)
+    assert (await ask(site, key))["status"] == 200
