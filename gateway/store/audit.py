@@ -39,7 +39,13 @@ _FIELDS = (
 )
 _COLUMNS = (*_FIELDS, "before", "after", "details", "seq", "prev_hash", "hash")
 _VALUES = attrgetter(*_FIELDS)
-EVENTS = Insert("audit_events", _COLUMNS, is_fresh=True)
+_ALIKE = (
+    frozenset(
+        {"source", "action", "outcome", "reason", "actor_type", "resource_type", "instance_id", "before", "after"}
+    ),
+    frozenset({"ip", "user_agent", "resource_id", "actor", "actor_id", "key_prefix"}),
+)
+EVENTS = Insert("audit_events", _COLUMNS, is_fresh=True, alike=_ALIKE)
 _NAMES = ", ".join(_COLUMNS)
 LIST = f"SELECT position, {_NAMES} FROM audit_events_all"  # noqa: S608  # our own column names
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"

@@ -33,12 +33,14 @@ class Insert:
     """A table and the columns of rows that are plain inserts, so that many of them can be one statement.
 
     Each is one constant, equal to itself alone: it is looked up for every row. is_fresh: its rows are moved there
-    later, see `fresh`.
+    later, see `fresh`. alike: sets of columns in which rows that come together often have the same values, those that
+    differ least first; the values of as many sets as are alike are given to the database once for all rows.
     """
 
     table: str
     columns: tuple[str, ...]
     is_fresh: bool = False
+    alike: tuple[frozenset[str], ...] = ()
 
 
 class Transaction(Protocol):

@@ -32,13 +32,34 @@ def settle(tx: Transaction) -> None:
             tx.execute(EMPTY.format(table))
 
 
-def insert_sql(insert: Insert, rows: int) -> str:
-    """Return the statement that inserts so many rows."""
-    row = ", ".join("?" * len(insert.columns))
+def insert_sql(insert: Insert, rows: int, alike: int = 0) -> str:
+    """Return the statement that inserts so many rows.
+
+    Its parameters are the values of each row or, when rows have so many sets of columns in common: column by column,
+    one for a column of these sets and one a row for each of the others.
+    """
+    if alike:
+        places = _column_by_column(insert, rows, alike)
+    else:
+        places = [["?"] * len(insert.columns)] * rows
     names = ", ".join(insert.columns)
+    texts = [", ".join(row) for row in places]
     if not insert.is_fresh:
-        values = ", ".join([f"({row})"] * rows)
+        values = ", ".join(f"({row})" for row in texts)
         return f"INSERT INTO {insert.table} ({names}) VALUES {values}"  # noqa: S608  # our own names
-    first = NEXT.format(insert.table)
-    values = ", ".join([f"({first}, {row})", *[f"(NULL, {row})"] * (rows - 1)])
+    values = ", ".join(
+        f"({'NULL' if number else NEXT.format(insert.table)}, {row})" for number, row in enumerate(texts)
+    )
     return f"INSERT INTO {insert.table}_fresh (position, {names}) VALUES {values}"  # noqa: S608
+
+
+def _column_by_column(insert: Insert, rows: int, alike: int) -> list[list[str]]:
+    shared = frozenset().union(*insert.alike[:alike])
+    places: list[list[str]] = [[] for _ in range(rows)]
+    number = 1
+    for column in insert.columns:
+        is_shared = column in shared
+        for row, names in enumerate(places):
+            names.append(f"?{number if is_shared else number + row}")
+        number += 1 if is_shared else rows
+    return places

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, Protocol, cast
 
 from gateway.store.database import Insert, Params, Row, StoreUnavailable, pieces
@@ -35,7 +35,7 @@ class GroupTransaction:
 
     def __init__(self, run: Callable[[str, Params | Sequence[object]], Cursor]) -> None:
         self._run = run
-        self._values: dict[Insert, list[object]] = {}  # of one row after the other
+        self._rows: list[tuple[Insert, Sequence[object]]] = []
         self._is_guarded = True
         self.after: dict[str, Callable[[bool], None]] = {}
         self.memo: dict[str, Any] = {}
@@ -55,10 +55,7 @@ class GroupTransaction:
 
     def add(self, insert: Insert, row: Sequence[object], /) -> None:
         """Insert a plain row before the commit."""
-        values = self._values.get(insert)
-        if values is None:
-            values = self._values[insert] = []
-        values.extend(row)
+        self._rows.append((insert, row))
 
     def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
         """Run `work` after the commit, under the lock."""
@@ -70,8 +67,7 @@ class GroupTransaction:
         Raises:
             StoreUnavailable: the whole group must be given up.
         """
-        marks = [*map(len, self._values.values())]
-        memo, hooks = dict(self.memo), len(self.after)
+        memo, rows, hooks = self.memo.copy(), len(self._rows), len(self.after)
         self._is_guarded = False
         try:
             work.result = work.call(self)
@@ -84,22 +80,53 @@ class GroupTransaction:
             self.memo = memo
             for name in list(self.after)[hooks:]:  # they only ever come to be more
                 del self.after[name]
-            for values, mark in zip(self._values.values(), chain(marks, repeat(0)), strict=False):
-                del values[mark:]
+            del self._rows[rows:]
         if self._is_guarded:
             self._run("RELEASE work", ())
         self._is_guarded = True
 
     def finish(self) -> None:
         """Insert the plain rows."""
-        for insert, values in self._values.items():
-            width, begin = len(insert.columns), 0
-            rows = len(values) // width
-            self.fresh_rows += rows * insert.is_fresh
-            for size in pieces(rows, _INSERT_ROWS):
-                end = begin + size * width
-                self._run(_insert_sql(insert, size), values[begin:end])
-                begin = end
+        rows_of: dict[Insert, list[Sequence[object]]] = {}
+        for insert, row in self._rows:
+            rows_of.setdefault(insert, []).append(row)
+        for insert, rows in rows_of.items():
+            self.fresh_rows += len(rows) * insert.is_fresh
+            begin = 0
+            for size in pieces(len(rows), _INSERT_ROWS):
+                self._insert(insert, rows[begin : begin + size])
+                begin += size
+
+    def _insert(self, insert: Insert, rows: Sequence[Sequence[object]]) -> None:
+        """Insert rows by one statement, which is given once what they have in common."""
+        columns = [*zip(*rows, strict=True)]
+        alike = _count_alike(insert, columns) if len(rows) > 1 else 0
+        parts = rows
+        if alike:
+            shared = _shared(insert, alike)
+            parts = [column[:1] if is_shared else column for column, is_shared in zip(columns, shared, strict=True)]
+        self._run(_insert_sql(insert, len(rows), alike), [*chain.from_iterable(parts)])
+
+
+def _count_alike(insert: Insert, columns: Sequence[tuple[object, ...]]) -> int:
+    """Return how many of the sets `insert.alike`, from the first on, have one value a column."""
+    for number, places in enumerate(_places(insert)):
+        for place in places:
+            column = columns[place]
+            if column.count(column[0]) < len(column):
+                return number
+    return len(insert.alike)
+
+
+@cache
+def _places(insert: Insert) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(insert.columns.index(name) for name in names) for names in insert.alike)
+
+
+@cache
+def _shared(insert: Insert, alike: int) -> tuple[bool, ...]:
+    shared = frozenset().union(*insert.alike[:alike])
+    return tuple(name in shared for name in insert.columns)
 
 
 _insert_sql = cache(insert_sql)

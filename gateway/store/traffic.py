@@ -17,7 +17,13 @@ _COLUMNS = tuple(field.name for field in fields(TrafficRow))
 _DETECTIONS = _COLUMNS.index("detections")
 _ORIGIN = _COLUMNS.index("origin")
 _NAMES = ", ".join(_COLUMNS)
-ROWS = Insert("traffic", _COLUMNS, is_fresh=True)
+_ALIKE = (
+    frozenset(
+        {"operation", "direction", "verdict", "score", "action", "status", "detections", "instance_id", "origin"}
+    ),
+    frozenset({"model", "provider", "principal_id", "key_prefix", "agent"}),
+)
+ROWS = Insert("traffic", _COLUMNS, is_fresh=True, alike=_ALIKE)
 LIST = f"SELECT position, {_NAMES} FROM traffic_all"  # noqa: S608  # our own column names
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
 BY_ID = f"SELECT position, {_NAMES} FROM traffic_all WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608

@@ -227,6 +227,7 @@ class Writer:
             group, self._group = self._group, []
             if group:
                 self._do(group)
+            del group  # what was delivered ends in the loop, which has just used it, and not here before the next
             while self._is_stopping:
                 rest = self._take()
                 if not rest:

@@ -1,5 +1,6 @@
 """The table of audit events: pages, filters and the chain."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +35,23 @@ async def fill(store: Store, *events: AuditEvent) -> None:
 async def numbers(store: Store, **wanted: Any) -> list[object]:
     page = await store.db.read(lambda tx: store.audit.page(tx, AuditFilter(**wanted)))
     return [one.details["number"] for one in page.items]
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["source", "action", "outcome", "reason", "actor", "actor_type", "actor_id", "key_prefix", "ip", "user_agent",
+     "resource_type", "resource_id", "before", "after", "request_id"],
+)  # fmt: skip
+async def test_events_that_differ_in_one_field_alone_come_back_as_they_were(store: Store, column: str) -> None:
+    values: tuple[object, ...] = ({"a": 1}, None, {"b": 2}) if column in ("before", "after") else ("x", "y", "y")
+    events = [event(store, number, resource_id="same") for number in range(3)]
+    given = [replace(one, **{column: value}) for one, value in zip(events, values, strict=True)]
+
+    await fill(store, *given)
+
+    found = await store.db.read(lambda tx: store.audit.chain(tx, store.instance_id, after_seq=0, limit=10))
+    assert [replace(one, seq=0, prev_hash="", hash="") for one in found] == given
+    assert check_links(ChainHead(0, GENESIS_HASH), found)[1].ok
 
 
 async def test_an_event_reads_back_as_it_was_appended(store: Store) -> None:
