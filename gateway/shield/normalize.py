@@ -4,8 +4,8 @@ Theory of operation. `Normalizer.normalize` gives lower case, one blank for each
 character, and one plain letter for every look-alike. Most texts are ASCII: for them it is one `bytes.translate`, and
 the squeezing of blanks where two stand together. For the rest only the distinct characters are asked, one by one and
 remembered, and replaced in C, in a long text of another script with one table (`pages`). Positions are needed only
-when something matched, so the map from the normalized text to the text as sent is made at the first question: a list
-of the places where the two run apart.
+where something may match. The first few are found by the word that stands there and how often it stood before; for
+more, a map from the normalized text to the text as sent is made: a list of the places where the two run apart.
 """
 
 import codecs
@@ -24,6 +24,8 @@ _LOWER = bytes(
     for byte in range(256)
 )
 _ASCII = bytes(range(128))
+# What is taken out of any text.
+_CONTROLS = "".join(chr(code) for code in range(128) if not _LOWER[code])
 _REMEMBERED_CHARS = 8192
 LONGEST_FOLD_CHARS = 4
 # A long text is normalized in pieces, so that another thread never waits for long.
@@ -31,6 +33,12 @@ _PIECE_CHARS = 262_144
 _MANY_REPLACED = 24
 # Two that are written out are searched for far sooner than a repeat of one.
 _RUN_OF_BLANKS = re.compile("   *")
+# So many positions are asked of a text of at most so many characters before a map of its blanks is made. A word is
+# looked for if it does not stand more often before, by as much of it as is read before and behind the position.
+_FEW_POSITIONS = 4
+_LONGEST_UNMAPPED = 65_536
+_FEW_BEFORE = 8
+_BEFORE_CHARS, _BEHIND_CHARS = 64, 16
 # Marks that decorate any letter. Those of one script (Hebrew points, Indic vowels) carry its words and stay.
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F), (0x0483, 0x0489))
 # Shown as nothing, but not of the category Cf.
@@ -69,23 +77,26 @@ class View:
     each once; ideographs and syllables may be left out.
     """
 
-    __slots__ = ("_at", "_flat", "_from", "_longs", "others", "source", "text")
+    __slots__ = ("_asked", "_at", "_from", "_long_at", "_long_from", "_longs", "_wide", "others", "source", "text")
 
     def __init__(
-        self, text: str, source: str, flat: Sequence[str] | None = None, longs: dict[str, str] | None = None
+        self, text: str, source: str, wide: Sequence[str] | None = None, longs: dict[str, str] | None = None
     ) -> None:
-        """Keep what the map is made from.
+        """Keep what positions are found by.
 
-        flat: pieces of the text before its length changed, as long as `source`; None when the length never changed.
-        longs: characters of `flat` that became nothing or more than one character.
+        wide: pieces of the text before its blanks were squeezed; None when its length never changed. longs: what
+        characters of `source` became that are none there or several.
         """
         self.text = text
         self.source = source
         self.others: frozenset[str] = frozenset()
-        self._flat = flat
+        self._wide = wide
         self._longs = longs or {}
+        self._asked = 0
         self._at: list[int] | None = None
         self._from: list[int] = []
+        self._long_at: list[int] | None = None
+        self._long_from: list[int] = []
 
     @property
     def is_even(self) -> bool:
@@ -94,62 +105,55 @@ class View:
 
     def position(self, offset: int) -> int:
         """Return where in `source` the normalized character at `offset` comes from."""
-        if self._flat is None:
+        if self._wide is None:
             return offset
-        if self._at is None:
-            self._map()
-        assert self._at is not None
-        step = bisect_right(self._at, offset) - 1
-        return self._from[step] + offset - self._at[step]
+        place = self._widened(offset, self._wide)
+        if not self._longs:
+            return place
+        if self._long_at is None:
+            self._long_at, self._long_from = _longs_map(self.source, self._longs)
+        step = bisect_right(self._long_at, place) - 1
+        return self._long_from[step] + place - self._long_at[step]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the half-open span in `source` of a non-empty span of the normalized text."""
-        if self._flat is None:
+        if self._wide is None:
             return start, end
         return self.position(start), self.position(end - 1) + 1
 
-    def _map(self) -> None:
-        """List the normalized offsets where a new straight run begins, and where in `source` each run begins."""
-        longs = self._longs
-        assert self._flat is not None
-        flat = _joined(self._flat)
-        if not longs:
-            self._at, self._from = _blanks_map(flat)
-            return
-        edge = "".join(map(re.escape, longs))
-        whole = re.compile(f"[ {edge}]{{1,}}")
-        turning = re.compile(f"[{edge}]")
-        spots = [run.start() for begin, end in _pieces(flat) for run in turning.finditer(flat, begin, end)]
-        spots += [start for start, _ in _runs_of_blanks(flat)]
-        at, origin, out, done = [0], [0], 0, 0
-        for spot in sorted(spots):
-            if spot < done:
-                continue
-            start = spot - 1 if spot > done and flat[spot - 1] == " " else spot
-            run = whole.match(flat, start)
-            assert run is not None
-            end = run.end()
-            out += start - done
-            if longs.keys().isdisjoint(flat[start:end]):
-                # Blanks alone: the first is where it was.
-                out += 1
-                at.append(out)
-                origin.append(end)
-                done = end
-                continue
-            was_blank = False
-            for place in range(start, end):
-                for char in longs.get(flat[place], flat[place]):
-                    if char == " " and was_blank:
-                        continue
-                    was_blank = char == " "
-                    at.append(out)
-                    origin.append(place)
-                    out += 1
-            at.append(out)
-            origin.append(end)
-            done = end
-        self._at, self._from = at, origin
+    def _widened(self, offset: int, wide: Sequence[str]) -> int:
+        """Return where the character at an offset stood before the blanks were squeezed: the first of a run."""
+        if self._at is None:
+            self._asked += 1
+            if self._asked <= _FEW_POSITIONS and len(self.text) <= _LONGEST_UNMAPPED:
+                place = self._sought(offset, _joined(wide))
+                if place is not None:
+                    return place
+            self._at, self._from = _blanks_map(_joined(wide))
+        step = bisect_right(self._at, offset) - 1
+        return self._from[step] + offset - self._at[step]
+
+    def _sought(self, offset: int, wide: str) -> int | None:
+        """Return the same by the word that stands there, a blank before it; None where that is not soon told.
+
+        A word with a blank before it stands in both texts as often and in the same order.
+        """
+        text = self.text
+        if text[offset] == " ":
+            before = self._sought(offset - 1, wide) if offset else -1
+            return None if before is None else before + 1
+        begin = text.rfind(" ", max(0, offset - _BEFORE_CHARS), offset)
+        if begin < 0:
+            return offset if offset <= _BEFORE_CHARS else None
+        end = text.find(" ", offset, offset + _BEHIND_CHARS)
+        word = text[begin : offset + _BEHIND_CHARS if end < 0 else end]
+        count = text.count(word, 0, begin)
+        if count > _FEW_BEFORE:
+            return None
+        place = -1
+        for _ in range(count + 1):
+            place = wide.find(word, place + 1)
+        return place + offset - begin
 
 
 class Normalizer:
@@ -174,34 +178,32 @@ class Normalizer:
         others: set[str] = set()
         has_many = len(raw) - len(text) > _MANY_OTHERS_BYTES
         if len(raw) == len(text):
-            flat = folded = raw.translate(_LOWER).decode("ascii")
+            wide = raw.translate(_LOWER).decode("ascii")
         elif has_many and (page := page_of(text)):
             others = page.beyond_ascii()
-            flat, folded, longs = self._fold_page(page, others)
+            wide, longs = self._fold_page(page, others)
         else:
             lower = raw.translate(_LOWER)
             if has_many:
                 others.update("".join(_PLAIN.split(text)))
             else:
                 others.update(lower.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
-            flat, folded, longs = self._fold_others(lower, others)
-        if "\0" in folded:
-            longs["\0"] = ""
-            folded = folded.replace("\0", "")
-        return _Folded(flat, _squeeze(folded), longs, others)
+            wide, longs = self._fold_others(lower, others)
+        if "\0" in wide:
+            longs.update(dict.fromkeys(_CONTROLS, ""))
+            wide = wide.replace("\0", "")
+        return _Folded(wide, _squeeze(wide), longs, others)
 
-    def _fold_others(self, lower: bytes, others: set[str]) -> tuple[str, str, dict[str, str]]:
-        """Fold what is not ASCII; return the flat text, the folded one, and what became none or several characters."""
+    def _fold_others(self, lower: bytes, others: set[str]) -> tuple[str, dict[str, str]]:
+        """Fold what is not ASCII; return the text, and what became none or several characters."""
         singles, longs = self._folds(others)
-        flat = _replaced(lower.decode("utf-8", "surrogatepass"), singles)
-        return flat, _replaced(flat, longs), longs
+        return _replaced(_replaced(lower.decode("utf-8", "surrogatepass"), singles), longs), longs
 
-    def _fold_page(self, page: Page, others: set[str]) -> tuple[str, str, dict[str, str]]:
+    def _fold_page(self, page: Page, others: set[str]) -> tuple[str, dict[str, str]]:
         """Fold a text in bytes, as `_fold_others` does."""
         singles, longs = self._folds(others)
         table = "".join(map(chr, _LOWER[:128])) + "".join([singles.get(char, char) for char in page.chars[128:]])
-        flat = codecs.charmap_decode(page.data, "strict", table)[0]
-        return flat, _replaced(flat, longs), longs
+        return _replaced(codecs.charmap_decode(page.data, "strict", table)[0], longs), longs
 
     def _folds(self, others: set[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return which characters become another one, and which become none or several."""
@@ -257,9 +259,9 @@ class Normalizer:
 
 
 class _Folded(NamedTuple):
-    """A piece of text: of its own length, as it is normalized, what became none or several, and what is not ASCII."""
+    """A piece of text: folded, then its blanks squeezed, what became none or several, and what is not ASCII."""
 
-    flat: str
+    wide: str
     folded: str
     longs: dict[str, str]
     others: set[str]
@@ -278,7 +280,7 @@ def _view(text: str, pieces: list[_Folded]) -> View:
     whole = _joined(folded)
     # Pieces are as long as the text: a normalized one that is not has lost or won characters.
     is_straight = not longs and len(whole) == len(text)
-    view = View(whole, text) if is_straight else View(whole, text, [piece.flat for piece in pieces], longs)
+    view = View(whole, text) if is_straight else View(whole, text, [piece.wide for piece in pieces], longs)
     view.others = frozenset().union(*(piece.others for piece in pieces))
     return view
 
@@ -291,13 +293,28 @@ def _replaced(text: str, by: Mapping[str, str]) -> str:
     return text
 
 
-def _blanks_map(flat: str) -> tuple[list[int], list[int]]:
-    """List where straight runs begin, as `View._map` does, when only blanks were squeezed."""
+def _blanks_map(wide: str) -> tuple[list[int], list[int]]:
+    """List where straight runs begin in a text whose blanks were squeezed, and where each begins in the text before."""
     at, origin, gone = [0], [0], 0
-    for start, end in _runs_of_blanks(flat):
+    for start, end in _runs_of_blanks(wide):
         gone += end - start - 1
         at.append(end - gone)
         origin.append(end)
+    return at, origin
+
+
+def _longs_map(source: str, longs: Mapping[str, str]) -> tuple[list[int], list[int]]:
+    """List the same for a text in which some characters became none or several."""
+    at, origin, more = [0], [0], 0
+    turning = re.compile(f"[{''.join(map(re.escape, longs))}]")
+    for begin in range(0, len(source), _PIECE_CHARS):
+        for found in turning.finditer(source, begin, begin + _PIECE_CHARS):
+            place = found.start()
+            size = len(longs[found[0]])
+            at += range(place + more, place + more + size + 1)
+            origin += [place] * size
+            origin.append(place + 1)
+            more += size - 1
     return at, origin
 
 

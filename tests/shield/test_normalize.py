@@ -89,6 +89,17 @@ def test_view_and_positions_are_those_of_folding_one_character_at_a_time(seed: i
         assert view.span(start, len(said)) == (places[start], places[-1] + 1)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_position_asked_alone_is_the_one_that_is_told_after_many(seed: int) -> None:
+    dice = random.Random(seed)
+    words = ["the", "then", "key", "a", "keys:", "ﬁ", "e\u0301", "\u200b", "x\x00y", "k" * 70]
+    known = dice.sample(words, dice.randrange(1, 6))
+    text = "".join(dice.choice(known) + " " * dice.choice((0, 1, 1, 2, 5)) for _ in range(dice.randrange(1, 120)))
+    said, places = _naive(text)
+    offsets = range(0, len(said), 1 + len(said) // 50)
+    assert [NORMALIZER.normalize(text).position(offset) for offset in offsets] == [places[offset] for offset in offsets]
+
+
 @pytest.mark.parametrize("low", [0x384, 0x400, 0x5B0, 0x60C, 0x901, 0xE01])
 @pytest.mark.parametrize(
     "beside", ["", "«…» № 😀\U000e0041", "\ud800\ufffe漢\ue000 \u200b𝐢", "".join(map(chr, range(0xC0, 0x180)))]
