@@ -36,6 +36,9 @@ _WINDOW = 3.0
 _WINDOW_CHARS = 40
 _GUARD_ITEMS = 6
 _GUARD_ITEM_CHARS = 64
+# What is tried around a literal is no longer than this as a regex, but for an item that must stand there: less tells as
+# much, and the rule's own regex, which has it all, is tried where that fits.
+_MOST_PART_CHARS = 1_000
 _WORD_CHARS = string.ascii_letters + string.digits + "_"
 # What may not stand before a match, by `Plan.alone`, the most first.
 ALONE = {
@@ -164,13 +167,11 @@ class Literals:
 
     def _written(self, way: Way) -> Way:
         """Write out the regexes of a way's leads."""
-        state, flags = self._tree.state, self._tree.state.flags
-        rests = {
-            number: unparse(bare(self._parts[int(number)], state, with_edges=True), flags)
-            for number in {one.rest for one in way.leads} - {""}
-        }
+        flags = self._tree.state.flags
+        rests = {number: self._rest(self._parts[int(number)]) for number in {one.rest for one in way.leads} - {""}}
         backs = {
-            number: backwards(self._parts[int(number)], flags) for number in {one.back for one in way.leads} - {""}
+            number: backwards(self._short(self._parts[int(number)][::-1])[::-1], flags)
+            for number in {one.back for one in way.leads} - {""}
         }
         tell = Sequels(self._beginnings, self._letter, is_exact=self._is_exact).tell
         written = (
@@ -183,6 +184,24 @@ class Literals:
             for one in way.leads
         )
         return Way(tuple(written), way.price)
+
+    def _rest(self, items: list[Any]) -> str:
+        """Write what comes from a literal on, as far as it is tried there."""
+        state = self._tree.state
+        return unparse(bare(self._short(items), state, with_edges=True), state.flags)
+
+    def _short(self, items: list[Any]) -> list[Any]:
+        """Return the first of some items, up to one that must stand there or that looks around."""
+        kept: list[Any] = []
+        size = count = 0
+        for number, item in enumerate(items, 1):
+            size += len(unparse([item]))
+            if size > _MOST_PART_CHARS and count:
+                break
+            kept.append(item)
+            if item[0] in ZERO_WIDTH or self._part([item]).getwidth()[0]:
+                count = number
+        return kept[:count]
 
     def beginning(self) -> Way | None:
         """Return the way by how every match begins, or None if that is not told."""

@@ -212,6 +212,28 @@ def test_what_may_stand_behind_a_literal_hides_no_match(view: str) -> None:
     assert matched > 500
 
 
+def test_what_is_tried_around_a_literal_is_short_and_hides_no_match() -> None:
+    """A long table behind what leads to a match is not written once more for each lead."""
+    dice = random.Random(11)
+    table = ["".join(dice.choices("abcdef", k=8)) for _ in range(300)]
+    leads = "|".join(f"(?:an? |the ){{0,2}}{first}jum(?:per|ping)?:? " for first in "zqx")
+    words = "|".join(table)
+    rule = make_rule("told", pattern=f"(?:(?:{words})[^.]{{0,9}}? )?(?:{leads})[^.]{{0,30}}?(?:{words})\\b")
+    ruleset = load_rules(json.dumps({"version": 1, "rules": [rule]}).encode())
+    plan = ruleset.plans[0]
+    assert any(plan.parts)
+    assert all(len(part) < len(words) / 2 for part in plan.parts)
+    matcher = Matcher(ruleset.layout)
+    matched = 0
+    for _ in range(300):
+        pieces = dice.choices(["a", "the", "zjum", "zjumper:", "qjumping", "xjum.", *dice.sample(table, 3)], k=9)
+        (expected,) = _expected(ruleset, " ".join(pieces))
+        (found,) = _found_by(matcher, ruleset, " ".join(pieces))
+        assert found[:1] == expected[:1]
+        matched += bool(expected)
+    assert matched > 100
+
+
 def test_a_literal_behind_which_nothing_fits_costs_no_try() -> None:
     rule = make_rule("vault", pattern=r"\bkey [a-m][a-z]{2,9} [0-9a-f]{3,9}\b")
     shield = Shield(load_rules(json.dumps({"version": 1, "rules": [rule]}).encode()))
