@@ -40,7 +40,8 @@ _PERCENT_U = re.compile(rb"%(?=u)")
 _POINTS = re.compile(r"[Uu]\+[0-9A-Fa-f]{4,6}(?:[ ,;]{0,2}[Uu]\+[0-9A-Fa-f]{4,6}){2,}")
 _POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{4,6})")
 _BITS = re.compile(rb"[01]{8}(?:[ ,\n]{0,2}[01]{8}){3,}")
-_DECIMALS = re.compile(rb"\b[0-9]{2,3}(?:[ ,;\n]{1,2}[0-9]{2,3}){7,}\b")
+# What begins with a digit is searched for far sooner than what begins with the edge of a word.
+_DECIMALS = re.compile(rb"[0-9](?<![0-9A-Za-z_][0-9])[0-9]{1,2}(?:[ ,;\n]{1,2}[0-9]{2,3}){7,}\b")
 _ALL_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 

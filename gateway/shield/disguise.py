@@ -100,13 +100,14 @@ class Disguises:
         """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far."""
         text = shapes.text
         found: list[Decoded] = []
-        if signals & _ROTATED and "rot13" not in chain:
-            found.append(_straight("rot13", rot13(text)))
-        if signals & _BACKWARDS and "reversed" not in chain:
-            found.append(replace(_straight("reversed", text[::-1]), is_reversed=True))
-            found.append(_straight("reversed", _words_backwards(text)))
-        if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
-            found += typos.corrected(text, self._vocabulary.words)
+        if signals:
+            if signals & _ROTATED and "rot13" not in chain:
+                found.append(_straight("rot13", rot13(text)))
+            if signals & _BACKWARDS and "reversed" not in chain:
+                found.append(replace(_straight("reversed", text[::-1]), is_reversed=True))
+                found.append(_straight("reversed", _words_backwards(text)))
+            if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
+                found += typos.corrected(text, self._vocabulary.words)
         if shapes.mixed and "leet" not in chain:
             found += self._leet(shapes)
         if "spaced" not in chain:

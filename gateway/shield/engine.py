@@ -14,7 +14,7 @@ from gateway.shield.normalize import Normalizer, View
 from gateway.shield.ordinary import is_ordinary
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
-from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge
+from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge, nothing_found
 from gateway.shield.shapes import Shapes
 from gateway.shield.views import Decoded
 
@@ -139,8 +139,10 @@ class Shield:
                 view, shapes, direction=direction, with_text_rules=not is_disguised, budget=budget
             )
             is_cut_short |= matches.is_cut_short
-            self._keep(places, matches, reading, direction, policy)
-            hint = _stronger(hint, model.detect(view), reading) if model else None
+            if matches.found:
+                self._keep(places, matches, reading, direction, policy)
+            if model:
+                hint = _stronger(hint, model.detect(view), reading)
             if reading.depth == _DEEPEST:
                 continue
             for decoded in self._decoded(reading, shapes, view, matches.signals):
@@ -149,6 +151,8 @@ class Shield:
                     is_cut_short = True
                     break
                 readings.append(_Reading(decoded.text, decoded, reading))
+        if not (places or is_cut_short or hint):
+            return nothing_found(policy)
         hidden = self._hidden(places)
         mentions = Mentions(text)
         detections = [self._detection(number, found, mentions, hidden) for number, found in places.items()]
@@ -169,8 +173,9 @@ class Shield:
         return brief
 
     def _decoded(self, reading: "_Reading", shapes: Shapes, view: View, signals: frozenset[str]) -> list[Decoded]:
-        found = decode.decodings(shapes, view.others) + self._disguises.readings(shapes, signals, reading.chain)
-        return [decoded for decoded in found if decoded.text != reading.text]
+        found = decode.decodings(shapes, view.others)
+        found += self._disguises.readings(shapes, signals, reading.chain)
+        return [decoded for decoded in found if decoded.text != reading.text] if found else found
 
     def _keep(
         self,

@@ -27,6 +27,8 @@ _ASCII = bytes(range(128))
 # What is taken out of any text.
 _CONTROLS = "".join(chr(code) for code in range(128) if not _LOWER[code])
 _REMEMBERED_CHARS = 8192
+_NONE: frozenset[str] = frozenset()
+_NOTHING: Mapping[str, str] = {}
 LONGEST_FOLD_CHARS = 4
 # A long text is normalized in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 262_144
@@ -89,9 +91,11 @@ class View:
         """
         self.text = text
         self.source = source
-        self.others: frozenset[str] = frozenset()
+        self.others: frozenset[str] = _NONE
         self._wide = wide
-        self._longs = longs or {}
+        self._longs: Mapping[str, str] = longs or _NOTHING
+        if wide is None:
+            return
         self._asked = 0
         self._at: list[int] | None = None
         self._from: list[int] = []
@@ -168,6 +172,11 @@ class Normalizer:
     def normalize(self, text: str) -> View:
         """Return the normalized view of any `str`, lone surrogates included. Never raises."""
         if len(text) <= _PIECE_CHARS:
+            if text.isascii():
+                wide = text.encode("ascii").translate(_LOWER).decode("ascii")
+                if "\0" not in wide:
+                    squeezed = _squeeze(wide)
+                    return View(wide, text) if squeezed is wide else View(squeezed, text, [wide])
             return _view(text, [self._fold(text)])
         pieces = [text[begin : begin + _PIECE_CHARS] for begin in range(0, len(text), _PIECE_CHARS)]
         return _view(text, list(map(self._fold, pieces)))

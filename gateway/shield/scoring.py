@@ -17,6 +17,7 @@ Action = Literal["block", "review", "allow", "redact"]
 _FIELDS = [one.name for one in fields(Detection)]
 _VALUES = attrgetter(*_FIELDS)
 _SCORE = _FIELDS.index("score")
+_OF_NOTHING = {verdict: ScanResult(verdict, 0) for verdict in Verdict}
 _ACTION_POINTS: Mapping[str, int] = {"block": 60, "review": 25, "allow": 0, "redact": 0}
 
 
@@ -65,6 +66,11 @@ def judge(
             total += share
         shares.append(detection if share == detection.score else _counting(detection, share))
     return ScanResult(verdict_of(total, policy), total, tuple(shares), redacted)
+
+
+def nothing_found(policy: Policy) -> ScanResult:
+    """Return what `judge` says of no detections."""
+    return _OF_NOTHING[verdict_of(0, policy)]
 
 
 def verdict_of(score: int, policy: Policy = DEFAULT_POLICY) -> Verdict:

@@ -10,6 +10,7 @@ import re
 from binascii import a2b_hex
 from bisect import bisect_right
 from functools import lru_cache
+from itertools import accumulate
 
 from gateway.shield.patterns import is_token_char
 
@@ -84,38 +85,39 @@ class Shapes:
         self.mixed: Ranges = []
         self.marked: Ranges = []
         self.codes: Ranges = []
-        for begin in range(0, len(text), BLOCK_CHARS):
-            end = min(begin + BLOCK_CHARS, len(text))
-            block = self.raw[begin : end + _AHEAD_CHARS] if begin or end < len(text) else self.raw
-            self._find_tokens(block, begin, end)
+        size = len(text)
+        for begin in range(0, size, BLOCK_CHARS):
+            end = min(begin + BLOCK_CHARS, size)
+            block = self.raw[begin : end + _AHEAD_CHARS] if size > BLOCK_CHARS else self.raw
+            kinds = block.translate(_TOKENS)
+            if _LONG_TOKEN in kinds:
+                self._find_tokens(block, kinds + b".", begin, end)
             self._compare(block, begin, end)
 
-    def _find_tokens(self, block: bytes, begin: int, end: int) -> None:
-        kinds = block.translate(_TOKENS)
+    def _find_tokens(self, block: bytes, kinds: bytes, begin: int, end: int) -> None:
+        """kinds: those of the block's characters, and one behind it that is in no token."""
+        starts: list[int] = []
+        found: list[bytes] = []
         start = kinds.find(_LONG_TOKEN)
-        if start < 0:
-            return
-        found, offsets, size = [], [], 0
         while start >= 0:
-            last = kinds.find(b".", start)
-            if last < 0:
-                last = len(kinds)
+            last = kinds.index(b".", start)
+            starts.append(begin + start)
             found.append(block[start:last])
-            offsets.append((size, begin + start))
-            size += last - start + 1
             add_span(self.tokens, begin + start, begin + last)
             start = kinds.find(_LONG_TOKEN, last)
         joined = b"\n".join(found)
         if _LONG_HEX in joined.translate(_HEX_DIGITS):
             add_span(self.hexadecimal, begin, end)
+        # How many characters of the joined ones stand before each.
+        before = [*accumulate([len(token) + 1 for token in found], initial=0)]
         for places, run, kinds in (
             (self.letters, _LONG_WORD, joined.translate(_WORDS)),
             (self.base64, _LONG_BASE64, joined.translate(_BASE64)),
         ):
             place = kinds.find(run)
             while place >= 0:
-                before, at = offsets[bisect_right(offsets, (place, len(self.raw))) - 1]
-                places.append(at + place - before)
+                number = bisect_right(before, place) - 1
+                places.append(starts[number] + place - before[number])
                 place = kinds.find(b".", place)
                 place = kinds.find(run, place) if place >= 0 else -1
 
@@ -133,8 +135,11 @@ class Shapes:
             self.apart.append(0)
         if alone:
             # Found is the last of five characters.
-            places = alone.to_bytes((len(block) + 1) // 2, "big").hex()[len(block) % 2 :]
-            self.apart += (begin + found.start() - 4 for found in _FOUND.finditer(places, 0, end - begin + 4))
+            places, odd = alone.to_bytes((len(block) + 1) // 2, "big").hex(), len(block) % 2
+            place = places.find(_FOUND)
+            while 0 <= place < end - begin + 4 + odd:
+                self.apart.append(begin + place - 4 - odd)
+                place = places.find(_FOUND, place + 1)
         if around & word & x >> 5 or twice & word & x >> 9:
             add_span(self.mixed, begin, end)
         # What may stand apart and is no letter is a digit, or one of a few signs.
@@ -174,7 +179,7 @@ def _number_of(kinds: bytes) -> int:
 
 
 _STARTS = bytes(97 if byte in _LETTERS + _DIGITS + b"@$!" else 32 if byte in SEPARATORS else 46 for byte in range(256))
-_FOUND = re.compile(f"{_SEPARATOR:x}")
+_FOUND = f"{_SEPARATOR:x}"
 
 
 @lru_cache(maxsize=1)
