@@ -2,7 +2,7 @@
 
 from gateway.api.credentials import facts_of
 from gateway.api.reading import LARGE_BYTES, read_body
-from gateway.api.responses import Headers, error_response, json_response, shaped_error
+from gateway.api.responses import JSON, Headers, error_response, json_response, shaped_error
 from gateway.app import Gateway
 from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
@@ -11,6 +11,7 @@ from gateway.llm.base import UpstreamRefused
 from gateway.services.chat import PromptBlocked
 from gateway.services.chat_turn import ShieldSummary
 from gateway.services.known_prompts import ReadPrompt
+from gateway.wire import write_json
 
 
 class ChatEdge:
@@ -29,10 +30,14 @@ class ChatEdge:
                 prompt = self._recalled(request, who)
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
-            return error_response(error, request_id=context.request_id, headers=_shield_headers(error.shield))
+            refused = error_response(error, request_id=context.request_id)
+            refused.lines = _shield_lines(error.shield)
+            return refused
         except UpstreamRefused as error:
             return _refused(error, context.request_id)
-        return json_response(answer.body, answer.headers + _shield_headers(answer.shield), raw=answer.raw)
+        body = write_json(answer.body) if answer.raw is None else answer.raw
+        headers = JSON + answer.headers if answer.headers else JSON
+        return Response(200, headers, body, lines=_shield_lines(answer.shield))
 
     def _recalled(self, request: Request, who: Principal) -> ReadPrompt:
         mark = self._chat.mark(who, request.body) if facts_of(request.headers).is_plain_json else None
@@ -47,13 +52,13 @@ class ChatEdge:
         return json_response({"object": "list", "data": await self._chat.models(who)})
 
 
-def _shield_headers(shield: ShieldSummary) -> Headers:
-    headers: Headers = (
-        ("x-service-shield-verdict", str(shield.verdict)),
-        ("x-service-shield-score", str(shield.score)),
-        ("x-service-overhead-ms", f"{shield.overhead_ms:.3f}"),
+def _shield_lines(shield: ShieldSummary) -> str:
+    """Return the header lines about the shield: our own words and numbers, as they are sent."""
+    lines = (
+        f"x-service-shield-verdict: {shield.verdict.value}\r\nx-service-shield-score: {shield.score}\r\n"
+        f"x-service-overhead-ms: {shield.overhead_ms:.3f}\r\n"
     )
-    return headers if shield.action == "none" else (*headers, ("x-service-shield-action", shield.action))
+    return lines if shield.action == "none" else f"{lines}x-service-shield-action: {shield.action}\r\n"
 
 
 def _refused(error: UpstreamRefused, request_id: str) -> Response:

@@ -105,9 +105,9 @@ class Callers:
                 break
         return client, True
 
-    def context(self, request: Request, request_id: str) -> RequestContext:
-        """Return where the request came from, for the audit."""
-        facts = facts_of(request.headers)
+    def context(self, request: Request, request_id: str, facts: HeadFacts | None = None) -> RequestContext:
+        """Return where the request came from, for the audit. facts: of its head, where they were looked at already."""
+        facts = facts or facts_of(request.headers)
         ip = self._client(request)[0] if self._trusted else _plain(request.peer)
         return RequestContext(request_id, ip or None, facts.user_agent, facts.traceparent, facts.agent)
 

@@ -140,10 +140,11 @@ class Dispatch:
         if scope is None:
             return None
         authentication, now_seconds = self._gateway.authentication, self._clock.monotonic_seconds()
-        principal = authentication.recognized(facts_of(request.headers).digest, now_seconds)
+        facts = facts_of(request.headers)
+        principal = authentication.recognized(facts.digest, now_seconds)
         if principal is None or scope not in principal.scopes:
             return None
-        context = self._callers.context(request, call.request_id)
+        context = self._callers.context(request, call.request_id, facts)
         if not call.is_counted:
             call.rate = _rate(endpoint, authentication.admit(principal, context, now_seconds))
             call.is_counted = True

@@ -59,7 +59,8 @@ _TYPES: Mapping[int, str] = MappingProxyType(
     {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 )
 _ALWAYS_RETRY = (429, 503)
-_JSON: Headers = (("content-type", "application/json"),)
+JSON: Headers = (("content-type", "application/json"),)
+"""The header of an answer that says nothing else by itself."""
 _SECURITY: Headers = (
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),
@@ -81,9 +82,9 @@ def error_type(status: int) -> str:
     return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 
-def json_response(value: object, headers: Headers = (), *, status: int = 200, raw: bytes | None = None) -> Response:
-    """Return a bare JSON answer: what OpenAI clients and probes expect. raw: `value` as strict JSON already."""
-    return Response(status, _JSON + headers, write_json(value) if raw is None else raw)
+def json_response(value: object, headers: Headers = (), *, status: int = 200) -> Response:
+    """Return a bare JSON answer: what OpenAI clients and probes expect."""
+    return Response(status, JSON + headers, write_json(value))
 
 
 def envelope_response(
@@ -99,7 +100,7 @@ def envelope_response(
     tail = f',"meta":{{"request_id":"{request_id}","timestamp":"{timestamp}"}}}}'.encode("ascii")
     if page is not None:
         tail = b',"page":' + write_json({"limit": page.limit, "count": len(page.items), "next": page.next}) + tail
-    return Response(status, _JSON + headers, b'{"ok":true,"data":' + data + tail)
+    return Response(status, JSON + headers, b'{"ok":true,"data":' + data + tail)
 
 
 def error_response(error: GatewayError, *, request_id: str, headers: Headers = ()) -> Response:
@@ -123,7 +124,7 @@ def shaped_error(
         "param": param,
         "request_id": request_id,
     }
-    return Response(status, _JSON + headers, write_json({"ok": False, "error": error}))
+    return Response(status, JSON + headers, write_json({"ok": False, "error": error}))
 
 
 def rate_lines(limit: int, remaining: int, reset_seconds: int, *, is_openai: bool) -> str:
@@ -150,10 +151,11 @@ class Finisher:
         rate: header lines, see `rate_lines`. accept_encoding: None when the answer must stay as it is: it carries a
         secret, or nothing was asked.
         """
-        headers, body = response.headers, response.body
-        common = self._kept if "cache-control" in dict(headers) else self._common
-        lines = f"{common}x-service-request-id: {request_id}\r\nx-request-id: {request_id}\r\n{rate}"
-        if len(body) > _COMPRESS_BYTES and accept_encoding is not None:
+        headers, body, common = response.headers, response.body, self._common
+        if headers is not JSON and "cache-control" in dict(headers):
+            common = self._kept
+        lines = f"{response.lines}{common}x-service-request-id: {request_id}\r\nx-request-id: {request_id}\r\n{rate}"
+        if accept_encoding is not None and len(body) > _COMPRESS_BYTES:
             headers = (*headers, ("vary", "Accept-Encoding"))
             if accepts_gzip(accept_encoding):
                 # Level 1: an answer is compressed while others wait, and is sent once.

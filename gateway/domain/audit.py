@@ -15,7 +15,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Literal
 
-from gateway.records import named_record, record
+from gateway.records import record
 from gateway.wire import json_writer
 
 GENESIS_HASH = "0" * 64
@@ -48,7 +48,7 @@ canonical_text = json_writer(sort_keys=True)
 """Write a value as JSON with sorted keys and no blanks."""
 
 
-@named_record
+@record
 class AuditEvent:
     """One thing that happened, for ever.
 
@@ -60,13 +60,13 @@ class AuditEvent:
 
     id: str
     seq: int = 0
-    occurred_at: int = field(metadata={"json_name": "timestamp"})
-    source: str
-    action: str
+    occurred_at: int = field(default=0, metadata={"json_name": "timestamp"})
+    source: str = ""
+    action: str = ""
     outcome: Outcome = "success"
     reason: str | None = None
-    actor: str
-    actor_type: str
+    actor: str = ""
+    actor_type: str = ""
     actor_id: str | None = None
     key_prefix: str | None = None
     ip: str | None = None
@@ -76,7 +76,7 @@ class AuditEvent:
     before: Mapping[str, object] | None = None
     after: Mapping[str, object] | None = None
     request_id: str | None = None
-    instance_id: str
+    instance_id: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
     details_json: str | None = field(default=None, compare=False, repr=False, metadata={"json_name": None})
     prev_hash: str = ""

@@ -45,9 +45,16 @@ class AnswerWriter:
             framing = ""
         names: tuple[str, ...] = ()
         values: tuple[str, ...] = ()
-        if response.headers:
-            names, values = zip(*response.headers, strict=True)
-        if not "".join(values).isprintable():
+        headers = response.headers
+        if len(headers) == 1:  # as of most answers
+            ((name, value),) = headers
+            names, values = (name,), (value,)
+        elif headers:
+            names, values = zip(*headers, strict=True)
+            value = "".join(values)
+        else:
+            value = ""
+        if not value.isprintable():
             raise ValueError("a header holds a control character")
         key = (status, framing, is_last, names)
         form = self._forms.get(key)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, cast
 
 from gateway.errors import GatewayError, UpstreamUnavailable
 from gateway.records import record
+from gateway.wire import read_json
 
 
 class LeafKind(StrEnum):
@@ -70,33 +71,24 @@ class Prompt:
     """A checked chat request.
 
     raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: whom it
-    names as its caller. read: makes `body` of what came, when it is not given and somebody asks for it; there is no list
-    of tools in it then.
+    names as its caller. body: None to have it read from `raw` when somebody asks for it; it has no list of tools then.
     """
 
-    __slots__ = ("_body", "_read", "model", "raw", "user")
+    __slots__ = ("_body", "model", "raw", "user")
 
     def __init__(
-        self,
-        model: str,
-        body: Mapping[str, object] | None,
-        raw: bytes | None = None,
-        *,
-        user: str | None = None,
-        read: "Callable[[], Mapping[str, object]] | None" = None,
+        self, model: str, body: Mapping[str, object] | None, raw: bytes | None = None, user: str | None = None
     ) -> None:
         self.model = model
         self.raw = raw
         self.user = user
         self._body = body
-        self._read = read
 
     @property
     def body(self) -> Mapping[str, object]:
         """Return the parsed object, which is what is forwarded."""
         if self._body is None:
-            assert self._read is not None  # one of both is given
-            self._body = self._read()
+            self._body = cast(Mapping[str, object], read_json(self.raw or b""))
         return self._body
 
     @property

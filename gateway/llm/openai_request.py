@@ -136,7 +136,7 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None) 
     count = body.get("n")
     if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
         raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
-    prompt = Prompt(model, body, raw, user=cast("str | None", body.get("user")))
+    prompt = Prompt(model, body, raw, cast("str | None", body.get("user")))
     return CheckedRequest(prompt, said, contents if len(contents) == len(messages) else None)
 
 

@@ -54,11 +54,11 @@ def _add(fields: Mapping[str, object], others: list[str], but: str = "") -> bool
     if not WORDS.issuperset(fields):
         return False
     for name, value in fields.items():
-        if type(value) in SILENT or name == but:
-            continue
-        if isinstance(value, str):
-            if value not in _NOTHING:
+        if type(value) is str:
+            if value not in _NOTHING and name != but:
                 others.append(value)
+        elif type(value) in SILENT or name == but:
+            continue
         elif isinstance(value, dict):
             is_silent = SILENT.issuperset(map(type, value.values())) and WORDS.issuperset(value)  # as counts are
             if not is_silent and not _add(value, others):

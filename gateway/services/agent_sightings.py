@@ -62,9 +62,13 @@ class _Noted:
     last_seen_at: int
     tools: frozenset[str]
 
+    def is_due(self, at: int) -> bool:
+        """Tell whether that it was there is news: for the second time, or a minute after it was noted."""
+        return self.first_seen_at == self.last_seen_at != at or abs(at - self.last_seen_at) >= NOTE_EVERY_MS
+
     def is_news(self, sighting: Sighting) -> bool:
-        at, tools = sighting.occurred_at, sighting.tools
-        if self.first_seen_at == self.last_seen_at != at or abs(at - self.last_seen_at) >= NOTE_EVERY_MS:
+        tools = sighting.tools
+        if self.is_due(sighting.occurred_at):
             return True
         return bool(tools) and not sighting.blocked and not self.tools.issuperset(tools) and len(self.tools) < MAX_TOOLS
 
@@ -102,6 +106,11 @@ class AgentSightings:
         """
         if (agent_id := self._blocked.get(self._folded(name))) is not None:
             raise AgentBlocked(agent_id, clean_name(name))
+
+    def is_news(self, name: str, occurred_at: int) -> bool:
+        """Tell whether there may be something to write of an agent that was there and offered no tools."""
+        noted = self._noted.get(self._folded(name))
+        return noted is None or noted.is_due(occurred_at)
 
     def seen(
         self,

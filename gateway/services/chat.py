@@ -20,7 +20,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, ContentPolicyViolation, GatewayError
-from gateway.llm.base import Dialect, Leaves, Reply, UpstreamRefused
+from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
 from gateway.metrics import Metrics
 from gateway.records import record
 from gateway.services.access_guard import AccessGuard
@@ -119,7 +119,7 @@ class Chat:
             InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
         """
         prompt, leaves = self._dialect.read(body, raw)
-        return ReadPrompt(prompt, leaves, None if prompt.raw is None else mark)
+        return ReadPrompt(prompt, leaves, self._dialect, None if prompt.raw is None else mark)
 
     def mark(self, principal: Principal, raw: bytes) -> bytes | None:
         """Return what stands for the bytes of a request of this caller; None when they are too many."""
@@ -128,7 +128,9 @@ class Chat:
     def recall(self, mark: bytes, raw: bytes) -> ReadPrompt | None:
         """Return the request of these bytes, if it came before and nothing was found in it; None: it has to be read."""
         known = self.known.find(mark, self._store.generation.value())
-        return None if known is None else ReadPrompt.again(known, raw, self._dialect)
+        if known is None:
+            return None
+        return ReadPrompt(Prompt(known.model, None, raw, known.user), None, self._dialect, None, known)
 
     async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:
         """Complete one chat.
@@ -304,18 +306,22 @@ class Chat:
             details_json=details_json,
         )
 
-        sighting, captured = turn.sighting(row), turn.captured()
+        captured, agents = turn.captured(), self._agents
+        has_alerts = bool(row.detections) or turn.failure is not None
+        if agents is not None and not turn.prompt.offers_tools and not agents.is_news(row.agent or "", row.occurred_at):
+            agents = None
+        sighting = None if agents is None else turn.sighting(row)
 
         def work(tx: Transaction) -> None:
             self._audit.append(tx, event)
-            if row.detections or turn.failure is not None:
+            if has_alerts:
                 self._raise_alerts(tx, turn, row)
             self._bill.settle(tx, turn, row)
             self._store.traffic.insert(tx, row)
             for text in captured:
                 self._store.captures.insert(tx, row, text)
-            if self._agents is not None:
-                self._agents.seen(tx, sighting, context=turn.context, principal=turn.principal)
+            if agents is not None and sighting is not None:
+                agents.seen(tx, sighting, context=turn.context, principal=turn.principal)
 
         return self._audit.commit(work)
 

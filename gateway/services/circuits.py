@@ -46,8 +46,12 @@ class Circuits:
 
     def begun(self, provider: Provider) -> None:
         """Note that a request was sent; the first after a pause is the probe."""
-        circuit = self._of(provider)
-        if circuit.open_until_seconds is not None and circuit.may_pass(self._clock.monotonic_seconds()):
+        circuit = self._circuits.get((provider.id, provider.version))
+        if (
+            circuit is not None
+            and circuit.open_until_seconds is not None
+            and circuit.may_pass(self._clock.monotonic_seconds())
+        ):
             self._put(provider, circuit.begun())
 
     def let_go(self, provider: Provider) -> None:

@@ -9,15 +9,12 @@ budgets, lists and the record are as for any other.
 """
 
 import hashlib
-from functools import partial
-from typing import cast
 
 from gateway.clock import Ids
 from gateway.domain.policies import ShieldPolicy
 from gateway.llm.base import Dialect, Leaves, Prompt
 from gateway.records import record
 from gateway.services.chat_guard import ScannedPrompt
-from gateway.wire import read_json
 
 MOST_PROMPTS = 512
 """How many one half of the memory holds; the older half goes when the newer one is full."""
@@ -39,28 +36,24 @@ class KnownPrompt:
 class ReadPrompt:
     """A checked request and every text of it. mark: what stands for its bytes, if it may be noted by them.
 
-    known: what was found out about it before; then its texts are looked for when somebody asks for them.
+    known: what was found out about it before; leaves: None to look for them when somebody asks for them.
     """
 
     __slots__ = ("_dialect", "_leaves", "known", "mark", "prompt")
 
-    def __init__(self, prompt: Prompt, leaves: Leaves, mark: bytes | None = None) -> None:
+    def __init__(
+        self,
+        prompt: Prompt,
+        leaves: Leaves | None,
+        dialect: Dialect,
+        mark: bytes | None = None,
+        known: KnownPrompt | None = None,
+    ) -> None:
         self.prompt = prompt
         self.mark = mark
-        self.known: KnownPrompt | None = None
-        self._leaves: Leaves | None = leaves
-        self._dialect: Dialect
-
-    @classmethod
-    def again(cls, known: KnownPrompt, raw: bytes, dialect: Dialect) -> "ReadPrompt":
-        """Return a prompt that has come before."""
-        read = cls.__new__(cls)
-        read.prompt = Prompt(known.model, None, raw, user=known.user, read=partial(_object, raw))
-        read.mark = None
-        read.known = known
-        read._leaves = None
-        read._dialect = dialect
-        return read
+        self.known = known
+        self._leaves = leaves
+        self._dialect = dialect
 
     @property
     def leaves(self) -> Leaves:
@@ -112,7 +105,3 @@ class KnownPrompts:
         if len(self._newer) >= MOST_PROMPTS:
             self._older, self._newer = self._newer, {}
         self._newer[mark] = known
-
-
-def _object(raw: bytes) -> dict[str, object]:
-    return cast(dict[str, object], read_json(raw))  # it was one when it came first
