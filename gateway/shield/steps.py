@@ -23,7 +23,7 @@ from gateway.shield.watched import INNER_CHARS, KEPT_CHARS, SPACELESS, Lead, Lea
 PLAIN, ODD, MET, OPEN, LOST = 0, 1, 2, 4, 8
 # What is longer is not remembered, nor are more states than so many, and where letters lead from there.
 _RUN_CHARS = 48
-_MOST_STEPS = 49_152
+MOST_STEPS = 49_152
 # So many characters tell with which letters a literal may have begun.
 _TOLD_CHARS = 40
 # Stand for any letter, or none, before those of a literal; and for any of a script without blanks between words.
@@ -112,7 +112,7 @@ class Machine:
 
     def _make_room(self) -> None:
         self._steps += 1
-        if self._steps > _MOST_STEPS:
+        if self._steps > MOST_STEPS:
             # Who stands in a state goes on from there.
             self._steps, self._states = 0, {}
 

@@ -165,7 +165,7 @@ class StreamScanner:
         else:
             at.out = live
             # What is long is not looked at again for every letter: the work stays in proportion to the text.
-            asked = max(size - live, at.asked_chars()) if at.opens else size - live
+            asked = size - live
             self._next_chars = size + (asked // _GROWTH if asked > _LONG_CHARS else 1)
             released = text[out:live]
         self._mark, self._idle_chars = LOST, 0
@@ -184,10 +184,7 @@ class StreamScanner:
         self._mark = OPEN if self._at.opens else self._shape.mark & ODD
         size = len(self._text)
         held = size - self._at.out
-        if self._at.opens:
-            if held > max(self._shape.held_chars, self._begun.held_chars):
-                self._idle_chars = size + _IDLE_CHARS
-        elif self._shape is shapes.lost and _ends_in_run(self._text, self._at.out):
+        if self._shape is shapes.lost and _ends_in_run(self._text, self._at.out):
             self._idle_chars = size + max(_IDLE_CHARS, held // _GROWTH)
 
     def finish(self) -> Released:

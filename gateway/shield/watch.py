@@ -13,7 +13,7 @@ gap is not held. What such matches begin with ("show me", "pretend") stands in e
 import re
 from collections.abc import Callable, Iterable
 
-from gateway.shield.cursor import BEHIND_CHARS, Cursor, Open
+from gateway.shield.cursor import BEHIND_CHARS, Cursor, Open, Spot
 from gateway.shield.detections import Direction
 from gateway.shield.layout import Brief
 from gateway.shield.listed import Lister
@@ -22,8 +22,9 @@ from gateway.shield.normalize import Normalizer, View
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
 from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long, plain_words
-from gateway.shield.steps import Beginnings, Met, Shapes, State
+from gateway.shield.steps import MOST_STEPS, Beginnings, Met, Shapes, State
 from gateway.shield.watched import INNER_CHARS, KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
+from gateway.shield.ways import Room
 
 # Where a word begins, or a sign stands.
 _starts = re.compile(r"(?<![^\W\d_])[^\W\d_]|[^\w ]|[\d_]").finditer
@@ -62,13 +63,14 @@ class Watch:
         tokens: dict[str, dict[Lead, None]] = {}
         # How tokens begin, as they are written.
         heads: set[str] = set()
-        unseen = ""
+        unseen, room = "", Room(MOST_STEPS)
         self.most_chars, self.behind_chars = RUN_CHARS, BEHIND_CHARS
         for brief, plan, compiled in rules:
             is_masked = brief.category in MASKED_CATEGORIES
             is_patient = direction is Direction.INBOUND and not is_masked
+            on_text = brief.view == "text"
             entry = Entry(
-                plan.source, plan.reach_chars, on_text=brief.view == "text", is_patient=is_patient, compiled=compiled
+                plan.source, plan.reach_chars, room, on_text=on_text, is_patient=is_patient, compiled=compiled
             )
             self.most_chars = max(self.most_chars, plan.reach_chars)
             unseen += plan.first
@@ -187,7 +189,8 @@ class Watch:
     def first_open(self, text: str, at: Cursor) -> int:
         """Return where the text begins that the rules read of which a match is under way."""
         folded = at.folded
-        firsts = (one.first if one.entry.on_text else self._written(text, folded, one.first) for one in at.opens)
+        spots = (one.spot for one in at.opens)
+        firsts = (one.first if one.entry.on_text else self._written(text, folded, one.first) for one in spots)
         return min(firsts, default=len(text)) - BEHIND_CHARS
 
     def _asked(self, text: str, at: Cursor) -> int:
@@ -262,7 +265,7 @@ class Watch:
         size: of the letters that the hits were found in, which are the last of the text.
         """
         folded = at.folded
-        asked = dict.fromkeys(at.opens)
+        asked = {one.spot: one for one in at.opens}
         for place, (entry, least, most, rest, back, *_) in hits:
             spot = len(folded) - size + place
             first, last = max(0, spot - most), spot - least
@@ -273,39 +276,43 @@ class Watch:
                 subject = text
                 spot, first = self._written(text, folded, spot), self._written(text, folded, first)
                 last = self._written(text, folded, last) if least >= 0 else spot - least
-            if rest and not entry.goes_on(rest, subject, spot):
+            known = Spot(entry, first, last)
+            if known in asked or (rest and not entry.goes_on(rest, subject, spot)):
                 continue
-            if back and not entry.comes_from(back, subject, first, spot):
-                continue
-            asked[Open(entry, first, last)] = None
-        opens: dict[Open, None] = {}
-        wholes, begun = [], len(folded)
-        for one in asked:
-            entry = one.entry
-            seen = entry.look(text if entry.on_text else folded, one.first, one.last)
-            if seen.is_begun:
-                opens[one] = None
+            if not back or entry.comes_from(back, subject, first, spot):
+                asked[known] = Open(known)
+        opens: list[Open] = []
+        wholes: list[tuple[Open, int, int]] = []
+        begun = len(folded)
+        for one in asked.values():
+            entry, first, last = one.spot
+            subject = text if entry.on_text else folded
+            held, is_begun = one.read_on(subject)
+            if is_begun:
+                opens.append(one)
             if entry.on_text:
-                live = min(live, seen.live)
+                live = min(live, held)
             else:
-                begun = min(begun, seen.live)
-            if 0 < seen.end <= seen.live:
-                wholes.append((one, seen))
+                begun = min(begun, held)
+            if one.is_ripe and held > first:
+                span = entry.whole(subject, first, last)
+                one.is_ripe = span is not None
+                if span and span[1] <= held:
+                    wholes.append((one, *span))
         if begun < len(folded):
             live = min(live, self._written(text, folded, begun))
         live = max(live, at.out)
-        known = final = max(at.out, at.final)
-        for one, seen in wholes:
-            start, end = seen.start, seen.end
-            if not one.entry.on_text:
+        known_end = final = max(at.out, at.final)
+        for one, start, end in wholes:
+            if not one.spot.entry.on_text:
                 start, end = self._written(text, folded, start), self._written(text, folded, end - 1) + 1
             if start < live:
                 final = max(final, end)
-            else:
+            elif one not in opens:
                 # It is held for another match, and must be seen again when that is none.
-                opens[one] = None
-        at.opens, at.final = list(opens), final
-        at.is_suspect |= final > known
+                opens.append(one)
+        at.opens, at.final = opens, final
+        at.is_suspect |= final > known_end
         return live
 
     def _written(self, text: str, folded: str, place: int) -> int:

@@ -1,7 +1,7 @@
 """The rules that a stream is watched for: their literals, and what each says of a text under way. Keeps no text.
 
-Theory of operation. A lead goes from a literal to a rule, as in the matcher. Where the literal stands, the rule's own
-regex says whether it matched, and the one for beginnings (`partial`) whether it still may, and from where on.
+Theory of operation. A lead goes from a literal to a rule, as in the matcher. Where the literal stands, the ways through
+the rule's regex (`ways`) say whether a match is under way; when one is through, the regex says whether it matched.
 """
 
 import re
@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from gateway.shield import automaton
-from gateway.shield.partial import BEGINNING_CHARS, unfinished
+from gateway.shield.partial import BEGINNING_CHARS
+from gateway.shield.program import read
 from gateway.shield.regexes import compile_regex
+from gateway.shield.ways import Room, Ways
 
 # From Thai on scripts have no blanks between words, mostly.
 SPACELESS = "\u0e00"
@@ -26,76 +28,71 @@ _not_letters = re.compile("[^a-z]")
 Compiled = Callable[[str], re.Pattern[str]]
 
 
-class Seen(NamedTuple):
-    """What a rule says of a text. live: where a match is under way and held; the text's length if none is.
-
-    is_begun: whether one is under way, be it in its gap. start, end: of a match that is whole; 0 if there is none.
-    """
-
-    live: int
-    is_begun: bool
-    start: int
-    end: int
-
-
 class Entry:
-    """A rule that is watched: its regexes, compiled when its beginning is first met.
+    """A rule that is watched: the ways through its regex, and the regex itself, made when they are first needed.
 
     is_patient: what stands before a gap is not held. on_text: it reads the text as sent, else the normalized one.
     """
 
-    __slots__ = ("_compiled", "_parts", "_source", "_unfinished", "_whole", "is_patient", "on_text", "reach_chars")
+    __slots__ = ("_compiled", "_parts", "_rests", "_room", "_source", "_ways", "is_patient", "on_text", "reach_chars")
 
     def __init__(
-        self, source: str, reach_chars: int, *, on_text: bool, is_patient: bool, compiled: Compiled = compile_regex
+        self,
+        source: str,
+        reach_chars: int,
+        room: Room,
+        *,
+        on_text: bool,
+        is_patient: bool,
+        compiled: Compiled = compile_regex,
     ) -> None:
-        """source: the rule's regex. compiled: gives it, and other regexes of its plan, ready to be run."""
+        """source: the rule's regex. room: for its ways. compiled: gives it, and others of its plan, ready to be run."""
         self._source = source
+        self._room = room
         self._compiled = compiled
-        self._whole: re.Pattern[str] | None = None
-        self._unfinished: re.Pattern[str] | None = None
-        self._parts: dict[str, tuple[re.Pattern[str], ...]] = {}
+        self._ways: Ways | None = None
+        self._rests: dict[str, Ways] = {}
+        self._parts: dict[str, re.Pattern[str]] = {}
         self.is_patient = is_patient
         self.on_text = on_text
         self.reach_chars = reach_chars
 
+    @property
+    def ways(self) -> Ways:
+        """The ways through the regex."""
+        ways = self._ways
+        if ways is None:
+            gap_chars = GAP_CHARS if self.is_patient else None
+            ways = self._ways = Ways(read(self._source), self._room, gap_chars=gap_chars)
+        return ways
+
     def goes_on(self, rest: str, text: str, place: int) -> bool:
-        """Say whether what must come after a literal stands at a place, or may yet."""
-        regexes = self._parts.get(rest)
-        if regexes is None:
-            regexes = self._parts[rest] = self._compiled(rest), compile_regex(unfinished(rest))
-        return any(regex.match(text, place) for regex in regexes)
+        """Say whether what must come after a literal may stand at a place, or come yet."""
+        ways = self._rests.get(rest)
+        if ways is None:
+            ways = self._rests[rest] = Ways(read(rest), self._room)
+        way = ways.none.joined(text[place - 1 : place] if place else "")
+        for char in text[place:]:
+            if way.is_whole or not way.steps:
+                break
+            way = way[char]
+        return bool(way.steps)
 
     def comes_from(self, back: str, text: str, low: int, place: int) -> bool:
         """Say whether what must come before a literal at a place stands there, from `low` on."""
-        regexes = self._parts.get(back)
-        if regexes is None:
-            regexes = self._parts[back] = (self._compiled(back),)
-        return regexes[0].match(text[max(0, low - 1) : place + 1][::-1], 1) is not None
+        return self._part(back).match(text[max(0, low - 1) : place + 1][::-1], 1) is not None
 
-    def look(self, text: str, low: int, high: int) -> Seen:
-        """Look for matches that begin in low..high."""
-        if self._whole is None or self._unfinished is None:
-            self._whole = self._compiled(self._source)
-            self._unfinished = compile_regex(unfinished(self._source, gap_chars=GAP_CHARS if self.is_patient else None))
-        length = len(text)
-        begun = None
-        if high + self.reach_chars >= length:
-            begun = _search(self._unfinished, text, max(low, length - self.reach_chars), high)
-        live = length
-        if begun:
-            live = min([start for start, _ in begun.regs[1:] if start >= 0], default=begun.start())
-        if live <= low:
-            return Seen(live, True, 0, 0)
-        whole = _search(self._whole, text, low, high)
-        return Seen(live, begun is not None, *(whole.span() if whole else (0, 0)))
+    def whole(self, text: str, low: int, high: int) -> tuple[int, int] | None:
+        """Return the span of the first match that begins in low..high."""
+        regex = self._part(self._source)
+        found = regex.match(text, low) if low == high else regex.search(text, low)
+        return found.span() if found and found.start() <= high else None
 
-
-def _search(regex: re.Pattern[str], text: str, low: int, high: int) -> re.Match[str] | None:
-    if low == high:
-        return regex.match(text, low)
-    found = regex.search(text, low)
-    return found if found and found.start() <= high else None
+    def _part(self, source: str) -> re.Pattern[str]:
+        regex = self._parts.get(source)
+        if regex is None:
+            regex = self._parts[source] = self._compiled(source)
+        return regex
 
 
 class Lead(NamedTuple):

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from gateway import shield as shields
-from gateway.shield import Direction, Policy, Shield, Verdict, steps
+from gateway.shield import Direction, Policy, Shield, Verdict, steps, watch
 from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import Normalizer
-from gateway.shield.partial import unfinished
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
 from gateway.shield.scoring import DEFAULT_POLICY
 from gateway.shield.stream import SCORED_CHARS, Released, StreamScanner
 from gateway.shield.watch import Watch
 from gateway.shield.watched import GAP_CHARS
+from tests.shield.unfinished import unfinished
 
 # Every so-manieth rule is cut at every place: all of them take half a minute, `STREAM_EVERY=1` runs them.
 EVERY = int(os.environ.get("STREAM_EVERY", "8"))
@@ -272,12 +272,13 @@ def test_as_much_goes_out_though_nothing_of_earlier_texts_is_remembered(
 ) -> None:
     texts = [f"here (see below): {text}  \n or so" for text in positives.values()]
     known = [fed(StreamScanner(shield, Direction.OUTBOUND), list(text))[0] for text in texts]
-    monkeypatch.setattr(steps, "_MOST_STEPS", 3)
+    monkeypatch.setattr(steps, "MOST_STEPS", 3)
+    monkeypatch.setattr(watch, "MOST_STEPS", 3)
     forgetful = Shield(ruleset)
     assert [fed(StreamScanner(forgetful, Direction.OUTBOUND), list(text))[0] for text in texts] == known
-    for watch in forgetful.watches.values():
-        assert isinstance(watch, Watch)
-        assert len(watch.shapes) <= 3 >= len(watch.beginnings)
+    for one in forgetful.watches.values():
+        assert isinstance(one, Watch)
+        assert len(one.shapes) <= 3 >= len(one.beginnings)
 
 
 def test_one_stream_of_two_does_not_hear_of_the_other(shield: Shield) -> None:
