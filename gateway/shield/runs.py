@@ -36,10 +36,6 @@ _CODED = re.compile("[0-9A-Z%&\\\\]")
 
 # Plain text: words, none of them long, of which no two beside each other are one letter; short numbers before words
 # that no code of characters goes on with; and names in code, a short run of letters and signs. The last may go on.
-# Most pieces are less than that: words, with blanks, commas and full stops; the last of which is told.
-plain_words = re.compile(
-    r"(?:(?:[A-Za-z] )?+[A-Za-z][a-z]{1,14}+[.,]?+[ \n])*+([A-Za-z]?+[a-z]{0,14}+)[.,]?+"
-).fullmatch
 _OPENING, _CLOSING = r"[\"'(*`\u2018\u201c]{0,2}+", r"[.,:;!?)*\"'`\u2019\u201d]{0,3}+"
 _NAME = r"(?=[^ \n]{0,13}[A-Za-z]{2})(?!(?:[^A-Za-z \n]{0,4}[A-Za-z](?![A-Za-z])){3})[!-/:-~]{2,15}+"
 _NUMBER = r"[0-9]{1,4}+(?:[.,][0-9]{1,3}+)?+[.,:;!?)]{0,2}+(?=[ \n][G-TVWYZg-tvwyz])"

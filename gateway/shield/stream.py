@@ -14,9 +14,10 @@ over several words), which block when they are seen.
 
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gateway.shield.cursor import Cursor
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
@@ -37,7 +38,7 @@ _CONTEXT_CHARS = 256
 _LONG_CHARS = 128
 _GROWTH = 8
 # A piece that is longer is looked at as a whole.
-_STEPPED_CHARS = 24
+_STEPPED_CHARS = 256
 # Letters that go on with a word or a run that is held are looked at when there are so many.
 _IDLE_CHARS = 16
 _in_run = re.compile(f"[{re.escape(RUN)}]*").fullmatch
@@ -65,6 +66,10 @@ class Released(NamedTuple):
         return self.verdict is Verdict.BLOCK
 
 
+# Without a look at what is given: a piece is as small as that.
+_released: Callable[[tuple[Any, ...]], Released] = partial(tuple.__new__, Released)
+
+
 class StreamScanner:
     """One text in pieces. Keeps the whole of it until `finish`; not for use by two threads at once.
 
@@ -72,8 +77,8 @@ class StreamScanner:
     """
 
     __slots__ = (
-        "_at", "_base", "_begun", "_direction", "_found", "_idle_chars", "_mark", "_next_chars", "_parts", "_policy",
-        "_scored", "_scored_chars", "_shape", "_shield", "_state", "_text", "_waits", "_watch",
+        "_at", "_base", "_direction", "_found", "_idle_chars", "_mark", "_next_chars", "_pair", "_parts", "_policy",
+        "_said", "_scored", "_scored_chars", "_shield", "_state", "_text", "_waits", "_watch",
     )  # fmt: skip
 
     def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
@@ -93,11 +98,13 @@ class StreamScanner:
         self._next_chars = 1
         self._found: dict[str, Detection] = {}
         self._state = Released("", Verdict.ALLOW, 0)
+        # What that says beside the text.
+        self._said = self._state[1:]
         self._watch = self._watched(0)
         # Till it is so long, letters that go on with what is held, by a match or a run, are not looked at.
         self._idle_chars = 0
         # What the machines remember of it, and what they have marked since the rules were asked last.
-        self._shape, self._begun = self._watch.shapes.told(""), self._watch.beginnings.told("")
+        self._pair = self._watch.pairs.told("", 0)
         self._mark = PLAIN
         # Whether a match is held that what comes next may make a mention, or none.
         self._waits = False
@@ -116,16 +123,17 @@ class StreamScanner:
         """Take the next piece, and return what may go out."""
         self._parts.append(piece)
         self._text = text = self._text + piece
-        shape, begun, mark = self._shape, self._begun, self._mark
+        before, mark, at = self._pair, self._mark, self._at
         if len(piece) <= _STEPPED_CHARS:
+            pair = before
             for char in piece:
-                shape, begun = shape[char], begun[char]
-                mark |= shape.mark | begun.mark
+                pair = pair[char]
+                mark |= pair.mark
         else:
-            shape, begun, mark = self._watch.shapes.lost, self._watch.beginnings.lost, LOST
-        before, self._shape, self._begun = self._begun, shape, begun
-        size, out, held, held_shape = len(text), self._at.out, begun.held_chars, shape.held_chars
-        live = size - (held if held > held_shape else held_shape)
+            pair, mark = self._watch.pairs.lost, LOST
+        self._pair = pair
+        size, out = len(text), at.out
+        live = size - pair.held_chars
         if mark <= ODD:
             if live <= out:
                 self._mark = mark
@@ -135,20 +143,20 @@ class StreamScanner:
                 and live - self._scored <= self._scored_chars
                 and not (mark and self._watch.is_strange(text, out, live))
             ):
-                self._at.out, self._mark = live, shape.mark
-                _, verdict, score, detections, _ = self._state
-                return Released(text[out:live], verdict, score, detections)
-        if size < self._next_chars:
+                at.out, self._mark = live, pair.shape.mark
+                return _released((text[out:live], *self._said))
+        if size < self._next_chars or (size < self._idle_chars and mark & LOST and _in_run(piece)):
             self._mark = LOST
             return self._state
-        if size < self._idle_chars and (_in_run(piece) if mark & LOST else not mark & MET and piece.isalpha()):
-            self._mark = mark
-            return self._state
-        if mark < LOST and not (mark & ODD and self._watch.is_strange(text, out, live)):
-            met = _met(before, text, len(piece)) if mark & MET else ()
-            live = self._watch.weighed(text, self._at, met, begun, live)
+        watch = self._watch
+        if self._mark & LOST or pair.begun is watch.beginnings.lost:
+            live = watch.live(text, at)
         else:
-            live = self._watch.live(text, self._at)
+            met = _met(before.begun, text, len(piece)) if mark & MET else ()
+            if mark & LOST or (mark & ODD and watch.is_strange(text, out, live)):
+                live = watch.shaped(text, at, met, pair.begun)
+            else:
+                live = watch.weighed(text, at, met, pair.begun, live)
         return self._looked(live, len(piece))
 
     def _looked(self, live: int, piece_chars: int) -> Released:
@@ -169,22 +177,20 @@ class StreamScanner:
             self._next_chars = size + (asked // _GROWTH if asked > _LONG_CHARS else 1)
             released = text[out:live]
         self._mark, self._idle_chars = LOST, 0
-        _, verdict, score, detections, _ = state = self._state
-        if piece_chars <= _STEPPED_CHARS and not (self._waits or state.is_blocked):
+        if piece_chars <= _STEPPED_CHARS and not (self._waits or self._state.is_blocked):
             self._find_way()
-        return Released(released, verdict, score, detections) if released else state
+        return _released((released, *self._said)) if released else self._state
 
     def _find_way(self) -> None:
         """Tell the machines that are lost where they are, and how long letters that go on are only held."""
-        shapes, beginnings = self._watch.shapes, self._watch.beginnings
-        if self._shape is shapes.lost:
-            self._shape = shapes.told(self._text[self._at.begin :])
-        if self._begun is beginnings.lost:
-            self._begun = beginnings.told(self._text)
-        self._mark = OPEN if self._at.opens else self._shape.mark & ODD
+        pairs = self._watch.pairs
+        if self._pair.mark & LOST:
+            self._pair = pairs.told(self._text, self._at.begin, self._pair)
+        shape = self._pair.shape
+        self._mark = OPEN if self._at.opens else shape.mark & ODD
         size = len(self._text)
         held = size - self._at.out
-        if self._shape is shapes.lost and _ends_in_run(self._text, self._at.out):
+        if shape is pairs.lost.shape and _ends_in_run(self._text, self._at.out):
             self._idle_chars = size + max(_IDLE_CHARS, held // _GROWTH)
 
     def finish(self) -> Released:
@@ -239,11 +245,12 @@ class StreamScanner:
             return max(out, min(one.start for one, _ in undecided))
         self._found = found
         self._state = Released("", judged.verdict, judged.score, judged.detections)
+        self._said = self._state[1:]
         if judged.verdict is not Verdict.ALLOW:
             self._scored_chars = CLOSELY_SCORED_CHARS
         watch = self._watched(judged.score)
         if watch is not self._watch:
-            self._watch, self._shape, self._begun = watch, watch.shapes.lost, watch.beginnings.lost
+            self._watch, self._pair = watch, watch.pairs.lost
         return live
 
     def _undecided(self, fresh: list[Detection]) -> list[tuple[Detection, Severity]]:

@@ -1,16 +1,15 @@
 """Where in a text that has not ended a match may be under way. Knows the rules that matter, and keeps no text.
 
-Theory of operation. A `Watch` looks out for the rules worth some number of points. What came anew is normalized, and an
-automaton finds in it how matches begin: what a literal may begin with is held from its first letter on. At a literal
-its rules are asked; those of which a match is under way are asked again with each piece, until none is. What no rule
-begins with in known letters is told by its shape (`runs`). Most letters need no such look: two machines tell what is
-held after them (`steps`), and when one is needed; then all that came since the last is looked at.
+Theory of operation. A `Watch` looks out for the rules worth some number of points. What a literal of one may begin with
+is held from its first letter on; where a literal stands, the ways through its rules are gone, letter by letter, until
+none is left. What no rule begins with in known letters is told by its shape (`runs`). Two machines tell what is held
+after each letter (`steps`), and when a rule or the shape must be asked. Where they are lost, all that came since the last
+look is normalized, and an automaton finds the literals in it.
 
 In a prompt, rules of words are patient: of a match that takes anything for more than GAP_CHARS, what stands before that
 gap is not held. What such matches begin with ("show me", "pretend") stands in every text, and is no order by itself.
 """
 
-import re
 from collections.abc import Callable, Iterable
 
 from gateway.shield.cursor import BEHIND_CHARS, Cursor, Open, Spot
@@ -21,20 +20,17 @@ from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import Normalizer, View
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
-from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long, plain_words
-from gateway.shield.steps import MOST_STEPS, Beginnings, Met, Shapes, State
-from gateway.shield.watched import INNER_CHARS, KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
+from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long
+from gateway.shield.steps import MOST_STEPS, Beginnings, Met, Pairs, Shapes, State
+from gateway.shield.watched import KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
 from gateway.shield.ways import Room
-
-# Where a word begins, or a sign stands.
-_starts = re.compile(r"(?<![^\W\d_])[^\W\d_]|[^\w ]|[\d_]").finditer
 
 
 class Watch:
     """Looks out for some rules. Holds nothing of any text; threads may share it.
 
     most_chars: the most that is held. behind_chars: how far before what is held a match may begin. shapes,
-    beginnings: tell what is held while no rule need be asked. is_strange: as in `Runs`.
+    beginnings, both in pairs: tell what is held while no rule need be asked. is_strange: as in `Runs`.
     """
 
     __slots__ = (
@@ -46,6 +42,7 @@ class Watch:
         "behind_chars",
         "is_strange",
         "most_chars",
+        "pairs",
         "shapes",
     )
 
@@ -86,118 +83,14 @@ class Watch:
         self._leads = Leads(leads, native=native)
         self._tokens = Leads(tokens, native=native)
         self.shapes, self.beginnings = Shapes(self._runs), Beginnings(self._leads, self._fold)
+        self.pairs = Pairs(self.shapes, self.beginnings)
 
     def live(self, text: str, at: Cursor) -> int:
         """Return where the first character is that may belong to a match under way at the end of a text.
 
         Leads the cursor on, but for `out`.
         """
-        words = plain_words(text[at.begin :])
-        if words is None:
-            return self._plain(text, at)
-        start, end = words.span(1)
-        begin, length = at.begin + start, len(text)
-        live = begin if end - start <= 1 or (begin >= at.out and self._runs.is_head(words[1])) else length
-        at.begin = begin
-        folded = text[at.seen :].lower()
-        if "\n" in folded:
-            folded = folded.replace("\n", " ")
-        return self._read(text, at, folded, live, is_words="." not in folded and "," not in folded)
-
-    def _plain(self, text: str, at: Cursor) -> int:
-        """Do the same for a text that has more than words."""
-        plain = self._runs.plain(text, at.begin)
-        if plain is None:
-            return self._asked(text, at)
-        fresh = text[at.seen :]
-        folded = fresh.lower().replace("\n", " ")
-        if not folded.isascii():
-            folded = self._fold.normalize(fresh).text
-        if len(folded) != len(fresh) or "  " in folded:
-            return self._asked(text, at)
-        at.begin, live, has_digits = plain
-        return self._read(text, at, folded, live, has_digits=has_digits)
-
-    def _read(
-        self, text: str, at: Cursor, folded: str, live: int, *, is_words: bool = False, has_digits: bool = False
-    ) -> int:
-        """Read what came anew of a plain text, normalized, and return what is live.
-
-        live: what is for its shape. is_words: whether nothing but words and blanks came.
-        """
-        at.folded += folded
-        old = len(at.letters)
-        letters = at.letters + (squash_digits(folded) if has_digits else folded)
-        size, length, leads, begun = len(letters), len(text), self._leads, at.begun
-        prefixes = leads.prefixes
-        if begun:
-            begun = [(place, count + size - old) for place, count in begun if letters[old - count :] in prefixes]
-        low = old if size - old < KEPT_CHARS else size - KEPT_CHARS
-        if not is_words or not old:
-            for start in _starts(letters, low):
-                place = start.start()
-                if letters[place:] in prefixes:
-                    begun.append((length - size + place, size - place))
-        else:
-            # The last word first; one that goes on was asked when it began.
-            place = letters.rfind(" ", low - 1) + 1
-            if place and letters[place:] in prefixes:
-                begun.append((length - size + place, size - place))
-            while place > low and (place := letters.rfind(" ", low - 1, place - 1) + 1):
-                if letters[place:] in prefixes:
-                    begun.append((length - size + place, size - place))
-            if len(begun) > 1:
-                begun.sort()
-        if letters[-INNER_CHARS:] in leads.inner_ends and (inner := leads.inner(letters, low)):
-            begun.append((length - size + inner.start(), size - inner.start()))
-            begun.sort()
-        for middle in leads.middle(letters, max(0, low - KEPT_CHARS)):
-            place = middle.start()
-            if letters[place:] in prefixes and (length - size + place, size - place) not in begun:
-                begun.append((length - size + place, size - place))
-        for place, count in begun:
-            if place < live and letters[size - count :] in leads.held:
-                live = place
-        at.begun, at.seen, at.is_suspect, at.letters = begun, length, False, letters[-KEPT_CHARS:]
-        hits = []
-        for last, index in leads.find(letters):
-            if last >= old and index >= 0:
-                hits.append((last, index))
-        if hits or at.opens:
-            return self._weighed(text, at, leads.hits(letters, hits, _never), live, size)
-        return live if live > at.out else at.out
-
-    def weighed(self, text: str, at: Cursor, met: Iterable[tuple[int, Met]], begun: State, live: int) -> int:
-        """Return what is live of a text of which the machines tell all but what the rules say.
-
-        met: the literals that were complete since it was looked at, each with how many letters came after it. live:
-        what is for the machines.
-        """
-        fresh = text[at.seen :]
-        folded = fresh.replace("\n", " ").lower()
-        if not (folded.isascii() and folded.isprintable()) or "  " in folded:
-            folded = self._fold.normalize(fresh).text
-        # Blanks that meet at an edge are one.
-        at.folded += folded[1:] if folded[:1] == " " == at.folded[-1:] else folded
-        at.letters = squash_digits(at.folded[-KEPT_CHARS:])
-        at.seen, at.is_suspect = len(text), False
-        at.begun = [(at.seen - one.chars, one.letters) for one in begun.begun]
-        size = len(at.folded)
-        hits = [Hit(size - after - one.size, lead) for after, one in met for lead in one.leads]
-        return self._weighed(text, at, hits, live, size) if hits or at.opens else max(live, at.out)
-
-    def first_open(self, text: str, at: Cursor) -> int:
-        """Return where the text begins that the rules read of which a match is under way."""
-        folded = at.folded
-        spots = (one.spot for one in at.opens)
-        firsts = (one.first if one.entry.on_text else self._written(text, folded, one.first) for one in spots)
-        return min(firsts, default=len(text)) - BEHIND_CHARS
-
-    def _asked(self, text: str, at: Cursor) -> int:
-        """Do the same for a text of any kind."""
-        out, length = at.out, len(text)
-        low = max(0, out - BEHIND_CHARS)
-        live = runs = self._runs.live(text[low:]) + low
+        length = len(text)
         view = self._fold.normalize(text[at.seen :])
         # Blanks that meet at an edge are one.
         met = at.folded.endswith(" ") and view.text.startswith(" ")
@@ -224,19 +117,56 @@ class Watch:
         at.letters = letters[-KEPT_CHARS:]
         at.seen = length
         at.begun.sort()
-        live = min((place for place, count in at.begun if letters[size - count :] in self._leads.held), default=live)
-        live = min(live, runs)
+        live = min((place for place, count in at.begun if letters[size - count :] in self._leads.held), default=length)
         found = [one for one in self._leads.find(letters) if one[0] >= old and one[1] >= 0]
         hits = self._leads.hits(letters, found, is_capital)
         at.is_suspect = False
         if hits or at.opens:
             live = self._weighed(text, at, hits, live, size)
+        return self._shaped(text, at, live)
+
+    def shaped(self, text: str, at: Cursor, met: Iterable[tuple[int, Met]], begun: State) -> int:
+        """Return what is live of a text of which the machines do not tell the shape. met, begun: as in `weighed`."""
+        return self._shaped(text, at, self.weighed(text, at, met, begun, len(text) - begun.held_chars))
+
+    def _shaped(self, text: str, at: Cursor, live: int) -> int:
+        """Return what is live for its shape, or is by what is known."""
+        out = at.out
+        low = max(0, out - BEHIND_CHARS)
+        runs = self._runs.live(text[low:]) + low
+        live = min(live, runs)
         if is_long(text, out):
             live = self._long(text, at, low, live)
         live = max(live, out)
         at.begin = min(runs, max(text.rfind(" "), text.rfind("\n")) + 1)
         at.is_suspect = at.is_suspect or self._runs.is_strange(text, out, live)
         return live
+
+    def weighed(self, text: str, at: Cursor, met: Iterable[tuple[int, Met]], begun: State, live: int) -> int:
+        """Return what is live of a text of which the machines tell all but what the rules say.
+
+        met: the literals that were complete since it was looked at, each with how many letters came after it. live:
+        what is for the machines.
+        """
+        fresh = text[at.seen :]
+        folded = fresh.replace("\n", " ").lower()
+        if not (folded.isascii() and folded.isprintable()) or "  " in folded:
+            folded = self._fold.normalize(fresh).text
+        # Blanks that meet at an edge are one.
+        at.folded += folded[1:] if folded[:1] == " " == at.folded[-1:] else folded
+        at.letters = squash_digits(at.folded[-KEPT_CHARS:])
+        at.seen, at.is_suspect = len(text), False
+        at.begun = [(at.seen - one.chars, one.letters) for one in begun.begun]
+        size = len(at.folded)
+        hits = [Hit(size - after - one.size, lead) for after, one in met for lead in one.leads]
+        return self._weighed(text, at, hits, live, size) if hits or at.opens else max(live, at.out)
+
+    def first_open(self, text: str, at: Cursor) -> int:
+        """Return where the text begins that the rules read of which a match is under way."""
+        folded = at.folded
+        spots = (one.spot for one in at.opens)
+        firsts = (one.first if one.entry.on_text else self._written(text, folded, one.first) for one in spots)
+        return min(firsts, default=len(text)) - BEHIND_CHARS
 
     def _is_begun(self, letters: str, place: int, is_capital: Callable[[int], bool]) -> bool:
         """Say whether a literal that may begin at a place, for its letters, may do so for what stands before."""
@@ -328,7 +258,3 @@ class Watch:
             if len(view.text) >= ahead:
                 return low + view.position(len(view.text) - ahead)
         return 0
-
-
-def _never(place: int) -> bool:
-    return False

@@ -23,8 +23,6 @@ INNER_CHARS = 3
 # So many letters tell whether a literal may have begun.
 KEPT_CHARS = BEGINNING_CHARS - 1
 
-_not_letters = re.compile("[^a-z]")
-
 Compiled = Callable[[str], re.Pattern[str]]
 
 
@@ -125,14 +123,10 @@ class Leads:
 
     led: of each literal its length, where it leads, and whether only where a word begins. find: finds them. prefixes:
     what one may have begun with where a word begins; held: one that is held; inside: within a word too;
-    blank_prefixes: what those have begun with that begin with a blank. inner: finds where one may have begun within a
-    word of letters; inner_ends: how the letters end then. middle: finds where a word ends with the first word of one
-    that may begin within another.
+    blank_prefixes: what those have begun with that begin with a blank.
     """
 
-    __slots__ = (
-        "_leads", "blank_prefixes", "find", "held", "inner", "inner_ends", "inside", "led", "middle", "prefixes",
-    )  # fmt: skip
+    __slots__ = ("_leads", "blank_prefixes", "find", "held", "inside", "led", "prefixes")
 
     def __init__(self, led: Mapping[str, Iterable[Lead]], *, native: bool | None) -> None:
         words = sorted(led)
@@ -153,15 +147,6 @@ class Leads:
             for word in words
             if held[word] and (not word[0].isalnum() and word[0] != " " or any(lead.is_inner for lead in held[word]))
         )
-        letters = [
-            word for word in self.inside if word[0].isalpha() and word[0] < SPACELESS and len(word) >= INNER_CHARS
-        ]
-        self.inner = re.compile(f"(?:{automaton.trie_regex(letters)})\\Z").search
-        self.inner_ends = frozenset(word[-INNER_CHARS:] for word in letters)
-        firsts = {_not_letters.split(word, 1)[0] for word in words if any(lead.is_inner for lead in led[word])}
-        firsts = {word for word in firsts if len(word) >= INNER_CHARS}
-        ends = automaton.trie_regex(sorted(firsts)) or "(?!)"
-        self.middle = re.compile(f"(?<=[a-z])(?:{ends})(?![a-z])").finditer
         self.find = automaton.build(words, native=native)[0]
 
     def hits(self, letters: str, found: Iterable[tuple[int, int]], is_capital: Callable[[int], bool]) -> list[Hit]:
