@@ -2,6 +2,7 @@
 
 pyahocorasick tries the edges of a node in the order they were added, and those of the root at nearly every character.
 So the fewer first letters the anchors have, the faster the scan, and common characters get an edge of their own first.
+Nodes lie in memory as they are made, so the anchors with the commonest beginnings are added first.
 """
 
 from collections import Counter
@@ -13,6 +14,8 @@ LEAST_CHARS = 4
 MOST_CHARS = 12
 # What an edge at the root costs, in occurrences of a first letter in one character.
 _EDGE = 0.014
+# So many letters of an anchor are read so often that it matters where in memory they lie.
+_COMMON_CHARS = 3
 
 
 def choose_roots(literals: Iterable[str]) -> frozenset[str]:
@@ -45,5 +48,5 @@ def choose_anchor(literal: str, roots: frozenset[str]) -> tuple[str, int]:
 
 
 def order_words(words: list[str]) -> list[str]:
-    """Order anchors so that the automaton meets the commonest first letters first."""
-    return sorted(words, key=lambda word: (-likelihood(word[0]), word))
+    """Order anchors: at each node the commonest letters come first, and what is common lies together in memory."""
+    return sorted(words, key=lambda word: (-likelihood(word[:_COMMON_CHARS]), word))

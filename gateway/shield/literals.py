@@ -36,8 +36,9 @@ _WINDOW = 3.0
 _WINDOW_CHARS = 40
 _GUARD_ITEMS = 6
 _GUARD_ITEM_CHARS = 64
-# What is tried around a literal is no longer than this as a regex, but for an item that must stand there: less tells as
-# much, and the rule's own regex, which has it all, is tried where that fits.
+# What is tried around a rule's literals is no longer than this as regexes, or each of them than that, but for an item
+# that must stand there: less tells nearly as much, and the rule's own regex has it all and is tried where that fits.
+_MOST_PARTS_CHARS = 12_000
 _MOST_PART_CHARS = 1_000
 _WORD_CHARS = string.ascii_letters + string.digits + "_"
 # What may not stand before a match, by `Plan.alone`, the most first.
@@ -168,10 +169,11 @@ class Literals:
     def _written(self, way: Way) -> Way:
         """Write out the regexes of a way's leads."""
         flags = self._tree.state.flags
-        rests = {number: self._rest(self._parts[int(number)]) for number in {one.rest for one in way.leads} - {""}}
+        numbers = [{one.rest for one in way.leads} - {""}, {one.back for one in way.leads} - {""}]
+        most = max(_MOST_PART_CHARS, _MOST_PARTS_CHARS // max(1, *map(len, numbers)))
+        rests = {number: self._rest(self._parts[int(number)], most) for number in numbers[0]}
         backs = {
-            number: backwards(self._short(self._parts[int(number)][::-1])[::-1], flags)
-            for number in {one.back for one in way.leads} - {""}
+            number: backwards(self._short(self._parts[int(number)][::-1], most)[::-1], flags) for number in numbers[1]
         }
         tell = Sequels(self._beginnings, self._letter, is_exact=self._is_exact).tell
         written = (
@@ -185,18 +187,18 @@ class Literals:
         )
         return Way(tuple(written), way.price)
 
-    def _rest(self, items: list[Any]) -> str:
-        """Write what comes from a literal on, as far as it is tried there."""
+    def _rest(self, items: list[Any], most: int) -> str:
+        """Write what comes from a literal on, as far as it is tried there: about so many characters as a regex."""
         state = self._tree.state
-        return unparse(bare(self._short(items), state, with_edges=True), state.flags)
+        return unparse(bare(self._short(items, most), state, with_edges=True), state.flags)
 
-    def _short(self, items: list[Any]) -> list[Any]:
+    def _short(self, items: list[Any], most: int) -> list[Any]:
         """Return the first of some items, up to one that must stand there or that looks around."""
         kept: list[Any] = []
         size = count = 0
         for number, item in enumerate(items, 1):
             size += len(unparse([item]))
-            if size > _MOST_PART_CHARS and count:
+            if size > most and count:
                 break
             kept.append(item)
             if item[0] in ZERO_WIDTH or self._part([item]).getwidth()[0]:

@@ -215,7 +215,7 @@ def test_what_may_stand_behind_a_literal_hides_no_match(view: str) -> None:
 def test_what_is_tried_around_a_literal_is_short_and_hides_no_match() -> None:
     """A long table behind what leads to a match is not written once more for each lead."""
     dice = random.Random(11)
-    table = ["".join(dice.choices("abcdef", k=8)) for _ in range(300)]
+    table = ["".join(dice.choices("abcdef", k=48)) for _ in range(300)]
     leads = "|".join(f"(?:an? |the ){{0,2}}{first}jum(?:per|ping)?:? " for first in "zqx")
     words = "|".join(table)
     rule = make_rule("told", pattern=f"(?:(?:{words})[^.]{{0,9}}? )?(?:{leads})[^.]{{0,30}}?(?:{words})\\b")
