@@ -25,6 +25,7 @@ _AROUND_CHARS = 128
 
 _PLAIN = bytes(range(32, 127)) + b"\t\n\r"
 _BASE64_SIGNS = b"+/_-\r\n"
+_USUAL_BASE64 = bytes.maketrans(b"-_", b"+/")
 _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
 _HEX_RUN = re.compile(rb"(?:[0-9a-fA-F]{2}){8,}|[0-9a-fA-F]{2}(?:[ ,:;\n-]{1,2}[0-9a-fA-F]{2}){5,}")
 _HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}")
@@ -119,7 +120,7 @@ def _base64(raw: bytes, places: list[int]) -> list[Decoded]:
 
 
 def _add_base64(builder: Builder, run: bytes, at: int) -> bool:
-    code = run.translate(bytes.maketrans(b"-_", b"+/"), b"\r\n")
+    code = run.translate(_USUAL_BASE64, b"\r\n")
     if code.islower() or code.isupper() or code.isdigit():
         return False
     if len(code) % 4 == 1:
@@ -258,6 +259,8 @@ def _substituted(
     name: str, text: str, spots: list[tuple[int, int]], codes: re.Pattern[str], decode: Callable[[str], str]
 ) -> list[Decoded]:
     """Replace every code near `spots` by what it stands for, with the plain text around it."""
+    if not spots:
+        return []
     builder = Builder(name)
     for start, end, _ in regions(spots, around=_AROUND_CHARS, length=len(text)):
         builder.end_piece(start)

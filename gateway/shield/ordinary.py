@@ -233,11 +233,10 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
         line = before[before.rfind("\n") + 1 :]
         if _regex(_ASKER).search(line + matched):
             return True
-    is_spoken = _is_spoken(before, matched, after)
     if category == "command":
         near = before[-NEAR_CHARS:] + after
         return bool(_regex(_FED).match(matched)) and any(map(str.isalpha, after)) and bool(_regex(_LESSON).search(near))
-    if not is_spoken and category not in _JUDGED:
+    if category not in _JUDGED and not _is_spoken(before, matched, after):
         return False
     # Nobody in a story orders a model about, or sends anything to an address.
     kinds = _kinds(matched + after, until=_MACHINE)
@@ -246,6 +245,7 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
     before_kinds = _kinds(before[-NEAR_CHARS:], until=_MACHINE)
     if before_kinds & _MACHINE or _regex(_NAMED).search(before[-NEAR_CHARS:] + matched + after):
         return False
+    is_spoken = category not in _JUDGED or _is_spoken(before, matched, after)
     if is_spoken and not _regex(_CARRIED).search(matched + after):
         return True
     if category == "jailbreak":

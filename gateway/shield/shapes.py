@@ -19,6 +19,7 @@ LEAST_TOKEN_CHARS = 16
 _PIECE_CHARS = 262_144
 # A shape that begins in one block may end in the next.
 _AHEAD_CHARS = 64
+_MOST_AHEAD = _AHEAD_CHARS // LEAST_TOKEN_CHARS
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = b"0123456789"
 SEPARATORS = b" \t\n\r._-*|/,+~:;'\"=<>()[]{}"
@@ -96,16 +97,18 @@ class Shapes:
 
     def _find_tokens(self, block: bytes, kinds: bytes, begin: int, end: int) -> None:
         """kinds: those of the block's characters, and one behind it that is in no token."""
-        starts: list[int] = []
-        found: list[bytes] = []
+        spans: Ranges = []
         start = kinds.find(_LONG_TOKEN)
         while start >= 0:
             last = kinds.index(b".", start)
-            starts.append(begin + start)
-            found.append(block[start:last])
-            add_span(self.tokens, begin + start, begin + last)
+            spans.append((start, last))
             start = kinds.find(_LONG_TOKEN, last)
+        found = [block[start:last] for start, last in spans]
         joined = b"\n".join(found)
+        # The first few may have been seen from the block before, or begin there.
+        for start, last in spans[:_MOST_AHEAD]:
+            add_span(self.tokens, begin + start, begin + last)
+        self.tokens += [(begin + start, begin + last) for start, last in spans[_MOST_AHEAD:]]
         if _LONG_HEX in joined.translate(_HEX_DIGITS):
             add_span(self.hexadecimal, begin, end)
         # How many characters of the joined ones stand before each.
@@ -117,7 +120,7 @@ class Shapes:
             place = kinds.find(run)
             while place >= 0:
                 number = bisect_right(before, place) - 1
-                places.append(starts[number] + place - before[number])
+                places.append(begin + spans[number][0] + place - before[number])
                 place = kinds.find(b".", place)
                 place = kinds.find(run, place) if place >= 0 else -1
 
@@ -127,10 +130,11 @@ class Shapes:
         # kind into another.
         x = _number_of(block.translate(_KINDS))
         twice, around = x & x >> 4, x & x >> 8
-        gaps = around & blank
-        alone = gaps & gaps >> 8 & around >> 3
-        if wide := gaps & gaps >> 12:
-            alone |= (wide & x >> 3 & x >> 15) << 4
+        # Told at the separator behind it.
+        single = around & blank & x >> 3
+        alone = single & single >> 8
+        if wide := single & single >> 12:
+            alone |= wide << 4
         if begin == 0 and block[:6].translate(_STARTS).startswith((b"a a ", b"a  a ")):
             self.apart.append(0)
         if alone:

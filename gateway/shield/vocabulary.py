@@ -7,6 +7,8 @@ say none need no other reading.
 import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from itertools import product
+from string import ascii_lowercase
 
 # Function words that patterns leave optional, or do not name.
 _COMMON_WORDS = "a all an and any are as at be by do for from have in is it me my no not now of on or our that the then"
@@ -37,13 +39,23 @@ class Vocabulary:
         return frozenset(word for word in words if len(word) <= _LONGEST_WORD)
 
     @cached_property
-    def _sizes(self) -> dict[str, list[int]]:
+    def _sizes(self) -> dict[str, tuple[int, ...]]:
         """How long the words are that begin with the same three letters."""
         sizes: dict[str, set[int]] = {}
         for word in self.words:
             if len(word) >= _HEAD:
                 sizes.setdefault(word[:_HEAD], set()).add(len(word))
-        return {head: sorted(lengths) for head, lengths in sizes.items()}
+        return {head: tuple(sorted(lengths)) for head, lengths in sizes.items()}
+
+    @cached_property
+    def _short_sizes(self) -> dict[str, tuple[int, ...]]:
+        """How long the words of one or two letters are that the same two letters begin with, or a last one."""
+        pairs = map("".join, product(ascii_lowercase, ["", *ascii_lowercase]))
+        told = {
+            pair: tuple(sorted({size for size in (1, 2) if pair[:size] in self.words and size <= len(pair)}))
+            for pair in pairs
+        }
+        return {pair: lengths for pair, lengths in told.items() if lengths}
 
     def tells(self, read: str, written: str = "") -> bool:
         """Tell whether letters that are read otherwise than they are written say something so: a word, or part of one.
@@ -66,14 +78,15 @@ class Vocabulary:
     def parts(self, letters: str) -> list[int]:
         """Return where to cut letters into known words; nothing if they are one word or mostly no words."""
         letters = letters[:_LONGEST_RUN_TOGETHER]
-        words, sizes, length = self.words, self._sizes, len(letters)
+        words, sizes, short_sizes, length = self.words, self._sizes, self._short_sizes, len(letters)
         # The best score of what ends at a place, and where its last word begins.
         scores, origins = [0] * (length + 1), [-1] * (length + 1)
         for start in range(length):
             score = scores[start]
             if scores[start + 1] <= score and origins[start + 1] < 0:
                 scores[start + 1], origins[start + 1] = score, start
-            for size in (1, 2, *sizes.get(letters[start : start + _HEAD], ())):
+            head = letters[start : start + _HEAD]
+            for size in short_sizes.get(head[:2], ()) + sizes.get(head, ()):
                 end = start + size
                 if end <= length and score + size * size >= scores[end] and letters[start:end] in words:
                     scores[end], origins[end] = score + size * size, start
