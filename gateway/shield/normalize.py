@@ -12,7 +12,7 @@ import codecs
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
@@ -37,7 +37,7 @@ _MANY_REPLACED = 24
 _RUN_OF_BLANKS = re.compile("   *")
 # So many positions are asked of a text of at most so many characters before a map of its blanks is made. A word is
 # looked for if it does not stand more often before, by as much of it as is read before and behind the position.
-_FEW_POSITIONS = 4
+_FEW_POSITIONS = 3
 _LONGEST_UNMAPPED = 65_536
 _FEW_BEFORE = 8
 _BEFORE_CHARS, _BEHIND_CHARS = 64, 16
@@ -315,16 +315,32 @@ def _blanks_map(wide: str) -> tuple[list[int], list[int]]:
 def _longs_map(source: str, longs: Mapping[str, str]) -> tuple[list[int], list[int]]:
     """List the same for a text in which some characters became none or several."""
     at, origin, more = [0], [0], 0
-    turning = re.compile(f"[{''.join(map(re.escape, longs))}]")
-    for begin in range(0, len(source), _PIECE_CHARS):
-        for found in turning.finditer(source, begin, begin + _PIECE_CHARS):
-            place = found.start()
-            size = len(longs[found[0]])
-            at += range(place + more, place + more + size + 1)
-            origin += [place] * size
-            origin.append(place + 1)
-            more += size - 1
+    for place, char in _places_of(longs, source):
+        size = len(longs[char])
+        at += range(place + more, place + more + size + 1)
+        origin += [place] * size
+        origin.append(place + 1)
+        more += size - 1
     return at, origin
+
+
+def _places_of(chars: Collection[str], text: str) -> list[tuple[int, str]]:
+    """List where some characters stand in a text, in order."""
+    if len(chars) > _MANY_REPLACED:
+        held = re.compile(f"[{''.join(map(re.escape, chars))}]")
+        pieces = range(0, len(text), _PIECE_CHARS)
+        return [
+            (found.start(), found[0])
+            for begin in pieces
+            for found in held.finditer(text, begin, min(begin + _PIECE_CHARS, len(text)))
+        ]
+    places = []
+    for char in chars:
+        place = text.find(char)
+        while place >= 0:
+            places.append((place, char))
+            place = text.find(char, place + 1)
+    return sorted(places)
 
 
 def _joined(pieces: Iterable[str]) -> str:
