@@ -58,25 +58,31 @@ class SystemIds:
         self._last_at = -1
         self._high = ""
         self._drawn = ""
-        self._stem = ""
-        self._count = _COUNTS
+        self._time = self._stem = ""
+        self._count = self._last = _COUNTS
         self._pool = ""
 
     def new(self, prefix: str) -> str:
         """Return `prefix`, an underscore and a 26-character ULID that sorts by time."""
         at = self._clock.now_at()
+        count = self._count = self._count + 1
+        if at > self._last_at or count > self._last:
+            count = self._go_on(at)
+        return f"{prefix}_{self._stem}{_PAIRS[count & 1023]}"
+
+    def _go_on(self, at: int) -> int:
+        """Make the stem of the ids that follow, all but their last two characters, and return what they count from."""
         if at > self._last_at:
             if at >> 10 != self._last_at >> 10:
                 self._begin(at)
             self._last_at = at
-            self._stem = f"{self._high}{_PAIRS[at & 1023]}{self._drawn}"
-        count = self._count + 1
-        if count > _COUNTS:
+            self._time = f"{self._high}{_PAIRS[at & 1023]}"
+        if self._count > _COUNTS:
             self._drawn = f"{int(self._drawn, 16) + 1:012X}"
-            self._stem = self._stem[:10] + self._drawn
-            count = 0
-        self._count = count
-        return f"{prefix}_{self._stem}{_PAIRS[count >> 10]}{_PAIRS[count & 1023]}"
+            self._count = 0
+        self._last = self._count | 1023
+        self._stem = f"{self._time}{self._drawn}{_PAIRS[self._count >> 10]}"
+        return self._count
 
     def _begin(self, at: int) -> None:
         """Begin the ids of 1,024 milliseconds. Hex digits are digits of the ULID's alphabet, written in no time."""
@@ -84,7 +90,7 @@ class SystemIds:
         pool = self._pool or os.urandom(8 * _DRAWS).hex().upper()
         # The first digit stays 0, so that there is room for counting on.
         self._drawn = "0" + pool[:11]
-        self._count = int(pool[11:16], 16) >> 1
+        self._count = (int(pool[11:16], 16) >> 1) + 1
         self._pool = pool[16:]
 
     def random_bytes(self, count: int) -> bytes:

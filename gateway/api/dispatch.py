@@ -38,8 +38,7 @@ class Dispatch:
         self._most_in_work = gateway.settings.max_requests_in_work
         self._longest_wait_seconds = gateway.settings.max_wait_seconds
         self._shed_noted_seconds = -1.0
-        self._counts: dict[tuple[str, str, int], Cell] = {}
-        self._times: dict[str, Histogram] = {}
+        self._measured: dict[tuple[str, str, int], tuple[Cell, Histogram]] = {}
 
     @cached_property
     def _internal(self) -> "internal.InternalDoor":
@@ -214,18 +213,14 @@ class Dispatch:
         """Count the answer. A path that no row has is one operation, so that nobody can make new ones."""
         operation = endpoint.name if endpoint is not None else "unmatched"
         method = request.method if request.method in _METHODS else "other"
-        count = self._counts.get((operation, method, status))
-        if count is None:
-            count = self._gateway.metrics.counter(
-                "gateway_requests_total", operation=operation, method=method, status=str(status)
-            )
-            self._counts[(operation, method, status)] = count
+        measured = self._measured.get((operation, method, status))
+        if measured is None:
+            metrics = self._gateway.metrics
+            count = metrics.counter("gateway_requests_total", operation=operation, method=method, status=str(status))
+            measured = count, metrics.histogram("gateway_request_seconds", operation=operation)
+            self._measured[operation, method, status] = measured
+        count, histogram = measured
         count.value += 1
-        histogram = self._times.get(operation)
-        if histogram is None:
-            histogram = self._times[operation] = self._gateway.metrics.histogram(
-                "gateway_request_seconds", operation=operation
-            )
         histogram.observe(self._clock.monotonic_seconds() - request.started_seconds)
 
 

@@ -48,6 +48,16 @@ class _Url:
     target: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Begin:
+    """What requests begin with that are alike but for their bodies. The last one of each URL is told by its headers."""
+
+    method: str
+    url: _Url
+    headers: tuple[tuple[str, str], ...]
+    raw: bytes
+
+
 @dataclass(slots=True, eq=False)
 class _Order:
     """One request, ready to be sent over any connection to its origin. end_seconds: monotonic."""
@@ -86,7 +96,8 @@ class Client:
         self._sweep: Sweep | None = None
         self._tls: ssl.SSLContext | None = None
         self._idle: dict[_Origin, list[Connection]] = {}
-        self._begins: dict[tuple[str, str, tuple[tuple[str, str], ...]], tuple[_Url, bytes]] = {}
+        self._begins: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Begin] = {}
+        self._last: dict[str, _Begin] = {}
 
     async def request(
         self,
@@ -112,8 +123,10 @@ class Client:
             ConnectFailed, ReplyTimeout, BadReply, ReplyTooLarge: see there.
             ValueError: url, method or headers are malformed; nothing was sent.
         """
-        fields = tuple(headers)
-        url_read, begin = self._begins.get((method, url, fields)) or self._begin(method, url, fields)
+        last = self._last.get(url)
+        if last is None or last.headers is not headers or last.method != method:
+            last = self._begin(method, url, tuple(headers))
+        url_read, begin = last.url, last.raw
         if body or method in _WITH_BODY:
             raw = b"%bcontent-length: %d\r\n\r\n%b" % (begin, len(body), body)
         else:
@@ -244,14 +257,18 @@ class Client:
         tls = self._tls if origin.is_tls else None
         return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
 
-    def _begin(self, method: str, url: str, headers: tuple[tuple[str, str], ...]) -> tuple[_Url, bytes]:
-        """Return a URL, taken apart, and what a request begins with: made once for all that are alike."""
-        read = _parse_url(url)
-        begin = _render(method, read, headers)
-        if len(self._begins) >= _KNOWN_BEGINS:
-            self._begins.clear()
-        self._begins[method, url, headers] = read, begin
-        return read, begin
+    def _begin(self, method: str, url: str, headers: tuple[tuple[str, str], ...]) -> _Begin:
+        """Return what a request begins with: made once for all that are alike."""
+        begin = self._begins.get((method, url, headers))
+        if begin is None:
+            read = _parse_url(url)
+            begin = _Begin(method, read, headers, _render(method, read, headers))
+            if len(self._begins) >= _KNOWN_BEGINS:
+                self._begins.clear()
+                self._last.clear()
+            self._begins[method, url, headers] = begin
+        self._last[url] = begin
+        return begin
 
 
 def _decoded(reader: ReplyReader) -> Reply | ClientError:

@@ -173,7 +173,9 @@ class Connection(_Feed):
 
     def has_unsent(self) -> bool:
         """Say whether something that was written has not left yet."""
-        self._wakeups.flush()
+        wakeups = self._wakeups
+        if wakeups.unsent and wakeups.keeps_back(self._transport.write):
+            wakeups.flush()
         return self._transport.get_write_buffer_size() > 0
 
     def end_writing(self) -> None:

@@ -80,6 +80,10 @@ class Wakeups:
             for write, data in unsent:
                 write(data)
 
+    def keeps_back(self, write: Callable[[bytes], object]) -> bool:
+        """Tell whether something is kept back that `write` sends."""
+        return any(kept == write for kept, _ in self.unsent)
+
     def call_last(self, call: Callable[[], object]) -> None:
         """Call `call` when all tasks that go on now wait again and what they wrote is sent, else in the next turn."""
         if self._is_waking:

@@ -1,6 +1,6 @@
 """What passes between chat, dialects and upstreams: records and two protocols. No dialect and no transport."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol, cast
@@ -72,16 +72,23 @@ class Prompt:
 
     raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: whom it
     names as its caller. body: None to have it read from `raw` when somebody asks for it; it has no list of tools then.
+    before: what is known of it, when it has come before.
     """
 
-    __slots__ = ("_body", "model", "raw", "user")
+    __slots__ = ("_body", "before", "model", "raw", "user")
 
     def __init__(
-        self, model: str, body: Mapping[str, object] | None, raw: bytes | None = None, user: str | None = None
+        self,
+        model: str,
+        body: Mapping[str, object] | None,
+        raw: bytes | None = None,
+        user: str | None = None,
+        before: "Before | None" = None,
     ) -> None:
         self.model = model
         self.raw = raw
         self.user = user
+        self.before = before
         self._body = body
 
     @property
@@ -104,7 +111,8 @@ class Reply:
 
     body: the parsed object. headers: the few of the upstream's that may be passed on, lower-case names. Token counts
     are None when the upstream does not tell. is_large: looking through it takes a while. raw: the strict JSON that
-    `body` was read from, None when there is none.
+    `body` was read from, None when there is none. mark: what stands for `raw`, of a prompt that has come before.
+    is_known: it is, byte for byte, what came the last time, and has not been read.
     """
 
     body: Mapping[str, object]
@@ -113,6 +121,44 @@ class Reply:
     completion_tokens: int | None = None
     is_large: bool = False
     raw: bytes | None = None
+    mark: bytes | None = None
+    is_known: bool = False
+
+
+class Before(Protocol):
+    """What is known of a prompt that has come before: what the model said to it the last time."""
+
+    def mark(self, raw: bytes) -> bytes | None:
+        """Return what stands for the bytes of a reply; None when they are too many."""
+        ...
+
+    def reply(self, mark: bytes, raw: bytes, headers: tuple[tuple[str, str], ...]) -> Reply | None:
+        """Return the reply of these bytes, if it is the one that came the last time."""
+        ...
+
+
+class Unread(Mapping[str, object]):
+    """The object that strict JSON holds, read when somebody looks into it."""
+
+    __slots__ = ("_raw", "_value")
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._value: dict[str, object] | None = None
+
+    def __getitem__(self, name: str) -> object:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def _read(self) -> dict[str, object]:
+        if self._value is None:
+            self._value = cast(dict[str, object], read_json(self._raw))
+        return self._value
 
 
 @record
@@ -227,6 +273,7 @@ class Dialect(Protocol):
         headers: tuple[tuple[str, str], ...] = (),
         is_large: bool = False,
         raw: bytes | None = None,
+        mark: bytes | None = None,
     ) -> Reply:
         """Check a parsed answer. The rest is for the record, see `Reply`.
 

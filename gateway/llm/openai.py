@@ -90,6 +90,7 @@ class OpenAiDialect:
         headers: tuple[tuple[str, str], ...] = (),
         is_large: bool = False,
         raw: bytes | None = None,
+        mark: bytes | None = None,
     ) -> Reply:
         """Check a parsed answer. The rest is for the record, see `Reply`.
 
@@ -110,7 +111,7 @@ class OpenAiDialect:
                 raise _no_completion()
         usage = body.get("usage")
         if usage is None:
-            return Reply(body, headers, None, None, is_large, raw)
+            return Reply(body, headers, None, None, is_large, raw, mark)
         if not isinstance(usage, dict):
             raise _no_completion()
         sent, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
@@ -122,6 +123,7 @@ class OpenAiDialect:
             made if type(made) is int and made >= 0 else None,
             is_large,
             raw,
+            mark,
         )
 
     def usual_reply(self, reply: Reply) -> str | None:

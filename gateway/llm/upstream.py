@@ -112,10 +112,13 @@ class HttpUpstream:
             raise _fault(error) from error
         if not 200 <= answer.status < 300:
             raise _refusal(answer)
-        raw = answer.body
+        raw, passed, before = answer.body, _passed_on(answer), prompt.before
+        mark = None if before is None else before.mark(raw)
+        if before is not None and mark is not None and (known := before.reply(mark, raw, passed)) is not None:
+            return known
         is_large = len(raw) > LARGE_REPLY_BYTES
         value = _json(answer) if not is_large else await self._aside.run(_json, answer)
-        return self._dialect.read_reply(value, headers=_passed_on(answer), is_large=is_large, raw=raw)
+        return self._dialect.read_reply(value, headers=passed, is_large=is_large, raw=raw, mark=mark)
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.

@@ -32,7 +32,7 @@ from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_guard import ChatGuard, ScannedPrompt, ScannedReply, TextJudge
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
-from gateway.services.known_prompts import MOST_BYTES, KnownPrompt, KnownPrompts, ReadPrompt
+from gateway.services.known_prompts import MOST_BYTES, KnownPrompts, ReadPrompt
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
@@ -130,7 +130,7 @@ class Chat:
         known = self.known.find(mark, self._store.generation.value())
         if known is None:
             return None
-        return ReadPrompt(Prompt(known.model, None, raw, known.user), None, self._dialect, None, known)
+        return ReadPrompt(Prompt(known.model, None, raw, known.user, known), None, self._dialect, None, known)
 
     async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:
         """Complete one chat.
@@ -195,10 +195,22 @@ class Chat:
                 self._meter.upstream(turn.upstream_seconds, outcome)
         self._bill.answered(turn, routed, candidates)
         reply = turn.reply = routed.reply
+        known = request.known
+        if known is not None and not known.holds(guard.policy, self._store.generation.value()):
+            known = None
+        if reply.is_known:
+            if known is not None and self._access.rules is None:
+                turn.outbound = known.scanned_reply(reply)
+                return reply, turn.outbound
+            reply = turn.reply = replace(reply, body=dict(reply.body), is_known=False)
         if self._access.rules is not None:
             await self._access.check_reply(turn.principal, reply, self._dialect)
+        generation = self._store.generation.value()
         scanned = guard.outbound_here(reply)
-        if not isinstance(scanned, ScannedReply):
+        if isinstance(scanned, ScannedReply):
+            if known is not None and known.generation == generation:
+                known.note(reply, scanned)
+        else:
             scanned = await guard.outbound(reply, scanned)
         turn.outbound = scanned
         return reply, scanned
@@ -206,7 +218,7 @@ class Chat:
     def _known_here(self, request: ReadPrompt, guard: ChatGuard) -> ScannedPrompt | None:
         """Return what was found in a prompt that has come before, if a scan of now would find the same."""
         known = request.known
-        if known is None or known.policy is not guard.policy or known.generation != self._store.generation.value():
+        if known is None or not known.holds(guard.policy, self._store.generation.value()):
             return None
         return known.scanned
 
@@ -217,8 +229,7 @@ class Chat:
         if not isinstance(inbound, ScannedPrompt):
             return await guard.inbound(request.leaves, prompt, inbound)
         if request.mark is not None:
-            known = KnownPrompt(prompt.model, prompt.user, inbound, guard.policy, generation)
-            self.known.note(request.mark, known)
+            self.known.note(request.mark, prompt, inbound, guard.policy, generation)
         return inbound
 
     def _look_again(self, generation: int) -> None:

@@ -60,10 +60,12 @@ class ChatCosts:
 
         None: nobody counted, and nothing was reserved.
         """
-        if reply.prompt_tokens is None or reply.completion_tokens is None:
+        sent, made = reply.prompt_tokens, reply.completion_tokens
+        if sent is None or made is None:
             return worst
-        price = self._price(prompt.model, candidate)
-        return usage(price, _counted(reply.prompt_tokens), _counted(reply.completion_tokens))
+        if not (0 <= sent <= _MAX_TOKENS and 0 <= made <= _MAX_TOKENS):
+            sent, made = _counted(sent), _counted(made)
+        return usage(self._price(prompt.model, candidate), sent, made)
 
     def _price(self, model: str, candidate: Priced) -> Price | None:
         own = Prices(candidate.prices).find(model) if candidate.prices else None
@@ -72,4 +74,4 @@ class ChatCosts:
 
 def _counted(tokens: int) -> int:
     """Return a count of somebody else as one that no sum overflows with."""
-    return tokens if 0 <= tokens <= _MAX_TOKENS else min(max(0, tokens), _MAX_TOKENS)
+    return min(max(0, tokens), _MAX_TOKENS)

@@ -1,6 +1,7 @@
 """What is known of one completion, step by step, and the records made of it. Waits for nothing and writes nothing."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from gateway.domain.agents import AgentSource
 from gateway.domain.budgets import Usage
@@ -78,6 +79,7 @@ class Turn:
     payees: frozenset[str] = frozenset()
     over_budget: OverBudget | None = None
     is_sent = False
+    _outcome: tuple[ScanResult, Action] | None = None
 
     def __init__(self, principal: Principal, context: RequestContext, prompt: Prompt, started_seconds: float) -> None:
         self.principal = principal
@@ -108,18 +110,20 @@ class Turn:
 
         Prompt and reply are judged each by itself, so that what is told of both agrees with what was done.
         """
-        result, action = self._outcome()
+        result, action = self._outcome or self._look()
         seconds = now_seconds - self.started_seconds - self.upstream_seconds
         return ShieldSummary(result.verdict, result.score, action, seconds * 1000 if seconds > 0 else 0.0)
 
-    def _outcome(self) -> tuple[ScanResult, Action]:
+    def _look(self) -> tuple[ScanResult, Action]:
+        """Return result and action as they are now; once the reply was scanned, that stays so."""
         inbound, outbound = self.inbound, self.outbound
         if outbound is None:
             return (_UNSCANNED, "none") if inbound is None else (inbound.result, inbound.action)
         if inbound is None:
             return outbound.result, outbound.action
         result = inbound.result if inbound.result.score > outbound.result.score else outbound.result
-        return result, inbound.action if outbound.action == "none" else outbound.action
+        self._outcome = result, inbound.action if outbound.action == "none" else outbound.action
+        return self._outcome
 
     def agent(self) -> str | None:
         """Return what the caller says of itself: its header, else the request's `user`, unless that holds a secret."""
@@ -159,7 +163,7 @@ class Turn:
     def traffic_row(self, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
         """Return the row that stands for this completion."""
         inbound, outbound, reply, used, principal = self.inbound, self.outbound, self.reply, self.used, self.principal
-        result, action = self._outcome()
+        result, action = self._outcome or self._look()
         elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
         detections: tuple[Mapping[str, object], ...] = ()
         if inbound is not None and inbound.result.detections:
@@ -236,9 +240,11 @@ class Turn:
         if inbound.result.detections or outbound.result.detections or row.provider is None:
             return None
         cost, sent, made = row.cost_microusd, row.prompt_tokens, row.reply_tokens
+        said, replied = inbound.result, outbound.result
         return (
             f'{{"action":"{row.action}","chars":{row.text_chars},"cost_microusd":{"null" if cost is None else cost},'
-            f'"elapsed_us":{row.elapsed_us},"inbound":{_clean_step(inbound)},"outbound":{_clean_step(outbound)},'
+            f'"elapsed_us":{row.elapsed_us},"inbound":{_clean_step(inbound.action, said.score, said.verdict)},'
+            f'"outbound":{_clean_step(outbound.action, replied.score, replied.verdict)},'
             f'"overhead_us":{row.overhead_us},"prompt_tokens":{"null" if sent is None else sent},'
             f'"provider":{json_string(row.provider)},"reply_tokens":{"null" if made is None else made},'
             f'"score":{row.score},"sha256":"{row.text_sha256}","status":{row.status},"verdict":"{row.verdict}"}}'
@@ -251,7 +257,7 @@ class Turn:
         return None if found and any(one.place == place for one in found) else text
 
 
-def _clean_step(step: ScannedPrompt | ScannedReply) -> str:
+@lru_cache(maxsize=64)
+def _clean_step(action: Action, score: int, verdict: Verdict) -> str:
     """Return the canonical JSON of a step in which nothing was found."""
-    result = step.result
-    return f'{{"action":"{step.action}","detections":[],"score":{result.score},"verdict":"{result.verdict}"}}'
+    return f'{{"action":"{action}","detections":[],"score":{score},"verdict":"{verdict}"}}'

@@ -6,15 +6,18 @@ says of it is one of rules and policy too. So of a usual prompt in which nothing
 record needs, by a digest under a key of this process and its owner. It holds for the policy it was scanned under, until
 authority changes in any process. Whoever wants more of it reads the bytes that came. Nothing else is left out: limits,
 budgets, lists and the record are as for any other.
+
+A model answers in other words, or at least under another id. But an upstream that keeps answers, as many gateways do,
+has the same bytes for the same prompt: so of a prompt that came again the last clean reply is kept, in the same way.
 """
 
 import hashlib
 
 from gateway.clock import Ids
 from gateway.domain.policies import ShieldPolicy
-from gateway.llm.base import Dialect, Leaves, Prompt
-from gateway.records import record
-from gateway.services.chat_guard import ScannedPrompt
+from gateway.llm.base import Dialect, Leaves, Prompt, Reply, Unread
+from gateway.services.chat_guard import ScannedPrompt, ScannedReply
+from gateway.shield.detections import ScanResult
 
 MOST_PROMPTS = 512
 """How many one half of the memory holds; the older half goes when the newer one is full."""
@@ -22,15 +25,52 @@ MOST_BYTES = 16_384
 _DIGEST_BYTES = 16
 
 
-@record
 class KnownPrompt:
     """What is kept of a prompt. model, user: as it names them. scanned: under `policy` and rules of `generation`."""
 
-    model: str
-    user: str | None
-    scanned: ScannedPrompt
-    policy: ShieldPolicy
-    generation: int
+    __slots__ = ("_counts", "_key", "_reply", "_result", "generation", "model", "policy", "scanned", "user")
+
+    def __init__(
+        self,
+        key: bytes,
+        prompt: Prompt,
+        scanned: ScannedPrompt,
+        policy: ShieldPolicy,
+        generation: int,
+    ) -> None:
+        self.model = prompt.model
+        self.user = prompt.user
+        self.scanned = scanned
+        self.policy = policy
+        self.generation = generation
+        self._key = key
+        self._reply = b""
+        self._counts: tuple[int | None, int | None] = None, None
+        self._result: ScanResult
+
+    def mark(self, raw: bytes) -> bytes | None:
+        """Return what stands for the bytes of a reply; None when they are too many."""
+        return _digest(self._key, raw) if len(raw) <= MOST_BYTES else None
+
+    def reply(self, mark: bytes, raw: bytes, headers: tuple[tuple[str, str], ...]) -> Reply | None:
+        """Return the reply of these bytes, if it is the one that came the last time."""
+        if mark != self._reply:
+            return None
+        return Reply(Unread(raw), headers, *self._counts, False, raw, mark, True)
+
+    def note(self, reply: Reply, scanned: ScannedReply) -> None:
+        """Keep what was found out about a reply in which nothing was found."""
+        if reply.mark is not None and not reply.is_known:
+            self._reply, self._result = reply.mark, scanned.result
+            self._counts = reply.prompt_tokens, reply.completion_tokens
+
+    def scanned_reply(self, reply: Reply) -> ScannedReply:
+        """Return what was found in the reply that came the last time, which this one is."""
+        return ScannedReply(reply.body, self._result, "none")
+
+    def holds(self, policy: ShieldPolicy, generation: int) -> bool:
+        """Tell whether a scan of now would find the same."""
+        return policy is self.policy and generation == self.generation
 
 
 class ReadPrompt:
@@ -83,7 +123,7 @@ class KnownPrompts:
         """Return what stands for a body of an owner, whose name has no line break."""
         if not self._key:  # not before the process is forked
             self._key = self._ids.random_bytes(32)
-        return hashlib.sha256(b"%b%b\n%b" % (self._key, owner.encode(), raw)).digest()[:_DIGEST_BYTES]
+        return _digest(self._key, b"%b\n%b" % (owner.encode(), raw))
 
     def find(self, mark: bytes, generation: int) -> KnownPrompt | None:
         """Return what is known of a body since authority last changed. generation: the store's."""
@@ -96,12 +136,16 @@ class KnownPrompts:
             self._add(mark, found)  # what still comes outlives what does not
         return found
 
-    def note(self, mark: bytes, known: KnownPrompt) -> None:
-        """Keep what was found out about a body. Its generation is that of before it was scanned."""
-        if known.generation == self._generation:
-            self._add(mark, known)
+    def note(self, mark: bytes, prompt: Prompt, scanned: ScannedPrompt, policy: ShieldPolicy, generation: int) -> None:
+        """Keep what was found out about a body. generation: of before it was scanned."""
+        if generation == self._generation:
+            self._add(mark, KnownPrompt(self._key, prompt, scanned, policy, generation))
 
     def _add(self, mark: bytes, known: KnownPrompt) -> None:
         if len(self._newer) >= MOST_PROMPTS:
             self._older, self._newer = self._newer, {}
         self._newer[mark] = known
+
+
+def _digest(key: bytes, raw: bytes) -> bytes:
+    return hashlib.sha256(key + raw).digest()[:_DIGEST_BYTES]

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateway.http.messages import Headers, Request
+from gateway.http.client import Client
+from gateway.http.messages import Headers, Reply, Request
+from gateway.llm.openai import OpenAiDialect
 from gateway.services import known_prompts
+from gateway.services.access_guard import AccessGuard
 from tests.open_site import ATTACK, CHAT, Site, open_site
 
 HARMLESS = "what is the weather like at home"
@@ -22,8 +25,8 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         yield opened
 
 
-def prompt(text: str = HARMLESS, **more: object) -> dict[str, object]:
-    return {"model": "echo", "messages": [{"role": "user", "content": text}], **more}
+def prompt(text: str = HARMLESS, model: str = "echo", **more: object) -> dict[str, object]:
+    return {"model": model, "messages": [{"role": "user", "content": text}], **more}
 
 
 async def ask(site: Site, key: str, text: str = HARMLESS, *, headers: dict[str, str] | None = None, **more: Any) -> Any:
@@ -116,3 +119,89 @@ async def test_the_memory_is_bounded_and_keeps_what_still_comes(site: Site, monk
     assert len(site.gateway.chat.known) <= 10
     read_no_more(site, monkeypatch)
     assert (await ask(site, key))["status"] == 200
+
+
+class Model:
+    """A provider that says what it is told to, under one id. read: how many of its answers were looked into."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.says, self.read = "it rains", 0
+        read_reply = OpenAiDialect.read_reply
+
+        def counted(*args: Any, **more: Any) -> Any:
+            self.read += 1
+            return read_reply(*args, **more)
+
+        async def request(*_: object, **__: object) -> Reply:
+            message = {"role": "assistant", "content": self.says}
+            usage = {"prompt_tokens": 7, "completion_tokens": 3}
+            body = {"id": "c-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+            return Reply(200, (("openai-processing-ms", "5"),), json.dumps(body).encode())
+
+        monkeypatch.setattr(OpenAiDialect, "read_reply", counted)
+        monkeypatch.setattr(Client, "request", request)
+
+
+@pytest.fixture
+async def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Site, Model]]:
+    async with open_site(tmp_path, upstream_url="http://127.0.0.1:9/v1") as opened:
+        yield opened, Model(monkeypatch)
+
+
+def said(answer: Any) -> str:
+    return str(answer["choices"][0]["message"]["content"])
+
+
+async def test_an_answer_that_comes_again_to_a_known_prompt_is_told_and_recorded_unread(
+    far: tuple[Site, Model],
+) -> None:
+    site, model = far
+    key = (await site.key())["key"]
+    answers = [await ask(site, key, model="m") for _ in range(5)]
+    assert model.read == 2, "the first of a prompt, and the first of a prompt that is known"
+    assert {said(one) for one in answers} == {"it rains"}
+    assert {one["headers"]["openai-processing-ms"] for one in answers} == {"5"}
+    rows = (await site.ask("GET", "/api/traffic"))["data"]
+    assert [(row["prompt_tokens"], row["reply_tokens"], row["verdict"]) for row in rows] == [(7, 3, "ALLOW")] * 5
+
+
+async def test_another_answer_to_a_known_prompt_is_looked_into(far: tuple[Site, Model]) -> None:
+    site, model = far
+    key = (await site.key())["key"]
+    for _ in range(3):
+        await ask(site, key, model="m")
+    for _ in range(2):
+        model.says = ATTACK
+        answer = await ask(site, key, model="m")
+        assert answer["headers"]["x-service-shield-verdict"] == "BLOCK" and ATTACK not in said(answer)
+        model.says = "it rains"
+        assert said(await ask(site, key, model="m")) == "it rains"
+
+
+async def test_a_known_answer_is_judged_by_the_rules_of_now(far: tuple[Site, Model]) -> None:
+    site, model = far
+    key, model.says = (await site.key())["key"], ATTACK
+    await site.ask("PATCH", "/api/shield/rules", {"rule": "say-please", "enabled": False, "reason": "a trial"})
+    for _ in range(3):
+        assert said(await ask(site, key, model="m")) == ATTACK
+    await site.ask("PATCH", "/api/shield/rules", {"rule": "say-please", "enabled": True})
+    assert ATTACK not in said(await ask(site, key, model="m"))
+
+
+async def test_a_known_answer_passes_the_access_list_as_any_other(
+    far: tuple[Site, Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, _ = far
+    key = (await site.key())["key"]
+    await site.make("/api/access", list="deny", type="TOOL", value="shell")
+    checked: list[object] = []
+    check_reply = AccessGuard.check_reply
+
+    async def noted(guard: AccessGuard, who: Any, reply: Any, reader: Any) -> None:
+        checked.append(reply.body["choices"])
+        await check_reply(guard, who, reply, reader)
+
+    monkeypatch.setattr(AccessGuard, "check_reply", noted)
+    for _ in range(4):
+        assert said(await ask(site, key, model="m")) == "it rains"
+    assert len(checked) == 4 and all(checked)
