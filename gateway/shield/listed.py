@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import Normalizer
-from gateway.shield.partial import BEGINNING_CHARS, Beginning, beginnings, is_at_edge
+from gateway.shield.partial import BEGINNING_CHARS, Beginning, beginnings
 from gateway.shield.plan import Plan
 from gateway.shield.watched import GAP_CHARS, Entry, Lead
 
@@ -34,7 +34,7 @@ class Lister:
             bare = folded.lstrip(" ")
             edge = len(folded) - len(bare)
             if bare:
-                is_inner = is_masked and not is_edge
+                is_inner = is_masked and is_edge is False
                 yield bare[:BEGINNING_CHARS], Lead(entry, edge, edge, "", "", is_edge, is_told, is_inner)
                 begins = True
         for lead in () if begins else plan.leads:
@@ -47,24 +47,26 @@ class Lister:
         begins: Iterable[Beginning] = ()
         if entry.is_patient and any(lead.high - lead.low > GAP_CHARS for lead in plan.leads):
             return begins
-        is_edge = plan.alone in ("word", "alnum")
         if is_masked and plan.how != "tokens" and (not plan.alone or "(?P<secret>" in plan.source):
             begins = beginnings(plan.source, self._letter)
+        # Where it makes no difference before a literal is met, the regex is not read for it.
+        is_edge = plan.alone in ("word", "alnum") or (entry.is_edge if is_masked and not begins else None)
         if not begins and plan.leads and not any(lead.low or lead.high for lead in plan.leads):
-            is_edge = is_edge or is_at_edge(plan.source)
             begins = [Beginning(lead.literal, is_edge) for lead in plan.leads]
         elif not begins and plan.starts:
             # Before the group stands what may come before a match.
             starts = beginnings(plan.starts[max(0, plan.starts.find("(?P<begin>")) :], self._letter)
-            is_edge = is_edge or is_at_edge(plan.source)
             begins = [begin._replace(is_edge=is_edge) for begin in starts]
         if not begins and plan.leads:
             begins = beginnings(plan.source, self._letter)
         return begins
 
     def _folded(self, literal: str) -> str:
-        is_plain = literal.isascii() and literal.isprintable() and "  " not in literal
-        return squash_digits(literal.lower() if is_plain else self._fold.normalize(literal).text)
+        folded = literal.lower() if literal.isascii() and literal.isprintable() else self._in_letters(literal)
+        return squash_digits(" ".join(folded.split(" ")) if "  " in folded else folded)
+
+    def _in_letters(self, literal: str) -> str:
+        return "".join(map(self._fold.fold_char, literal))
 
     def _letter(self, char: str) -> str:
         return squash_digits(self._fold.fold_char(char))

@@ -23,12 +23,12 @@ _MOST_MEMBERS = 10
 class Beginning(NamedTuple):
     """What a match begins with.
 
-    is_edge: whether no letter of the same word can stand before it. is_told: whether a match reports it: what it
-    reports may begin further on.
+    is_edge: whether no letter of the same word can stand before it; None if that is not said. is_told: whether a match
+    reports it: what it reports may begin further on.
     """
 
     word: str
-    is_edge: bool
+    is_edge: bool | None
     is_told: bool = True
 
 

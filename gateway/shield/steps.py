@@ -31,7 +31,6 @@ _LETTER, _NO_LETTER, _SPACELESS_LETTER = "x", ".", "\u4e00"
 # Stands for a blank behind another.
 _MORE = "\x01"
 _BLANKS = " " + _MORE
-_NOWHERE: tuple[int, tuple[Lead, ...], bool] = 0, (), False
 _groups = re.compile("[A-Za-z]+")
 # A run ended behind more than one letter; a word behind a single letter.
 _ended = re.compile(r"[A-Za-z0-9]{2}([\"'()\[\]{},]{1,3})\Z").search
@@ -304,11 +303,13 @@ class Beginnings(Machine):
 
     def _met(self, letters: str) -> tuple[Met, ...]:
         """Return the literals that are complete with the last letter, the longest first."""
-        led, met = self._leads.led, []
+        leads, met = self._leads, []
         for place, tail in _tails(letters):
-            size, leads, is_at_word = led.get(tail, _NOWHERE)
-            if leads and not (is_at_word and letters[place - 1].isalpha() and not letters[place].isupper()):
-                met.append(Met(size, leads))
+            led = leads.led.get(tail)
+            if led:
+                is_inside = letters[place - 1].isalpha() and not letters[place].isupper()
+                if not (is_inside and leads.is_at_word(tail)):
+                    met.append(Met(len(tail), led))
         return tuple(met)
 
 

@@ -14,7 +14,7 @@ over several words), which block when they are seen.
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -302,19 +302,34 @@ def _met(begun: State, text: str, size: int) -> list[tuple[int, Met]]:
     return [(count - at, met) for at, met in found]
 
 
+def make_ready(shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> Iterator[None]:
+    """Make, in steps of a few milliseconds, what the first stream of a policy needs: between them others may run."""
+    yield from _making(shield, direction, policy, policy.block_at)
+
+
 def _watch(shield: Shield, direction: Direction, policy: Policy, missing: int) -> Watch:
     """Return the watch over the rules of so many points. It is made once for a shield."""
+    steps = _making(shield, direction, policy, missing)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as made:
+            watch: Watch = made.value
+            return watch
+
+
+def _making(shield: Shield, direction: Direction, policy: Policy, missing: int) -> Generator[None, None, Watch]:
     # Rules have few kinds of points, so there are few watches, whatever the score is.
     least = min((points for points in POINTS.values() if points >= missing), default=missing)
     actions = tuple(sorted(policy.category_actions.items()))
-    key = (direction, actions, policy.categories, least)
-    watch = shield.watches.get(key)
-    if not isinstance(watch, Watch):
-        layout = shield.layout
-        rules = [
-            (brief, layout.plan(number), partial(layout.compiled, number))
-            for number, brief in shield.counted(direction, policy)
-            if points_of(brief.category, brief.severity, policy) >= least
-        ]
-        watch = shield.watches[key] = Watch(rules, direction, native=shield.matcher == "native")
+    key, watches, layout = (direction, actions, policy.categories, least), shield.watches, shield.layout
+    watch = watches.get(key)
+    if isinstance(watch, Watch):
+        return watch
+    rules = (
+        (brief, layout.plan(number), partial(layout.compiled, number))
+        for number, brief in shield.counted(direction, policy)
+        if points_of(brief.category, brief.severity, policy) >= least
+    )
+    watch = watches[key] = yield from Watch.making(rules, direction, native=shield.matcher == "native")
     return watch

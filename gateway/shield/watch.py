@@ -3,14 +3,15 @@
 Theory of operation. A `Watch` looks out for the rules worth some number of points. What a literal of one may begin with
 is held from its first letter on; where a literal stands, the ways through its rules are gone, letter by letter, until
 none is left. What no rule begins with in known letters is told by its shape (`runs`). Two machines tell what is held
-after each letter (`steps`), and when a rule or the shape must be asked. Where they are lost, all that came since the last
-look is normalized, and an automaton finds the literals in it.
+after each letter (`steps`), and when a rule or the shape must be asked. Where they are lost, all that came since the
+last look is normalized, and an automaton finds the literals in it.
 
 In a prompt, rules of words are patient: of a match that takes anything for more than GAP_CHARS, what stands before that
 gap is not held. What such matches begin with ("show me", "pretend") stands in every text, and is no order by itself.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from typing import NamedTuple
 
 from gateway.shield.cursor import BEHIND_CHARS, Cursor, Open, Spot
 from gateway.shield.detections import Direction
@@ -24,6 +25,13 @@ from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long
 from gateway.shield.steps import MOST_STEPS, Beginnings, Met, Pairs, Shapes, State
 from gateway.shield.watched import KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
 from gateway.shield.ways import Room
+
+
+class Reach(NamedTuple):
+    """How far back a watch looks, as `Watch` says."""
+
+    most_chars: int
+    behind_chars: int
 
 
 class Watch:
@@ -46,44 +54,56 @@ class Watch:
         "shapes",
     )
 
-    def __init__(
-        self,
+    def __init__(self, fold: Normalizer, runs: Runs, leads: Leads, tokens: Leads, reach: "Reach") -> None:
+        """leads, tokens: where literals lead, and long tokens, which are runs till they are complete."""
+        self._fold = fold
+        self._runs = runs
+        self._leads = leads
+        self._tokens = tokens
+        self.most_chars, self.behind_chars = reach
+        self.is_strange = runs.is_strange
+        self.shapes, self.beginnings = Shapes(runs), Beginnings(leads, fold)
+        self.pairs = Pairs(self.shapes, self.beginnings)
+
+    @classmethod
+    def making(
+        cls,
         rules: Iterable[tuple[Brief, Plan, Compiled]],
         direction: Direction,
         *,
         native: bool | None = None,
-    ) -> None:
-        """rules: those to look out for, each with what compiles its regexes. native: as in `automaton.build`."""
-        self._fold = Normalizer()
-        lister = Lister(self._fold)
+    ) -> Generator[None, None, "Watch"]:
+        """Make a watch in steps of a few milliseconds.
+
+        rules: those to look out for, each with what compiles its regexes. native: as in `automaton.build`.
+        """
+        fold, room = Normalizer(), Room(MOST_STEPS)
+        lister = Lister(fold)
         leads: dict[str, dict[Lead, None]] = {}
         tokens: dict[str, dict[Lead, None]] = {}
         # How tokens begin, as they are written.
         heads: set[str] = set()
-        unseen, room = "", Room(MOST_STEPS)
-        self.most_chars, self.behind_chars = RUN_CHARS, BEHIND_CHARS
+        unseen, reach = "", Reach(RUN_CHARS, BEHIND_CHARS)
         for brief, plan, compiled in rules:
-            is_masked = brief.category in MASKED_CATEGORIES
+            is_masked, on_text = brief.category in MASKED_CATEGORIES, brief.view == "text"
             is_patient = direction is Direction.INBOUND and not is_masked
-            on_text = brief.view == "text"
             entry = Entry(
                 plan.source, plan.reach_chars, room, on_text=on_text, is_patient=is_patient, compiled=compiled
             )
-            self.most_chars = max(self.most_chars, plan.reach_chars)
             unseen += plan.first
             if plan.how == "tokens":
                 heads.update(lead.literal[:HEAD_CHARS] for lead in plan.leads)
+            behind_chars = reach.behind_chars
             for literal, lead in lister.leads_of(plan, entry, is_masked=is_masked):
                 # A match that begins with a long token is looked at once that is complete: till then it is a run.
-                is_token = plan.how == "tokens" or (entry.on_text and lead.low < 0)
+                is_token = plan.how == "tokens" or (on_text and lead.low < 0)
                 (tokens if is_token else leads).setdefault(literal, {})[lead] = None
-                self.behind_chars = max(self.behind_chars, BEHIND_CHARS + lead.high)
-        self._runs = Runs(heads, unseen)
-        self.is_strange = self._runs.is_strange
-        self._leads = Leads(leads, native=native)
-        self._tokens = Leads(tokens, native=native)
-        self.shapes, self.beginnings = Shapes(self._runs), Beginnings(self._leads, self._fold)
-        self.pairs = Pairs(self.shapes, self.beginnings)
+                behind_chars = max(behind_chars, BEHIND_CHARS + lead.high)
+            reach = Reach(max(reach.most_chars, plan.reach_chars), behind_chars)
+            yield
+        found = yield from Leads.making(leads, native=native)
+        long = yield from Leads.making(tokens, native=native)
+        return cls(fold, Runs(heads, unseen), found, long, reach)
 
     def live(self, text: str, at: Cursor) -> int:
         """Return where the first character is that may belong to a match under way at the end of a text.

@@ -5,11 +5,11 @@ the rule's regex (`ways`) say whether a match is under way; when one is through,
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import NamedTuple
 
 from gateway.shield import automaton
-from gateway.shield.partial import BEGINNING_CHARS
+from gateway.shield.partial import BEGINNING_CHARS, is_at_edge
 from gateway.shield.program import read
 from gateway.shield.regexes import compile_regex
 from gateway.shield.ways import Room, Ways
@@ -23,7 +23,10 @@ INNER_CHARS = 3
 # So many letters tell whether a literal may have begun.
 KEPT_CHARS = BEGINNING_CHARS - 1
 
+_WORDS_A_STEP = 2_000
+
 Compiled = Callable[[str], re.Pattern[str]]
+Find = automaton.Find
 
 
 class Entry:
@@ -32,7 +35,10 @@ class Entry:
     is_patient: what stands before a gap is not held. on_text: it reads the text as sent, else the normalized one.
     """
 
-    __slots__ = ("_compiled", "_parts", "_rests", "_room", "_source", "_ways", "is_patient", "on_text", "reach_chars")
+    __slots__ = (
+        "_compiled", "_is_edge", "_parts", "_rests", "_room", "_source", "_ways", "is_patient", "on_text",
+        "reach_chars",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -48,12 +54,20 @@ class Entry:
         self._source = source
         self._room = room
         self._compiled = compiled
+        self._is_edge: bool | None = None
         self._ways: Ways | None = None
         self._rests: dict[str, Ways] = {}
         self._parts: dict[str, re.Pattern[str]] = {}
         self.is_patient = is_patient
         self.on_text = on_text
         self.reach_chars = reach_chars
+
+    @property
+    def is_edge(self) -> bool:
+        """Whether no letter of the same word can stand before a match."""
+        if self._is_edge is None:
+            self._is_edge = is_at_edge(self._source)
+        return self._is_edge
 
     @property
     def ways(self) -> Ways:
@@ -96,9 +110,9 @@ class Entry:
 class Lead(NamedTuple):
     """A way from a literal to a rule; low, high, rest and back as in `literals.Lead`.
 
-    is_edge: whether no letter of the same word can stand before it. is_held: whether its letters are held while they
-    come in; they are not when a match reports only what comes after them, or is held for its shape. is_inner: whether
-    they are held inside a word, too.
+    is_edge: whether no letter of the same word can stand before it; None if the entry tells. is_held: whether its
+    letters are held while they come in; they are not when a match reports only what comes after them, or is held for
+    its shape. is_inner: whether they are held inside a word, too.
     """
 
     entry: Entry
@@ -106,7 +120,7 @@ class Lead(NamedTuple):
     high: int
     rest: str
     back: str
-    is_edge: bool
+    is_edge: bool | None
     is_held: bool
     is_inner: bool
 
@@ -121,33 +135,66 @@ class Hit(NamedTuple):
 class Leads:
     """Literals, and the rules they lead to.
 
-    led: of each literal its length, where it leads, and whether only where a word begins. find: finds them. prefixes:
-    what one may have begun with where a word begins; held: one that is held; inside: within a word too;
-    blank_prefixes: what those have begun with that begin with a blank.
+    led: where each literal leads. find: finds them. prefixes: what one may have begun with where a word begins; held:
+    one that is held; inside: within a word too; blank_prefixes: what those have begun with that begin with a blank.
     """
 
-    __slots__ = ("_leads", "blank_prefixes", "find", "held", "inside", "led", "prefixes")
+    __slots__ = ("_at_words", "_words", "blank_prefixes", "find", "held", "inside", "led", "prefixes")
 
-    def __init__(self, led: Mapping[str, Iterable[Lead]], *, native: bool | None) -> None:
+    def __init__(
+        self,
+        led: Mapping[str, tuple[Lead, ...]],
+        find: Find,
+        *,
+        prefixes: frozenset[str],
+        blank_prefixes: frozenset[str],
+        held: frozenset[str],
+        inside: frozenset[str],
+    ) -> None:
+        """led: in the order of the words that `find` knows."""
+        self._words = list(led)
+        self._at_words: dict[str, bool] = {}
+        self.led = led
+        self.find = find
+        self.prefixes = prefixes
+        self.blank_prefixes = blank_prefixes
+        self.held = held
+        self.inside = inside
+
+    @classmethod
+    def making(cls, led: Mapping[str, Iterable[Lead]], *, native: bool | None) -> Generator[None, None, "Leads"]:
+        """Make leads in steps. native: as in `automaton.build`."""
         words = sorted(led)
-        # How long a literal is, where it leads, and whether it is looked at only where a word begins.
-        self._leads = [
-            (len(word), tuple(led[word]), word[0].isalnum() and all(lead.is_edge for lead in led[word]))
-            for word in words
-        ]
-        self.led = dict(zip(words, self._leads, strict=True))
-        held = {word: [lead for lead in led[word] if lead.is_held] for word in words}
-        # A blank before a word is not held itself.
-        self.prefixes = _prefixes_of(word.lstrip(" ") for word in words)
-        self.blank_prefixes = _prefixes_of(word for word in words if word.startswith(" "))
-        self.held = _prefixes_of(word.lstrip(" ") for word in words if held[word])
+        yield
+        find = automaton.build(words, native=native)[0]
+        yield
+        leads = {word: tuple(led[word]) for word in words}
+        held = [word for word in words if any(lead.is_held for lead in leads[word])]
         # Those that are held inside a word too: a sign begins one.
-        self.inside = _prefixes_of(
+        inside = [
             word
-            for word in words
-            if held[word] and (not word[0].isalnum() and word[0] != " " or any(lead.is_inner for lead in held[word]))
+            for word in held
+            if not (word[0].isalnum() or word[0] == " ") or any(one.is_held and one.is_inner for one in leads[word])
+        ]
+        yield
+        return cls(
+            leads,
+            find,
+            # A blank before a word is not held itself.
+            prefixes=(yield from _prefixes_of(word.lstrip(" ") for word in words)),
+            blank_prefixes=(yield from _prefixes_of(word for word in words if word.startswith(" "))),
+            held=(yield from _prefixes_of(word.lstrip(" ") for word in held)),
+            inside=(yield from _prefixes_of(inside)),
         )
-        self.find = automaton.build(words, native=native)[0]
+
+    def is_at_word(self, word: str) -> bool:
+        """Say whether a literal is looked at only where a word begins."""
+        known = self._at_words.get(word)
+        if known is None:
+            known = self._at_words[word] = word[0].isalnum() and all(
+                lead.entry.is_edge if lead.is_edge is None else lead.is_edge for lead in self.led[word]
+            )
+        return known
 
     def hits(self, letters: str, found: Iterable[tuple[int, int]], is_capital: Callable[[int], bool]) -> list[Hit]:
         """List the leads of the literals that were found in some letters.
@@ -156,12 +203,23 @@ class Leads:
         """
         hits = []
         for last, index in found:
-            size, leads, at_word = self._leads[index]
-            place = last + 1 - size
-            if not (at_word and place and letters[place - 1].isalpha()) or is_capital(place):
-                hits += [Hit(place, lead) for lead in leads]
+            word = self._words[index]
+            place = last + 1 - len(word)
+            is_inside = place and letters[place - 1].isalpha()
+            if not (is_inside and self.is_at_word(word)) or is_capital(place):
+                hits += [Hit(place, lead) for lead in self.led[word]]
         return hits
 
 
-def _prefixes_of(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word[:cut] for word in words for cut in range(1, len(word)))
+def _prefixes_of(words: Iterable[str]) -> Generator[None, None, frozenset[str]]:
+    found: set[str] = set()
+    for number, word in enumerate(words, 1):
+        for cut in range(len(word) - 1, 0, -1):
+            prefix = word[:cut]
+            if prefix in found:
+                # So are all that are shorter.
+                break
+            found.add(prefix)
+        if not number % _WORDS_A_STEP:
+            yield
+    return frozenset(found)

@@ -15,7 +15,7 @@ from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
 from gateway.shield.scoring import DEFAULT_POLICY
-from gateway.shield.stream import SCORED_CHARS, Released, StreamScanner
+from gateway.shield.stream import SCORED_CHARS, Released, StreamScanner, make_ready
 from gateway.shield.watch import Watch
 from gateway.shield.watched import GAP_CHARS
 from tests.shield.unfinished import unfinished
@@ -288,6 +288,22 @@ def test_one_stream_of_two_does_not_hear_of_the_other(shield: Shield) -> None:
     assert other.feed("the kind ").text
     assert one.finish().is_blocked
     assert not other.finish().is_blocked
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_first_stream_finds_made_what_was_made_ready_in_steps(ruleset: shields.RuleSet, direction: Direction) -> None:
+    scanner = Shield(ruleset)
+    steps = make_ready(scanner, direction)
+    for _ in steps:
+        # A stream that does not wait for it makes its own.
+        assert not scanner.watches
+    made = dict(scanner.watches)
+    assert made
+    out, _ = fed(StreamScanner(scanner, direction), list(BOTH))
+    assert BOTH.startswith(out)
+    assert len(out) <= BOTH.index("hunter2")
+    assert all(scanner.watches[key] is watch for key, watch in made.items())
+    assert not list(make_ready(scanner, direction))
 
 
 def test_rules_that_are_left_out_hold_nothing(ruleset: shields.RuleSet) -> None:
