@@ -3,12 +3,14 @@
 Theory of operation. A page that nobody writes to after the fork is there once. What a process loads, compiles and fills
 in its first seconds was made in each worker, and filled the holes between things that all shared, whose pages were then
 copied. So the process that forks does all of it first: it puts the gateway together over a database in memory, makes it
-ready to answer, scans, and does every job once. Nothing of this is seen: no log, no file, no socket; and nothing stays
-but what was loaded. A fault in it is met again where it counts, by a worker, and is told there.
+ready to answer, asks it for scans and for chats, which its own echo answers, and does every job once. Nothing of this
+is seen: no log, no file, no socket; and nothing stays but what was loaded. A fault in it is met again where it counts,
+by a worker, and is told there.
 """
 
 import io
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 
 from anyio import run
@@ -17,13 +19,14 @@ from gateway import compose, parts
 from gateway.cli.answering import Live, Site
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError
+from gateway.http.messages import Headers, Request
 from gateway.jobs import run_each
 from gateway.log import Log
-from gateway.shield import Direction
 from gateway.store import metric_board, rate_windows
+from gateway.wire import json_text
 
 _TEXT = "Please write a short letter, and sum up: what did we agree on?\n1. The price.\n2. The day."
-_SCANS = 12  # Python compiles again what runs more often than eight times
+_ROUNDS = 12  # Python compiles again what runs more often than eight times
 _THREAD_SECONDS = 5.0
 
 
@@ -42,12 +45,24 @@ def rehearse(site: Site, shared: parts.Shared) -> None:
 
 
 async def _play(site: Site, shared: parts.Shared) -> None:
-    config = replace(site.config, data_dir=":memory:")
+    config = replace(site.config, data_dir=":memory:", upstream_url=None)
     unheard = Log(io.StringIO(), SystemClock())
     async with compose.open_composition(config, log=unheard, shared=shared) as composition:
-        gateway = composition.gateway
-        await Live(composition).get_ready()
-        for _ in range(_SCANS):
-            for direction in Direction:
-                gateway.shield.scan(_TEXT, direction)
+        gateway, live = composition.gateway, Live(composition)
+        await live.get_ready()
+        first = await gateway.first_start.make()
+        if first is not None:
+            headers = Headers({"x-service-key": first.api_key, "content-type": "application/json"})
+            for path, body in _prompts():
+                await live.handle(Request("POST", path, "", headers, body, "127.0.0.1", False, 0.0))
         await run_each(gateway)
+
+
+def _prompts() -> Iterator[tuple[str, bytes]]:
+    """Make paths and bodies of prompts, none of which is known from the one before."""
+    for number in range(_ROUNDS):
+        text = f"{_TEXT}\n3. Item {number}."
+        for direction in ("inbound", "outbound"):
+            yield "/api/v1/shield/scan", json_text({"text": text, "direction": direction}).encode()
+        chat = {"model": "any", "messages": [{"role": "user", "content": text}]}
+        yield "/api/v1/chat/completions", json_text(chat).encode()

@@ -4,6 +4,7 @@ import argparse
 import io
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,18 @@ def test_a_rehearsal_leaves_no_thread_no_file_and_no_word(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
     assert stream.getvalue() == ""
     assert not shared.board.others()
+    site.close()
+
+
+def test_a_rehearsal_asks_no_upstream(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as upstream:
+        upstream.setblocking(False)
+        site, shared = make(tmp_path / "data", io.StringIO())
+        url = f"http://127.0.0.1:{upstream.getsockname()[1]}/v1"
+        config = replace(site.config, upstream_url=url, upstream_first_byte_seconds=0.01)
+        rehearse(replace(site, config=config), shared)
+        with pytest.raises(BlockingIOError):
+            upstream.accept()
     site.close()
 
 

@@ -21,6 +21,7 @@ from gateway import bundle, compose, parts
 from gateway.cli.answering import Live, Site
 from gateway.cli.command import Console
 from gateway.cli.rehearsal import rehearse
+from gateway.http.messages import Headers, Request
 from gateway.clock import SystemClock
 from gateway.http.server import Server
 from gateway.jobs import run_each
@@ -35,11 +36,20 @@ heard = io.StringIO()
 def loaded():
     return {name for name in finder._index if type(sys.modules.get(name)).__name__ == "module"}
 
+PROMPTS = {"shield/scan": '{"text": "Hello."}', "chat/completions": '{"model": "m", "messages": [{"role": "user", "content": "Hi."}]}'}
+
 async def work():
     async with compose.open_composition(config, log=log, shared=shared) as composition:
-        await Live(composition).get_ready()
-        await run_each(composition.gateway)
+        gateway, live = composition.gateway, Live(composition)
+        await live.get_ready()
+        first = await gateway.first_start.make()
+        for name, body in PROMPTS.items():
+            headers = Headers({"x-service-key": first.api_key, "content-type": "application/json"})
+            request = Request("POST", "/api/v1/" + name, "", headers, body.encode(), "127.0.0.1", False, 0.0)
+            statuses.append((await live.handle(request)).status)
+        await run_each(gateway)
 
+statuses = []
 config = Settings(data_dir="data", workers=2)
 log = Log(heard, SystemClock())
 console = Console(heard, heard, io.BytesIO(), bundle.load_native(None))
@@ -52,7 +62,7 @@ rehearsed, threads = loaded(), threading.active_count()
 anyio.run(work)
 found = {
     "rehearsed": len(rehearsed - before), "later": sorted(loaded() - rehearsed), "threads": threads,
-    "heard": heard.getvalue(),
+    "heard": heard.getvalue(), "statuses": statuses,
 }
 print(json.dumps(found))
 """
@@ -64,4 +74,5 @@ def test_what_a_worker_loads_was_loaded_before_it_was_forked(archive: Path, tmp_
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["rehearsed"] > 60
+    assert found["statuses"] == [200, 200]
     assert {name: found[name] for name in ("later", "threads", "heard")} == {"later": [], "threads": 1, "heard": ""}
