@@ -35,7 +35,6 @@ _MARKERS = (
     "replace", "sample", "****", "...", "fixme", "todo", "####", "notreal", "not_real", "not-real", "<", ">", "${",
     "{{", "}}", "$(", "%(", "#{", "\u2026", "mysecret", "my_secret", "my-secret", "goes-here", "goes_here",
 )  # fmt: skip
-_MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
 _AGAIN = re.compile(r"([^=])\1\1\1\1\1\1\1|\.\.$")
 _ROUNDING = 1e-9
 # What stands where a password would, in code, in forms and in prose.
@@ -105,10 +104,14 @@ def entropy(value: str, argument: str) -> bool:
     return entropy_of(value) >= least
 
 
+def _is_marked(folded: str) -> bool:
+    return any(map(folded.__contains__, _MARKERS))
+
+
 def not_example(value: str, _argument: str) -> bool:
     """Say whether `value` is free of marks of an example, and is not few characters again and again."""
     folded = value.lower()
-    if _MARKER.search(folded) or _AGAIN.search(folded):
+    if _is_marked(folded) or _AGAIN.search(folded):
         return False
     body = folded[-max(len(folded) * 2 // 3, 8) :]
     return len(set(body)) >= min(6, max(3, len(body) // 3))
@@ -161,7 +164,7 @@ def secret(value: str, argument: str) -> bool:
         and (has_digit or (is_mixed and entropy(value, "3.7")))
         and entropy(value, argument)
         and not _REFERENCE.match(value)
-        and not _FILE.fullmatch(value)
+        and not ("." in value and _FILE.fullmatch(value))
         and not_wordy(value, "")
         and not_placeholder(value, "")
     )
@@ -178,7 +181,7 @@ def password(value: str, argument: str) -> bool:
         return False
     if len(text) < 4 or folded.strip(" .,:;!?()[]") in _NO_PASSWORDS or len(set(folded)) < 3 or _REFERENCE.match(text):
         return False
-    if _MARKER.search(folded) or _NO_PASSWORD.fullmatch(folded) or _NAME.fullmatch(text):
+    if _is_marked(folded) or _NO_PASSWORD.fullmatch(folded) or _NAME.fullmatch(text):
         return False
     return argument != "strict" or bool(re.search(r"[0-9!@#$%^&*?+=~]", text)) and not re.fullmatch(r"[\d.,:]*", text)
 
