@@ -22,9 +22,12 @@ from gateway.shield.normalize import Normalizer, View
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
 from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long
-from gateway.shield.steps import MOST_STEPS, Beginnings, Met, Pairs, Shapes, State
+from gateway.shield.steps import Beginnings, Met, Pairs, Shapes, State
 from gateway.shield.watched import KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
 from gateway.shield.ways import Room
+
+# So many sets of ways, and steps from one to another, are remembered.
+MOST_WAYS = 12_288
 
 
 class Reach(NamedTuple):
@@ -77,7 +80,7 @@ class Watch:
 
         rules: those to look out for, each with what compiles its regexes. native: as in `automaton.build`.
         """
-        fold, room = Normalizer(), Room(MOST_STEPS)
+        fold, room = Normalizer(), Room(MOST_WAYS)
         lister = Lister(fold)
         leads: dict[str, dict[Lead, None]] = {}
         tokens: dict[str, dict[Lead, None]] = {}

@@ -10,7 +10,8 @@ A way is what must come next of a word, where it goes on behind that, and its ki
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from gateway.shield.program import BEFORE, CHAR, CHARS, CHOICE, EDGE, OPENING, TIMES, TOLD, Program
@@ -24,6 +25,7 @@ _FIRST, _AT_LAST, _IN_GAP, _IN_WIDE_GAP, _LAST = range(5)
 _HELD, _GAPS = (_FIRST, _LAST), (_IN_GAP, _IN_WIDE_GAP)
 # What may come so many times more than it must may come any number of times.
 _OFTEN = 16
+_NOTHING: Mapping[str, "Way"] = MappingProxyType({})
 _is_word = re.compile(r"\w", re.ASCII).match
 
 
@@ -36,24 +38,26 @@ class Way(dict[str, "Way"]):
 
     __slots__ = ("_joined", "_ways", "branches", "is_held", "is_whole", "steps")
 
-    def __init__(self, ways: "Ways", steps: Iterable[Step]) -> None:
+    def __init__(self, ways: "Ways", steps: tuple[Step, ...]) -> None:
         super().__init__()
         self._ways = ways
-        self._joined: dict[str, Way] = {}
-        self.steps = tuple(steps)
+        self._joined: dict[str, Way] | None = None
+        self.steps = steps
         self.is_held = any(step[2] in _HELD for step in self.steps)
         self.is_whole = any(step[1] is None and not step[0] for step in self.steps)
-        self.branches: dict[str, Way] = {}
+        self.branches: Mapping[str, Way] = _NOTHING
 
     def __missing__(self, char: str) -> "Way":
         way, branch = self._ways.after(self, char)
         if branch is not None:
-            self.branches[char] = branch
+            self.branches = {**self.branches, char: branch}
         self[char] = way
         return way
 
     def joined(self, before: str) -> "Way":
         """Return these ways together with those that begin here. before: the character before, if there is one."""
+        if self._joined is None:
+            self._joined = {}
         way = self._joined.get(before)
         if way is None:
             way = self._joined[before] = self._ways.begun(self, before)
@@ -110,7 +114,7 @@ class Ways:
 
     def forget(self) -> None:
         """Forget what was worked out. Who stands in a set of ways goes on from there."""
-        self._known: dict[frozenset[Step], Way] = {}
+        self._known: dict[tuple[Step, ...], Way] = {}
         self.none = self._way(())
 
     def begun(self, way: Way, before: str) -> Way:
@@ -132,10 +136,10 @@ class Ways:
         return self._way([step for step in found if step[2] != _LAST]), self._way(late)
 
     def _way(self, steps: Iterable[Step]) -> Way:
-        key = frozenset(steps)
+        key = tuple(steps)
         way = self._known.get(key)
         if way is None:
-            way = self._known[key] = Way(self, steps)
+            way = self._known[key] = Way(self, key)
         return way
 
     def _enter(self, place: Place, kind: int, before: str | None, found: dict[Step, None]) -> None:
