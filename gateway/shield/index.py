@@ -204,13 +204,13 @@ class Index:
 
     def follow_pieces(self, attempt: "Attempt", text: str, pieces: Sequence[tuple[int, int]]) -> None:
         """Try the rules of the literals in some pieces of a text, as long as there is budget."""
-        part = "\n".join([text[begin:end] for begin, end in pieces])
+        part = "\n" + "\n".join([text[begin:end] for begin, end in pieces])
         hits = self._find(part)
         attempt.left -= len(hits) // _HITS_PER_TRY
         if len(hits) * self._dearest > attempt.left:
             hits.sort()
-        # How far a piece stands from its place in the text.
-        ends = list(accumulate(end - begin + 1 for begin, end in pieces))
+        # How far a piece stands from its place in the text; told when it is asked.
+        ends: list[int] = []
         known = self._known
         for last, number in hits:
             steps = (known[number] or self._make(number)).steps
@@ -222,6 +222,7 @@ class Index:
                 if part.find("\n", place, place + chars) >= 0:
                     continue
                 if isinstance(lead, Lead) and (not lead.literal or part.startswith(lead.literal, place)):
+                    ends = ends or list(accumulate([end - begin + 1 for begin, end in pieces], initial=1))[1:]
                     piece = bisect_right(ends, place)
                     attempt.follow(lead, pieces[piece][1] + 1 + place - ends[piece])
             if attempt.left < 0:

@@ -16,12 +16,13 @@ from typing import Any
 from gateway.shield import anchors
 from gateway.shield.detections import Direction, Severity
 from gateway.shield.lines import Lines, pack_lines
-from gateway.shield.literals import Lead
+from gateway.shield.literals import ALONE, Lead
+from gateway.shield.patterns import SIGNS_IN_TOKENS
 from gateway.shield.plan import Plan
 from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 14
+VERSION = 15
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -30,6 +31,8 @@ _FOR_REPLIES = _ANCHORS + len(INDEXES)
 _VOCABULARY = _FOR_REPLIES + len(INDEXES)
 _RULES = _VOCABULARY + 1
 _WANTED = ord("1")
+# What may stand before a letter of a token that has neither a letter nor a digit before it: the first, its beginning.
+_BEFORE_ALONE = "\n" + SIGNS_IN_TOKENS
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
 
@@ -39,7 +42,7 @@ Row = tuple[int, int, int, int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A literal around an anchor. before: how far before the anchor it begins.
+    """A literal around an anchor. before: how far before the anchor it begins; -1 if the anchor begins before it.
 
     leads: number of a rule, how far before the literal its match begins, least and most, the regexes that must match
     at the literal and backwards from it, by their places in the plan's `parts`, and what stands right behind it, as
@@ -212,6 +215,7 @@ def make_layout(
             index = "tokens" if plan.how == "tokens" else "words" if is_ascii else script_of(lead.literal)
             leads[index].setdefault(lead.literal, []).append((number, *_lead_row(plan, lead)))
     found = {name: _anchored(literals, frozenset(signals)) for name, literals in leads.items()}
+    found["tokens"] = _anchored_alone(leads["tokens"], plans)
     left_out = {way: [n for n, brief in enumerate(briefs) if way not in brief.direction] for way in Direction}
     head = {
         "version": VERSION,
@@ -266,6 +270,18 @@ def _anchored(leads: dict[str, list[Row]], signals: frozenset[str]) -> dict[str,
         anchor, before = anchors.choose_anchor(literal, roots)
         words.setdefault(anchor, []).append(Word(literal, before, literal in signals, tuple(led)))
     return {anchor: words[anchor] for anchor in anchors.order_words(list(words))}
+
+
+def _anchored_alone(leads: dict[str, list[Row]], plans: Sequence[Plan]) -> dict[str, list[Word]]:
+    """Anchor the literals of tokens. One letter is everywhere: where it must stand alone, what is before it tells."""
+    single = {one for one in leads if one in ALONE["alnum"]}
+    alone = {one: [row for row in leads[one] if ALONE["alnum"] <= ALONE[plans[row[0]].alone]] for one in sorted(single)}
+    others = {one: [row for row in led if row not in alone.get(one, ())] for one, led in leads.items()}
+    words = _anchored({one: led for one, led in others.items() if led}, frozenset())
+    for one, led in alone.items():
+        if led:
+            words.update({before + one: [Word(one, -1, False, tuple(led))] for before in _BEFORE_ALONE})
+    return words
 
 
 def _cost(word: Word) -> int:

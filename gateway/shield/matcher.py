@@ -143,15 +143,16 @@ class Matcher:
 
     def _try_tokens(self, attempt: Attempt, tokens: Ranges) -> None:
         """Follow the leads of tokens in every long run of token characters of the text as sent."""
-        blocks: dict[int, list[tuple[int, int]]] = {}
-        for start, end in tokens:
+        text = attempt.view.source
+        blocks: dict[int, list[tuple[int, int]]] = {0: tokens} if len(text) <= BLOCK_CHARS else {}
+        for start, end in () if blocks else tokens:
             for begin in range(start, end, BLOCK_CHARS):
                 # A literal that begins before the end of a piece is read to its own end.
                 piece = begin, min(begin + BLOCK_CHARS + LONGEST_CHARS, end)
                 blocks.setdefault(begin // BLOCK_CHARS, []).append(piece)
         for pieces in blocks.values():
             attempt.left = attempt.budget
-            self._index("tokens", attempt.direction).follow_pieces(attempt, attempt.view.source, pieces)
+            self._index("tokens", attempt.direction).follow_pieces(attempt, text, pieces)
 
     def _try_runs(self, attempt: Attempt, runs: Ranges) -> None:
         """Search the rules of digits alone in every run of digits that could hold a match."""

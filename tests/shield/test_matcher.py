@@ -182,6 +182,24 @@ def test_value_far_from_its_name_is_found_however_the_text_between_is_normalized
     assert _found_by(Matcher(ruleset.layout), ruleset, text) == _expected(ruleset, text)
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_token_of_one_letter_and_what_it_may_be_is_found_behind_every_sign(*, native: bool) -> None:
+    patterns = [r"(?<![A-Za-z0-9])t[1-9a-z]{25}(?![A-Za-z0-9])", r"t[1-9]{15}x", r"(?<!\w)[t3][a-z_]{19}"]
+    rules = [
+        make_rule(f"token-{number}", view="text", pattern=pattern, match=[match])
+        for number, (pattern, match) in enumerate(
+            zip(patterns, ["t" + "a1" * 12 + "z", "t" + "1" * 15 + "x", "3" + "a_" * 9 + "b"], strict=True)
+        )
+    ]
+    ruleset = load_rules(json.dumps({"version": 1, "rules": rules}).encode())
+    assert {plan.how for plan in ruleset.plans} == {"tokens"}
+    matcher = Matcher(ruleset.layout, native=native)
+    for before in ("", "\n", "é", *string.printable):
+        text = " and ".join(before + rule["match"][0] for rule in rules)
+        for told in (text, "word " + text, "a long/enough-token " + text, "x" * (BLOCK_CHARS - 9) + text):
+            assert _found_by(matcher, ruleset, told) == _expected(ruleset, told), (before, told[-90:])
+
+
 # Rules whose literals are common, so that the planner tells what stands right behind them.
 _ENDINGS = (
     r"\bkey\b",
