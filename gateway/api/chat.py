@@ -40,9 +40,8 @@ class ChatEdge:
         return Response(200, headers, body, lines=_shield_lines(answer.shield))
 
     def _recalled(self, request: Request, who: Principal) -> ReadPrompt:
-        mark = self._chat.mark(who, request.body) if facts_of(request.headers).is_plain_json else None
-        known = None if mark is None else self._chat.recall(mark, request.body)
-        return self._read(request, mark) if known is None else known
+        known = self._chat.recall(who, request.body) if facts_of(request.headers).is_plain_json else None
+        return known if isinstance(known, ReadPrompt) else self._read(request, known)
 
     def _read(self, request: Request, mark: bytes | None = None) -> ReadPrompt:
         return self._chat.read(read_body(request), request.body, mark=mark)

@@ -69,7 +69,10 @@ class RateWindow:
             else:
                 times.append(now_seconds)
                 totals.append(total + 1)
-            return Admission(True, limit, limit - used - 1, _whole(times[begin] + WINDOW_SECONDS - now_seconds), 0)
+            reset = math.ceil(times[begin] + WINDOW_SECONDS - now_seconds)
+            if not 1 <= reset <= WINDOW_SECONDS:
+                reset = _whole(reset)
+            return Admission(True, limit, limit - used - 1, reset, 0)
         reset = _whole(times[begin] + WINDOW_SECONDS - now_seconds) if used else int(WINDOW_SECONDS)
         wait = reset
         if 0 < limit <= used:
@@ -139,5 +142,4 @@ class LocalRateLimiter:
 
 
 def _whole(seconds: float) -> int:
-    whole = math.ceil(seconds)
-    return whole if 1 <= whole <= WINDOW_SECONDS else min(max(whole, 1), int(WINDOW_SECONDS))
+    return min(max(math.ceil(seconds), 1), int(WINDOW_SECONDS))

@@ -25,6 +25,7 @@ _FAST_HEAD = re.compile(
 )
 _FRAMING_FIELD = re.compile(rb"\n((?i:content-length|transfer-encoding|connection|content-encoding)):[ \t]*([^\r]*)")
 _FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
+_LENGTH_CHARS, _CONNECTION_CHARS = len("content-length"), len("connection")  # no two names are of one length
 _WITHOUT_BODY = (b"204", b"304")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
@@ -167,9 +168,9 @@ def read_whole(data: bytes, method: str, max_reply_bytes: int) -> Reply | None:
     begin, end = found.span(2)
     length: bytes | None = None
     for name, value in _FRAMING_FIELD.findall(data, begin - 1, end):
-        if name.lower() == b"content-length" and length is None:
+        if len(name) == _LENGTH_CHARS and length is None:
             length = value
-        elif value != b"keep-alive" or name.lower() != b"connection":
+        elif value != b"keep-alive" or len(name) != _CONNECTION_CHARS:
             return None
     if length is None or not length.isdigit() or len(length) > 15:
         return None

@@ -14,6 +14,7 @@ import anyio
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
 from gateway.domain.alerts import AlertSource
+from gateway.domain.audit import Outcome
 from gateway.domain.budgets import glob
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
@@ -113,7 +114,7 @@ class Chat:
         """Check the parsed JSON of a request and find its texts. Pure: a large one is best read in a thread.
 
         raw: the strict JSON that `body` was read from. It goes to the model as it came, unless something is changed.
-        mark: what `mark` has returned for it.
+        mark: what `recall` has returned for it.
 
         Raises:
             InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
@@ -121,15 +122,17 @@ class Chat:
         prompt, leaves = self._dialect.read(body, raw)
         return ReadPrompt(prompt, leaves, self._dialect, None if prompt.raw is None else mark)
 
-    def mark(self, principal: Principal, raw: bytes) -> bytes | None:
-        """Return what stands for the bytes of a request of this caller; None when they are too many."""
-        return self.known.mark(raw, principal.id) if len(raw) <= MOST_BYTES else None
+    def recall(self, principal: Principal, raw: bytes) -> ReadPrompt | bytes | None:
+        """Return the request of these bytes, if this caller has sent it before and nothing was found in it.
 
-    def recall(self, mark: bytes, raw: bytes) -> ReadPrompt | None:
-        """Return the request of these bytes, if it came before and nothing was found in it; None: it has to be read."""
+        Else it has to be read, together with the mark that is returned; None: it is too long for one.
+        """
+        if len(raw) > MOST_BYTES:
+            return None
+        mark = self.known.mark(raw, principal.id)
         known = self.known.find(mark, self._store.generation.value())
         if known is None:
-            return None
+            return mark
         return ReadPrompt(Prompt(known.model, None, raw, known.user, known), None, self._dialect, None, known)
 
     async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:
@@ -195,8 +198,8 @@ class Chat:
                 self._meter.upstream(turn.upstream_seconds, outcome)
         self._bill.answered(turn, routed, candidates)
         reply = turn.reply = routed.reply
-        known = request.known
-        if known is not None and not known.holds(guard.policy, self._store.generation.value()):
+        known, generation = request.known, self._store.generation.value()
+        if known is not None and not known.holds(guard.policy, generation):
             known = None
         if reply.is_known:
             if known is not None and self._access.rules is None:
@@ -205,10 +208,9 @@ class Chat:
             reply = turn.reply = replace(reply, body=dict(reply.body), is_known=False)
         if self._access.rules is not None:
             await self._access.check_reply(turn.principal, reply, self._dialect)
-        generation = self._store.generation.value()
         scanned = guard.outbound_here(reply)
         if isinstance(scanned, ScannedReply):
-            if known is not None and known.generation == generation:
+            if known is not None:
                 known.note(reply, scanned)
         else:
             scanned = await guard.outbound(reply, scanned)
@@ -302,13 +304,18 @@ class Chat:
             self._ids.new("trf"), occurred_at=self._clock.now_at(), now_seconds=self._clock.monotonic_seconds()
         )
         self._measure(turn, row)
-        is_blocked = row.action == "blocked"
+        action, reason = "chat_completed", turn.failure
+        outcome: Outcome = "success"
+        if row.action == "blocked":
+            action, outcome, reason = "chat_blocked", "refused", "content_policy_violation"
+        elif reason is not None:
+            action, outcome = "chat_failed", "refused" if turn.is_refused() else "failed"
         details_json = turn.clean_details(row)
         event = self._audit.event(
-            "chat_blocked" if is_blocked else "chat_failed" if turn.failure else "chat_completed",
+            action,
             source="chat",
-            outcome="refused" if is_blocked or turn.is_refused() else "failed" if turn.failure else "success",
-            reason="content_policy_violation" if is_blocked else turn.failure,
+            outcome=outcome,
+            reason=reason,
             principal=turn.principal,
             request=turn.context,
             resource_type="model",

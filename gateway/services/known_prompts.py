@@ -123,7 +123,7 @@ class KnownPrompts:
         """Return what stands for a body of an owner, whose name has no line break."""
         if not self._key:  # not before the process is forked
             self._key = self._ids.random_bytes(32)
-        return _digest(self._key, b"%b\n%b" % (owner.encode(), raw))
+        return _digest(self._key, f"{owner}\n".encode() + raw)
 
     def find(self, mark: bytes, generation: int) -> KnownPrompt | None:
         """Return what is known of a body since authority last changed. generation: the store's."""

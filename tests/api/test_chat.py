@@ -32,7 +32,7 @@ class ScriptedChat:
     bodies: list[object] = field(default_factory=list)
     threads: list[bool] = field(default_factory=list)
 
-    def mark(self, who: object, raw: bytes) -> None:
+    def recall(self, who: object, raw: bytes) -> None:
         return None
 
     def read(self, body: object, raw: bytes, *, mark: bytes | None) -> object:
