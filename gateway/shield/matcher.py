@@ -58,7 +58,8 @@ class Matcher:
         self._letters = layout.letters()
         self._indexes: dict[tuple[str, Direction | None], Index] = {}
         self._runs = tuple(map(self._runner, layout.numbers("digits")))
-        self._unseen = tuple(map(self._runner, layout.numbers("unseen")))
+        unseen = map(self._runner, layout.numbers("unseen"))
+        self._unseen = tuple((runner, frozenset(runner.plan.first)) for runner in unseen)
         self.kind = automaton.kind(native=native)
 
     def ready(self) -> None:
@@ -169,6 +170,6 @@ class Matcher:
 
     def _try_unseen(self, attempt: Attempt) -> None:
         others = attempt.view.others
-        for runner in self._unseen:
-            if not others.isdisjoint(runner.plan.first):
+        for runner, first in self._unseen:
+            if not others.isdisjoint(first):
                 attempt.search(runner, 0, len(attempt.view.source))
