@@ -35,13 +35,23 @@ class Open:
 
     def read_on(self, text: str) -> tuple[int, bool]:
         """Read what came anew. Return from where on something is held, and whether a match is under way."""
-        entry, _, last = self.spot
-        length, read = len(text), self._read
-        if last + entry.reach_chars < length:
+        length = len(text)
+        # No match is longer.
+        end = self.spot.last + self.spot.entry.reach_chars
+        if end < length:
+            self._follow(text[:end])
             return length, False
+        self._follow(text)
+        live = self._begin if self._way.is_held else length
+        if self._branches:
+            live = min(live, self._branches[0][1])
+        return live, bool(length <= self.spot.last or self._branches or self._way.steps)
+
+    def _follow(self, text: str) -> None:
+        entry, _, last = self.spot
+        read, way = self._read, self._way
         branches = self._branches and [(self._led(way, text, read), begin) for way, begin in self._branches]
-        way = self._way
-        for place in range(read, length):
+        for place in range(read, len(text)):
             if place <= last:
                 if not way.is_held:
                     self._begin = place
@@ -54,12 +64,8 @@ class Open:
                 branches = [*branches, (self._led(way.branches[char], text, place + 1), place)]
             way = after
             self.is_ripe |= way.is_whole
-        self._way, self._read = way, max(read, length)
+        self._way, self._read = way, max(read, len(text))
         self._branches = branches and [(way, begin) for way, begin in branches if way.steps]
-        live = self._begin if way.is_held else length
-        if self._branches:
-            live = min(live, self._branches[0][1])
-        return live, bool(length <= last or self._branches or way.steps)
 
     def _led(self, way: Way, text: str, read: int) -> Way:
         self.is_ripe |= way.is_whole
