@@ -168,6 +168,8 @@ class Attempt:
             subject = self.view.source if runner.on_text else self.subject
             for low, high in merge_windows(windows):
                 self._matches.setdefault(runner, []).extend(runner.search(subject, low, high))
+        if not self._matches:
+            return Matches((), frozenset(self.signals), self.is_cut_short)
         found = []
         for runner in sorted(self._matches, key=lambda runner: runner.number):
             free = 0

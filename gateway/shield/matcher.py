@@ -122,13 +122,15 @@ class Matcher:
         text = attempt.subject
         base, end = max(0, begin - BEFORE_CHARS), min(begin + BLOCK_CHARS, len(text))
         part = text[base : end + _AHEAD_CHARS] if base or end < len(text) else text
-        raw = part.encode("utf-8", "surrogatepass").translate(_DIGITS)
-        part = raw.decode("utf-8", "surrogatepass")
+        sent = part.encode("utf-8", "surrogatepass")
+        raw = sent.translate(_DIGITS)
+        if raw != sent:
+            part = raw.decode("utf-8", "surrogatepass")
         self._index("words", attempt.direction).follow(
             attempt, text, part, base=base, begin=begin - base, end=end - base
         )
         if not part.isascii() and attempt.left >= 0:
-            for name in scripts_in(raw, self._letters):
+            for name in scripts_in(raw, len(part), self._letters):
                 self._index(name, attempt.direction).follow(
                     attempt, text, part, base=base, begin=begin - base, end=end - base
                 )

@@ -32,13 +32,15 @@ def first_letter(literal: str) -> str:
     return next(char for char in literal if not char.isascii())
 
 
-def scripts_in(raw: bytes, letters: dict[str, frozenset[str]]) -> list[str]:
+def scripts_in(raw: bytes, length: int, letters: dict[str, frozenset[str]]) -> list[str]:
     """Return the scripts some of whose letters stand in a text, and more of them where it holds many.
 
-    raw: the text in UTF-8. letters: those that are asked for, by script.
+    raw: the text in UTF-8. length: of the text. letters: those that are asked for, by script.
     """
-    beyond = raw.translate(None, _ASCII)
-    if len(beyond) <= _MANY_BYTES:
-        chars = frozenset(beyond.decode("utf-8", "surrogatepass"))
-        return [name for name in SCRIPTS if not chars.isdisjoint(letters[name])]
-    return [name for name in SCRIPTS if name not in _FIRST_BYTES or any(map(beyond.__contains__, _FIRST_BYTES[name]))]
+    if len(raw) - length <= _MANY_BYTES:
+        beyond = raw.translate(None, _ASCII)
+        if len(beyond) <= _MANY_BYTES:
+            chars = frozenset(beyond.decode("utf-8", "surrogatepass"))
+            return [name for name in SCRIPTS if not chars.isdisjoint(letters[name])]
+    # No character of ASCII has one of these bytes.
+    return [name for name in SCRIPTS if name not in _FIRST_BYTES or any(map(raw.__contains__, _FIRST_BYTES[name]))]

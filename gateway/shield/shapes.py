@@ -135,7 +135,7 @@ class Shapes:
         alone = single & single >> 8
         if wide := single & single >> 12:
             alone |= wide << 4
-        if begin == 0 and block[:6].translate(_STARTS).startswith((b"a a ", b"a  a ")):
+        if begin == 0 and block[1:2] in SEPARATORS and block[:6].translate(_STARTS).startswith((b"a a ", b"a  a ")):
             self.apart.append(0)
         if alone:
             # Found is the last of five characters.
