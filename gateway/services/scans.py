@@ -229,14 +229,17 @@ class Scans:
             if not owner:
                 return await self._scan(text, direction, policy)
             clean = self.clean
-            mark = clean.mark(text, owner, direction, policy)
-            if clean.knows(mark, generation):
-                return _nothing(policy)
             if not ends:
+                mark = clean.mark(text, owner, direction, policy)
+                if clean.knows(mark, generation):
+                    return _nothing(policy)
                 result = await self._scan(text, direction, policy)
                 clean.note(mark, result, generation)
                 return result
-            marks = clean.beginnings(text, ends, owner, direction, policy)
+            # The whole is its own last beginning: a long text is gone through once for all of them.
+            *marks, mark = clean.beginnings(text, (*ends, len(text)), owner, direction, policy)
+            if clean.knows(mark, generation):
+                return _nothing(policy)
             rest = clean.unknown(text, ends, marks, generation)
             result = await self._scan(rest, direction, policy)
             if result.detections and rest is not text:
