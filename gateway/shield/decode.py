@@ -7,6 +7,7 @@ and only what then is mostly printable is kept.
 
 import binascii
 import re
+import string
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
@@ -24,10 +25,12 @@ _AROUND_CHARS = 128
 
 
 _PLAIN = bytes(range(32, 127)) + b"\t\n\r"
-_BASE64_SIGNS = b"+/_-\r\n"
+_NO_LETTERS = b"0123456789+/_-\r\n"
 _USUAL_BASE64 = bytes.maketrans(b"-_", b"+/")
 _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
-_HEX_RUN = re.compile(rb"(?:[0-9a-fA-F]{2}){8,}|[0-9a-fA-F]{2}(?:[ ,:;\n-]{1,2}[0-9a-fA-F]{2}){5,}")
+# Read in the letters of _HEX_KINDS: what begins with two known letters is searched for far sooner than with a class.
+_HEX_RUN = re.compile(rb"hh(?:h{14}(?:hh)*|(?:s{1,2}hh){5,})")
+_HEX_KINDS = bytes(ord("h" if chr(b) in string.hexdigits else "s" if chr(b) in " ,:;\n-" else ".") for b in range(256))
 _HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}")
 _URL = re.compile(r"(?:%[0-9A-Fa-f]{2})+|\+")
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
@@ -109,8 +112,9 @@ def _base64(raw: bytes, places: list[int]) -> list[Decoded]:
         if run is None:
             continue
         data, done = run[0], run.end()
-        # Letters of one case alone are words and names, never a code; neither are their pieces. Signs alone are lines.
-        is_code = not (data.islower() or data.isupper()) and data.strip(_BASE64_SIGNS)
+        # Letters of one case alone are words and names, never a code; neither are their pieces. Without a letter it is
+        # a number or a line: what a text may begin with is written with letters, every four characters anew.
+        is_code = not (data.islower() or data.isupper()) and data.translate(None, _NO_LETTERS)
         if is_code and not _add_base64(builder, data, place):
             for piece in re.split(rb"([+/_-]|\r?\n)", data):
                 if len(piece) >= _LEAST_BASE64_CHARS and len(piece) < len(data):
@@ -134,8 +138,9 @@ def _add_base64(builder: Builder, run: bytes, at: int) -> bool:
 
 def _hex(raw: bytes, shapes: Shapes) -> list[Decoded]:
     builder = Builder("hex")
-    for run in _runs(_HEX_RUN, raw, shapes.hexadecimal):
-        _add_bytes(builder, bytes.fromhex(run[0].translate(None, b" ,:;\n-").decode()), run)
+    for run in _runs(_HEX_RUN, raw.translate(_HEX_KINDS), shapes.hexadecimal) if shapes.hexadecimal else ():
+        digits = raw[run.start() : run.end()].translate(None, b" ,:;\n-")
+        _add_bytes(builder, bytes.fromhex(digits.decode()), run)
     for run in _runs(_HEX_MARKED, raw, shapes.marked):
         digits = re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])
         _add_bytes(builder, bytes.fromhex(digits.decode()), run)

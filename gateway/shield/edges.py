@@ -12,6 +12,7 @@ from gateway.shield.literals import ALONE
 from gateway.shield.unparse import unparse
 
 _CHARS = ALONE["word"]
+_MOST_EDGE_CHARS = 8
 _SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 
 
@@ -21,6 +22,35 @@ def edge_before(back: str) -> str:
     chars, is_empty = _first(tree, tree.state.flags)
     refused = frozenset() if is_empty else _CHARS - chars
     return next((name for name, held in ALONE.items() if held and refused >= held), "")
+
+
+def edge_chars(back: str, edge: str) -> int:
+    """Return how many characters on none of an edge stands in what a regex matches; 1 at least. edge: its name."""
+    tree = parser.parse(back, re.ASCII)
+    held, chars = ALONE[edge], 0
+    for item in tree:
+        least, most = parser.SubPattern(tree.state, [item]).getwidth()
+        if most and held & _all([item], tree.state.flags):
+            break
+        chars += least
+    return min(max(1, chars), _MOST_EDGE_CHARS)
+
+
+def _all(items: Iterable[Any], flags: int) -> frozenset[str]:
+    """Return the characters that items may match anywhere."""
+    chars: frozenset[str] = frozenset()
+    for op, arg in items:
+        if op in _SINGLE:
+            chars |= _accepted(unparse([(op, arg)], flags))
+        elif op is ops.SUBPATTERN:
+            chars |= _all(arg[3], (flags | arg[1]) & ~arg[2])
+        elif op is ops.BRANCH:
+            chars = chars.union(*(_all(branch, flags) for branch in arg[1]))
+        elif op in REPEATS:
+            chars |= _all(arg[2], flags)
+        elif op not in ZERO_WIDTH:
+            return _CHARS
+    return chars
 
 
 def _first(items: Iterable[Any], flags: int) -> tuple[frozenset[str], bool]:

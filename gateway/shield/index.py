@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 BEFORE_CHARS = 16
 # So much is looked at before its anchors are followed: where there are too many, the rest is not looked at.
 _SPAN_CHARS = 8_192
-# So many steps of an anchor that want the same before it are passed over at once.
-_MANY_EDGES = 3
 # What finding an anchor costs, against trying a rule.
 _HITS_PER_TRY = 8
 
@@ -53,15 +51,15 @@ def _step(word: Word, size: int, row: Row, runner: Runner) -> Step:
     ahead = size - 1 + word.before
     then, end = _gate(_pieces(word, size, row))
     lead = Lead(runner, "" if len(word.literal) == size else word.literal, low, high, rest, back)
-    edge = runner.before(back, word.literal[0]) if low != high else None
+    edge, far = runner.before(back, word.literal[0]) if low != high else (None, 1)
     if low == high == 0 and word.literal[0] in runner.alone:
         edge = runner.alone
     if runner.on_text or lead.literal:
         is_sure = runner.plan.how == "tokens" or not runner.on_text
-        return Step(ahead, then, end, edge if is_sure else None, None, runner.plan.run_chars, lead)
+        return Step(ahead, then, end, edge if is_sure else None, far, None, runner.plan.run_chars - low, lead)
     if low != high:
-        return Step(ahead, then, end, edge, runner.part(rest) if rest else None, runner.reach_chars, lead)
-    return Step(ahead + low, then, end, edge, runner.first, runner.reach_chars, lead)
+        return Step(ahead, then, end, edge, far, runner.part(rest) if rest else None, runner.reach_chars, lead)
+    return Step(ahead + low, then, end, edge, far, runner.first, runner.reach_chars, lead)
 
 
 def _pieces(word: Word, size: int, row: Row) -> list[str]:
@@ -83,10 +81,10 @@ def _gate(pieces: Sequence[str]) -> tuple[frozenset[str] | None, int]:
 
 
 def _shared_edge(letter: str, edges: Sequence[frozenset[str]]) -> frozenset[str] | None:
-    """Return characters that many of some steps want none of before a letter, of its own kind; None if few do."""
+    """Return characters that most of some steps want none of before a letter, of its own kind; None if none does."""
     held = [chars for chars in ALONE.values() if letter in chars]
     count, edge = max(((sum(map(chars.issubset, edges)), chars) for chars in held), default=(0, None), key=_count)
-    return edge if count >= _MANY_EDGES else None
+    return edge if count else None
 
 
 def _count(counted: tuple[int, frozenset[str] | None]) -> int:
@@ -176,7 +174,7 @@ class Index:
         size = self._sizes[number]
         for word, rows in words:
             if word.is_signal:
-                yield Step(size - 1 + word.before, None, 0, None, None, 0, word.literal)
+                yield Step(size - 1 + word.before, None, 0, None, 1, None, 0, word.literal)
             for row in rows:
                 yield _step(word, size, row, self._runner(row[0]))
 
@@ -214,7 +212,7 @@ class Index:
         known = self._known
         for last, number in hits:
             steps = (known[number] or self._make(number)).steps
-            for ahead, _, _, edge, _, chars, lead in self._open(number) if steps is None else steps:
+            for ahead, _, _, edge, _, _, chars, lead in self._open(number) if steps is None else steps:
                 place = last - ahead
                 if place < 0 or (edge is not None and place and part[place - 1] in edge):
                     continue
@@ -249,18 +247,25 @@ class Index:
         for last, number in hits:
             last += begin
             then, stop, steps, edge, size, others = known[number] or self._make(number)
+            if edge is not None and last >= size and part[last - size] in edge:
+                if not others:
+                    continue
+                steps = others
             if then is not None and (behind := part[last + 1 : last + stop]) not in then and behind.isascii():
                 continue
             if steps is None:
                 steps = self._open(number)
-            elif edge is not None and last >= size and part[last - size] in edge:
-                steps = others
-            for ahead, then, stop, edge, match, reach, lead in steps:
+            for ahead, then, stop, edge, far, match, reach, lead in steps:
                 if then is not None and (behind := part[last + 1 : last + stop]) not in then and behind.isascii():
                     continue
                 place = last - ahead
-                if place < 0 or (edge is not None and place and part[place - 1] in edge):
+                if place < 0:
                     continue
+                if edge is not None and place:
+                    if part[place - 1] in edge:
+                        continue
+                    if far > 1 and not edge.isdisjoint(part[max(0, place - far) : place - 1]):
+                        continue
                 at = base + place
                 if match is not None:
                     left -= 1

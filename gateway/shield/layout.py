@@ -22,7 +22,7 @@ from gateway.shield.plan import Plan
 from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 16
+VERSION = 17
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -188,7 +188,7 @@ class Layout:
             gate=tuple(gate),
             value_chars=value_chars,
             folded=tuple(folded),
-            edges=tuple(edges),
+            edges=tuple((edge, chars) for edge, chars in edges),
         )
 
     def plan(self, number: int) -> Plan:

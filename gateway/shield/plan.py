@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gateway.shield.automaton import trie_regex
-from gateway.shield.edges import edge_before
+from gateway.shield.edges import edge_before, edge_chars
 from gateway.shield.folded import folded_regex
 from gateway.shield.literals import Lead, Literals, Way, price_of, squash_digits
 from gateway.shield.normalize import Normalizer, is_itself
@@ -18,6 +18,8 @@ GATE_CHARS = 64
 _START_CHARS = 6
 LONG_TOKEN_CHARS = 16
 _LEAST_RUN_CHARS = 9
+# What tells a token by its inside is so long: pairs of letters stand in every key.
+_LEAST_INNER_CHARS = 4
 # A block is looked at with a little of what follows it: a longer literal might not stand there whole.
 _LONGEST_LEAD_CHARS = 24
 # A way that costs less is taken before a search through runs of digits.
@@ -44,7 +46,8 @@ class Plan:
     source: the regex, tables expanded, in the letters of the rule's view.
     how: what leads to a match. ``words``: leads in the automaton's letters, in the normalized view. ``tokens``: leads
     as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent; every match begins
-    with `run_chars` of them. ``digits``: a run of `run_chars` digits and separators, `run_digits` of them digits.
+    with `run_chars` of them, among which the literals stand. ``digits``: a run of `run_chars` digits and separators,
+    `run_digits` of them digits.
     ``unseen``: one of the characters `first`.
     reach_chars: how far from its beginning the regex reads.
     parts: the distinct rests and backs of the leads, the empty one first.
@@ -55,7 +58,8 @@ class Plan:
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
     folded: of a rule for the text as sent, what `source` and the `parts` behind the first are in the normalized view;
     empty where that says too little.
-    edges: what may not stand before a literal from which one of the `parts` is read backwards, as for `alone`.
+    edges: what may not stand before a literal from which one of the `parts` is read backwards, as for `alone`, and
+    among how many characters.
     value_chars: of a rule for the text as sent, within how many characters every match has held a long value, as
     `Pattern.value_chars`; 0 if it need not hold one.
     """
@@ -74,7 +78,7 @@ class Plan:
     gate: tuple[str, ...] = ()
     value_chars: int = 0
     folded: tuple[str, ...] = ("",)
-    edges: tuple[str, ...] = ("",)
+    edges: tuple[tuple[str, int], ...] = (("", 1),)
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
@@ -169,12 +173,17 @@ def _words_plan(
         reach,
         leads=way.leads,
         parts=parts,
-        edges=tuple(edge_before(part) if part in backs else "" for part in parts),
+        edges=tuple(_edge(part) if part in backs else ("", 1) for part in parts),
         starts=_starts(begins) if begins else "",
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),
         gate=gate,
     )
+
+
+def _edge(back: str) -> tuple[str, int]:
+    edge = edge_before(back)
+    return edge, edge_chars(back, edge)
 
 
 def _is_dear(source: str, reach_chars: int) -> bool:
@@ -200,12 +209,12 @@ def _token_plan(parsed: Pattern, source: str, gate: tuple[str, ...]) -> Plan | N
     if chars < LONG_TOKEN_CHARS or _ANY_CASE.search(source):
         return None
     derived = Literals(parsed.tree, str, least=1)
-    way = derived.beginning()
-    if way is None:
+    way = derived.beginning() or Literals(parsed.tree, str, least=_LEAST_INNER_CHARS).cheapest()
+    # A literal further on must stand in the token, too, and at one place of it.
+    if way is None or any(lead.low != lead.high or lead.high + len(lead.literal) > chars for lead in way.leads):
         return None
-    return Plan(
-        source, "tokens", parsed.reach_chars, leads=way.leads, run_chars=chars, alone=derived.alone(), gate=gate
-    )
+    leads = tuple(replace(lead, then="") for lead in way.leads)
+    return Plan(source, "tokens", parsed.reach_chars, leads=leads, run_chars=chars, alone=derived.alone(), gate=gate)
 
 
 def _whole(literal: str) -> str:

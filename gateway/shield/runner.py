@@ -35,14 +35,16 @@ class Step(NamedTuple):
 
     ahead: how far before the anchor's last character it is tried. then: pieces of which one must stand right behind the
     anchor, or None; end: where they end, behind its last character. Text beyond ASCII is in none of them. edge:
-    characters that may not stand before that place, or None. match: tries the regex, or is None when there is none to
-    be tried first. reach_chars: how far the regex may read. lead: what it is tried for, or a signal word.
+    characters of which none may be among the `far` before that place, or None. match: tries the regex, or is None when
+    there is none to be tried first. reach_chars: how far the regex may read. lead: what it is tried for, or a signal
+    word.
     """
 
     ahead: int
     then: frozenset[str] | None
     end: int
     edge: frozenset[str] | None
+    far: int
     match: Try | None
     reach_chars: int
     lead: Lead | str
@@ -116,10 +118,13 @@ class Runner:
             self._folded[number] = self._compiled(self.number, text).match if text else None
         return self._folded[number]
 
-    def before(self, number: int, letter: str) -> frozenset[str] | None:
-        """Return what may not stand before a letter from which a part is read backwards, or None if anything may."""
+    def before(self, number: int, letter: str) -> tuple[frozenset[str] | None, int]:
+        """Return what may not stand before a letter from which a part is read backwards, None if anything may, and
+        among how many characters.
+        """
         is_at_word = self.plan.parts[number].startswith(r"\b") and letter in ALONE["word"]
-        return ALONE["word" if is_at_word else self.plan.edges[number]] or None
+        edge, chars = ("word", 1) if is_at_word else self.plan.edges[number]
+        return ALONE[edge] or None, chars
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:
         """Return all matches that begin in low..high and do not overlap."""

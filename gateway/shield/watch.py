@@ -94,12 +94,13 @@ class Watch:
                 plan.source, plan.reach_chars, room, on_text=on_text, is_patient=is_patient, compiled=compiled
             )
             unseen += plan.first
-            if plan.how == "tokens":
+            is_head = plan.how == "tokens" and not any(lead.low for lead in plan.leads)
+            if is_head:
                 heads.update(lead.literal[:HEAD_CHARS] for lead in plan.leads)
             behind_chars = reach.behind_chars
             for literal, lead in lister.leads_of(plan, entry, is_masked=is_masked):
                 # A match that begins with a long token is looked at once that is complete: till then it is a run.
-                is_token = plan.how == "tokens" or (on_text and lead.low < 0)
+                is_token = is_head or (on_text and lead.low < 0)
                 (tokens if is_token else leads).setdefault(literal, {})[lead] = None
                 behind_chars = max(behind_chars, BEHIND_CHARS + lead.high)
             reach = Reach(max(reach.most_chars, plan.reach_chars), behind_chars)

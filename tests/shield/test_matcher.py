@@ -230,6 +230,29 @@ def test_what_may_stand_behind_a_literal_hides_no_match(view: str) -> None:
     assert matched > 500
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_a_key_told_by_its_inside_is_looked_for_in_long_tokens_alone(*, native: bool) -> None:
+    rule = make_rule(
+        "inner", pattern=r"(?<![A-Za-z0-9])[A-Za-z0-9]{11}AAAA[A-Za-z0-9_-]{9}(?![A-Za-z0-9])", view="text"
+    )
+    ruleset = load_rules(json.dumps({"version": 1, "rules": [rule]}).encode())
+    assert ruleset.plans[0].how == "tokens"
+    matcher = Matcher(ruleset.layout, native=native)
+    dice = random.Random(5)
+    matched = 0
+    for _ in range(1500):
+        pieces = dice.choices(["AAAA", "aaaa", "A", "-", " ", "\n", "b2c3d4e5f6g", "h_7i8j9k0"], k=9)
+        expected = _expected(ruleset, "".join(pieces))
+        assert _found_by(matcher, ruleset, "".join(pieces)) == expected
+        matched += bool(expected[0])
+    assert matched > 10
+    for shift in range(-30, 8):
+        text = ("x=" * BLOCK_CHARS)[: BLOCK_CHARS + shift] + " b2c3d4e5f6gAAAAh_7i8j9k0 "
+        assert _found_by(matcher, ruleset, text) == [[(BLOCK_CHARS + shift + 1, BLOCK_CHARS + shift + 25)]]
+    flood = Shield(ruleset, native=native).scan("aaaa" * BUDGET * 2, Direction.INBOUND)
+    assert flood.verdict == "ALLOW"
+
+
 def test_what_is_tried_around_a_literal_is_short_and_hides_no_match() -> None:
     """A long table behind what leads to a match is not written once more for each lead."""
     dice = random.Random(11)
