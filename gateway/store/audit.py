@@ -43,7 +43,8 @@ _ALIKE = (
     frozenset(
         {"source", "action", "outcome", "reason", "actor_type", "resource_type", "instance_id", "before", "after"}
     ),
-    frozenset({"ip", "user_agent", "resource_id", "actor", "actor_id", "key_prefix"}),
+    frozenset({"ip", "user_agent", "resource_id"}),
+    frozenset({"actor", "actor_id", "key_prefix"}),
 )
 EVENTS = Insert("audit_events", _COLUMNS, is_fresh=True, alike=_ALIKE)
 _NAMES = ", ".join(_COLUMNS)

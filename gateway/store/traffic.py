@@ -21,7 +21,8 @@ _ALIKE = (
     frozenset(
         {"operation", "direction", "verdict", "score", "action", "status", "detections", "instance_id", "origin"}
     ),
-    frozenset({"model", "provider", "principal_id", "key_prefix", "agent"}),
+    frozenset({"model", "provider"}),
+    frozenset({"principal_id", "key_prefix", "agent"}),
 )
 ROWS = Insert("traffic", _COLUMNS, is_fresh=True, alike=_ALIKE)
 LIST = f"SELECT position, {_NAMES} FROM traffic_all"  # noqa: S608  # our own column names
