@@ -227,7 +227,8 @@ class Index:
                 attempt.is_cut_short = True
                 break
 
-    def _follow(self, attempt: "Attempt", subject: str, part: str, base: int, begin: int, end: int) -> None:
+    def _hits(self, part: str, begin: int, end: int) -> list[tuple[int, int]]:
+        """Find the anchors that begin at begin..end: where their last character stands behind `begin`, and numbers."""
         read = part[begin : end + LONGEST_CHARS] if begin or end < len(part) else part
         if self._is_ascii and not read.isascii():
             # Other letters would be sought among all edges of the root.
@@ -235,7 +236,11 @@ class Index:
         hits = self._find(read)
         if end < len(part):
             sizes, size = self._sizes, end - begin
-            hits = [hit for hit in hits if hit[0] < size or hit[0] - sizes[hit[1]] + 1 < size]
+            return [hit for hit in hits if hit[0] < size or hit[0] - sizes[hit[1]] + 1 < size]
+        return hits
+
+    def _follow(self, attempt: "Attempt", subject: str, part: str, base: int, begin: int, end: int) -> None:
+        hits = self._hits(part, begin, end)
         left = attempt.left - len(hits) // _HITS_PER_TRY
         if left < 0:
             attempt.left = left
