@@ -18,8 +18,8 @@ from gateway.shield.unparse import unparse
 
 Program = list[list[Any]]
 
-# One character, by its class; such characters, and a sequence, so many times at least and at most, which may be so
-# much longer or shorter; a choice of words and sequences; an edge of a word; what stands before, or behind, and whether
+# One character, by its class; such characters, and a sequence, so many times at least and at most, which may be a gap;
+# a choice of words and sequences; an edge of a word; what stands before, or behind, and whether
 # it does; where a text begins, or behind which characters; where what is reported begins.
 CHAR, CHARS, TIMES, CHOICE, EDGE, BEFORE, BEHIND, OPENING, TOLD = range(9)
 _ONE_CHAR = frozenset((ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN))
@@ -27,17 +27,24 @@ _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
 _ANYTHING = "(?s:.)"
 
 
-def read(source: str) -> Program:
-    """Read a regex as a program: sequences of items, of which the first is the whole. Letters are written out."""
+def read(source: str, *, gap_chars: int | None = None) -> Program:
+    """Read a regex as a program.
+
+    gap_chars: what may be longer or shorter by more, the first time on a way, is a gap; behind a choice one counts as
+    passed if it was on one of its ways. None: nothing is a gap, but it is said where what is reported begins.
+    """
     tree = parser.parse(source, re.ASCII)
-    reader = _Reader(tree.state.groupdict.get(REPORTED))
+    reader = _Reader(gap_chars, tree.state.groupdict.get(REPORTED) if gap_chars is None else None)
     reader.sequence(tree, tree.state.flags, is_last=True)
     return reader.program
 
 
 class _Reader:
-    def __init__(self, told: int | None) -> None:
+    """Reads one regex. gap_chars: as above, or None when no gap is looked for any more. told: what is reported."""
+
+    def __init__(self, gap_chars: int | None, told: int | None) -> None:
         self.program: Program = []
+        self._gap_chars = gap_chars
         self._told = told
 
     def sequence(self, items: Iterable[Any], flags: int, *, is_last: bool) -> int:
@@ -63,7 +70,7 @@ class _Reader:
             elif op is ops.ATOMIC_GROUP:
                 self._items(arg, flags, said, is_last=is_end)
             elif op is ops.BRANCH:
-                said.append([CHOICE, *(self._offer(branch, flags, is_last=is_end) for branch in arg[1])])
+                said.append([CHOICE, *self._offers(arg[1], flags, is_last=is_end)])
             elif op in REPEATS:
                 said.append(self._repeat(arg, flags, is_last=is_end))
             elif op is ops.AT:
@@ -71,7 +78,7 @@ class _Reader:
             elif op in (ops.ASSERT, ops.ASSERT_NOT):
                 said += self._around((op, *arg), flags, is_end=is_end)
             else:
-                said.append([CHARS, 0, int(ops.MAXREPEAT), _ANYTHING, int(ops.MAXREPEAT)])
+                said.append([CHARS, 0, int(ops.MAXREPEAT), _ANYTHING, False])
 
     @staticmethod
     def _edge(place: Any, flags: int, *, is_end: bool) -> list[Any]:
@@ -82,11 +89,23 @@ class _Reader:
 
     def _repeat(self, repeat: Any, flags: int, *, is_last: bool) -> list[Any]:
         least, most, body = int(repeat[0]), int(repeat[1]), repeat[2]
-        shortest, longest = body.getwidth()
-        wide = min(most * int(longest) - least * int(shortest), int(ops.MAXREPEAT))
+        shortest, longest = map(int, body.getwidth())
+        is_gap = self._gap_chars is not None and most * longest - least * shortest > self._gap_chars
+        if is_gap:
+            self._gap_chars = None
         if len(body) == 1 and body[0][0] in _ONE_CHAR:
-            return [CHARS, least, most, _class(body, flags), wide]
-        return [TIMES, least, most, self.sequence(body, flags, is_last=is_last), wide]
+            return [CHARS, least, most, _class(body, flags), is_gap]
+        return [TIMES, least, most, self.sequence(body, flags, is_last=is_last), is_gap]
+
+    def _offers(self, branches: Iterable[Any], flags: int, *, is_last: bool) -> list[Any]:
+        """Add what a choice offers, and return the numbers, or words."""
+        before, after, offers = self._gap_chars, self._gap_chars, []
+        for branch in branches:
+            self._gap_chars = before
+            offers.append(self._offer(branch, flags, is_last=is_last))
+            after = None if self._gap_chars is None else after
+        self._gap_chars = after
+        return offers
 
     def _offer(self, items: Any, flags: int, *, is_last: bool) -> Any:
         """Add what a choice offers, and return its number, or the word that it is."""
@@ -102,8 +121,11 @@ class _Reader:
         """Return what is told of what stands around."""
         op, way, items = condition
         if way > 0 and is_end:
-            # Behind a match it is part of it until it is known: it may be there, or not.
-            return [[CHOICE, "", self.sequence(items, flags, is_last=True)]]
+            # Behind a match it is part of it until it is known: it may be there, or not. No gap is in it.
+            before, self._gap_chars = self._gap_chars, None
+            ahead = self.sequence(items, flags, is_last=True)
+            self._gap_chars = before
+            return [[CHOICE, "", ahead]]
         if len(items) == 1 and items[0][0] in _ONE_CHAR:
             return [[BEHIND if way > 0 else BEFORE, _class(items, flags), op is ops.ASSERT]]
         return []

@@ -75,7 +75,7 @@ class Entry:
         ways = self._ways
         if ways is None:
             gap_chars = GAP_CHARS if self.is_patient else None
-            ways = self._ways = Ways(read(self._source), self._room, gap_chars=gap_chars)
+            ways = self._ways = Ways(read(self._source, gap_chars=gap_chars), self._room)
         return ways
 
     def goes_on(self, rest: str, text: str, place: int) -> bool:

@@ -98,16 +98,12 @@ class Room:
 class Ways:
     """The ways through one regex. Threads may share it: what two work out at once is the same. none: not one."""
 
-    __slots__ = ("_choices", "_gap_chars", "_known", "_program", "_room", "none")
+    __slots__ = ("_choices", "_known", "_program", "_room", "none")
 
-    def __init__(self, program: Program, room: Room, *, gap_chars: int | None = None) -> None:
-        """program: the regex. gap_chars: what may be longer, the first time on a way, is a gap; None: nothing is.
-
-        What leads to a gap or comes in it is not held, nor is what comes before what a match reports.
-        """
+    def __init__(self, program: Program, room: Room) -> None:
+        """program: the regex. What leads to a gap or comes in it is not held, nor what leads to what is reported."""
         self._program = program
         self._room = room
-        self._gap_chars = gap_chars
         self._choices: dict[tuple[int, int], tuple[dict[str, list[tuple[Any, Place]]], list[Any]]] = {}
         self.forget()
         room.enter(self)
@@ -164,8 +160,8 @@ class Ways:
                 continue
             what = item[0]
             if what == CHARS or what == TIMES:
-                _, least, most, body, wide = item
-                if kind == _FIRST and self._gap_chars is not None and wide > self._gap_chars:
+                _, least, most, body, is_wide = item
+                if kind == _FIRST and is_wide:
                     kind = _IN_GAP if what == CHARS else _IN_WIDE_GAP
                 if count < most and what == CHARS:
                     found["", place, kind] = None
@@ -191,7 +187,7 @@ class Ways:
                 if not before or before in item[1]:
                     ahead.append((after, kind))
             elif what == TOLD:
-                ahead.append((after, _AT_LAST if kind == _FIRST and self._gap_chars is None else kind))
+                ahead.append((after, _AT_LAST if kind == _FIRST else kind))
             else:
                 found["", place, kind] = None
 

@@ -61,11 +61,14 @@ def held(ways: Ways, text: str) -> str:
         # What must not follow is not known before it is there.
         ("never(?! ever)", "never ev", "a" * 8),
         ("never(?! ever)", "never on", "aaaaaa--"),
+        # What is looked for behind a match is no gap, nor is one behind a choice with a gap.
+        ("free(?=[^.]{0,60} now)", "free me", "a" * 7),
+        ("(?:a[^.]{0,60}|b)[^.]{0,60} c", "b, ", "aaa"),
         (r"\Aso|^no", "no", "aa"),
     ],
 )
 def test_ways_tell_what_is_held_behind_each_letter(source: str, text: str, said: str) -> None:
-    assert held(Ways(read(source), Room(MOST_STEPS), gap_chars=GAP_CHARS), text) == said
+    assert held(Ways(read(source, gap_chars=GAP_CHARS), Room(MOST_STEPS)), text) == said
 
 
 def test_name_of_what_is_reported_is_held_until_that_begins() -> None:
@@ -87,8 +90,8 @@ def test_match_that_may_be_whole_is_told() -> None:
 
 def test_ways_are_the_same_though_no_step_is_remembered() -> None:
     source, text = "show[^.]{0,60} (?:system )?prompt", "show me the first system prompt."
-    assert held(Ways(read(source), Room(1), gap_chars=GAP_CHARS), text) == held(
-        Ways(read(source), Room(MOST_STEPS), gap_chars=GAP_CHARS), text
+    assert held(Ways(read(source, gap_chars=GAP_CHARS), Room(1)), text) == held(
+        Ways(read(source, gap_chars=GAP_CHARS), Room(MOST_STEPS)), text
     )
 
 
