@@ -43,6 +43,7 @@ class Attempt:
     __slots__ = (
         "_is_even",
         "_matches",
+        "_widest",
         "_with_text_rules",
         "budget",
         "direction",
@@ -70,6 +71,7 @@ class Attempt:
         self.signals: set[str] = set()
         self.is_cut_short = False
         self._is_even = view.is_even
+        self._widest = LONGEST_FOLD_CHARS if view.others else 1
         self._with_text_rules = with_text_rules
         self._matches: dict[Runner, list[Span]] = {}
         self.windows: dict[Runner, list[tuple[int, int]]] = {}
@@ -80,7 +82,7 @@ class Attempt:
         if runner.on_text:
             if not self._with_text_rules:
                 return
-            if runner.plan.how == "words":
+            if runner.is_led_by_words:
                 chars = runner.value_chars
                 if chars and not self._holds_value(lead, place, chars):
                     return
@@ -106,9 +108,10 @@ class Attempt:
 
         chars: as `Plan.value_chars`. There a match is no longer, but for characters that fold to several.
         """
-        most = LONGEST_FOLD_CHARS if self.view.others else 1
-        start, end = place - most * max(0, lead.high), place + most * max(0, chars - lead.low)
-        return _LONG_VALUE in self.subject[max(0, start) : end].encode("ascii", "replace").translate(_VALUES)
+        start = place - self._widest * lead.high if lead.high > 0 else place
+        end = place + self._widest * (chars - lead.low) if lead.low < chars else place
+        near = self.subject[start if start > 0 else 0 : end]
+        return _LONG_VALUE in near.encode("ascii", "replace").translate(_VALUES)
 
     def _may_match(self, lead: Lead, place: int) -> bool:
         """Tell by the normalized view whether a rule for the text as sent may match at a lead's literal."""
@@ -119,8 +122,12 @@ class Attempt:
                 return False
             rest = runner.folded(lead.rest) if lead.rest else None
             return rest is None or rest(subject, place, place + runner.reach_chars) is not None
-        whole = runner.folded(0) if lead.low == 0 else None
-        return whole is None or whole(subject, place, place + runner.reach_chars) is not None
+        start = place - lead.low
+        if start < 0 or " " in subject[start:place]:
+            # A blank may be one of a run in the text as sent: how far before the literal a match begins is not known.
+            return True
+        whole = runner.folded(0) if lead.low >= 0 else None
+        return whole is None or whole(subject, start, start + runner.reach_chars) is not None
 
     def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
         """Note a match of a rule's first regex, unless the rule wants more than that."""
@@ -164,6 +171,8 @@ class Attempt:
 
     def finish(self) -> Matches:
         """Search the windows, drop overlapping matches of one rule, and lead all spans back to the source."""
+        if not self.windows and not self._matches:
+            return Matches((), frozenset(self.signals), self.is_cut_short)
         for runner, windows in self.windows.items():
             subject = self.view.source if runner.on_text else self.subject
             for low, high in merge_windows(windows):

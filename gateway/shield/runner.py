@@ -62,13 +62,13 @@ class Span(NamedTuple):
 class Runner:
     """One rule. Each of its regexes is made ready when it is first asked for.
 
-    is_guarded: what `first` finds is still to be tried by `match`. alone: characters of which none stands before a
-    match that begins with one of them.
+    is_guarded: what `first` finds is still to be tried by `match`. is_led_by_words: its plan says ``words``. alone:
+    characters of which none stands before a match that begins with one of them.
     """
 
     __slots__ = (
         "_checks", "_compiled", "_first", "_folded", "_match", "_parts", "_search", "_starts",
-        "alone", "is_guarded", "number", "on_text", "plan", "reach_chars", "value_chars",
+        "alone", "is_guarded", "is_led_by_words", "number", "on_text", "plan", "reach_chars", "value_chars",
     )  # fmt: skip
 
     def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None, compiled: Compiled) -> None:
@@ -79,6 +79,7 @@ class Runner:
         self.reach_chars = plan.reach_chars
         self.value_chars = plan.value_chars
         self.on_text = view == "text"
+        self.is_led_by_words = plan.how == "words"
         self.alone = ALONE[plan.alone]
         self.is_guarded = bool(plan.guard)
         self._first: Try | None = None

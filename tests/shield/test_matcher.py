@@ -17,6 +17,7 @@ from gateway.shield.validators import VALIDATORS
 from tests.shield.conftest import make_rule
 
 NORMALIZER = Normalizer()
+_TAIL = "specific=" + "a1" * 6
 
 
 def _naive(rule: Rule, plan: Plan, text: str) -> list[tuple[int, int]]:
@@ -198,6 +199,22 @@ def test_token_of_one_letter_and_what_it_may_be_is_found_behind_every_sign(*, na
         text = " and ".join(before + rule["match"][0] for rule in rules)
         for told in (text, "word " + text, "a long/enough-token " + text, "x" * (BLOCK_CHARS - 9) + text):
             assert _found_by(matcher, ruleset, told) == _expected(ruleset, told), (before, told[-90:])
+
+
+@pytest.mark.parametrize("between", [".", "x", " ", "\n", "  ", " \n", "\t", "é", "\u200b", "…", ""])
+def test_match_that_begins_before_its_literal_is_found_whatever_stands_between(between: str) -> None:
+    rules = [
+        make_rule(
+            name, view="text", pattern=f"(?i:qu{gap}specific)[=:]{{1,2}}[a-z0-9]{{12}}", match=[f"qu{held}" + _TAIL]
+        )
+        for name, gap, held in (("one", ".", "."), ("two", r"[\s\w][\s\w]", "  "))
+    ]
+    ruleset = load_rules(json.dumps({"version": 1, "rules": rules}).encode())
+    assert [{(lead.low, lead.high) for lead in plan.leads} for plan in ruleset.plans] == [{(3, 3)}, {(4, 4)}]
+    matcher = Matcher(ruleset.layout)
+    for text in ("{}", "for  {}", "é\n\n{}", "qu. {} specific="):
+        told = text.format(f"qu{between}{_TAIL}")
+        assert _found_by(matcher, ruleset, told) == _expected(ruleset, told)
 
 
 # Rules whose literals are common, so that the planner tells what stands right behind them.
