@@ -169,7 +169,7 @@ def _codes(raw: bytes, ranges: Ranges) -> list[Decoded]:
 
 def _url(text: str, raw: bytes) -> list[Decoded]:
     decode = lru_cache(_REMEMBERED_CODES)(_from_url)
-    spots = [run.span() for run in _found_at(b"%", _PERCENT, text, raw) if _is_seen(decode(run[0]), run)]
+    spots = [run.span() for run in filter(_seen(decode), _found_at(b"%", _PERCENT, text, raw))]
     return _substituted("url", text, spots, _URL, decode)
 
 
@@ -188,7 +188,8 @@ def _escapes(text: str, raw: bytes, *, has_percent_u: bool) -> list[Decoded]:
     if has_percent_u:
         runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw), key=re.Match.start)
     decode = lru_cache(_REMEMBERED_CODES)(_from_escape)
-    spots = [run.span() for run in runs if run[0][1] not in "nrt" and _is_seen(decode(run[0]), run)]
+    is_seen = _seen(decode)
+    spots = [run.span() for run in runs if run[0][1] not in "nrt" and is_seen(run)]
     return _substituted("unicode-escape", text, spots, _ESCAPE, decode)
 
 
@@ -252,10 +253,17 @@ def _found_at(sign: bytes, code: re.Pattern[str], text: str, raw: bytes) -> list
     return found
 
 
-def _is_seen(said: str, code: re.Match[str]) -> bool:
-    """Tell whether anything is seen of what a code stands for, or it stands beside a letter and may part a word."""
-    if any(char.isspace() or (char.isprintable() and char != "\ufffd") for char in said):
-        return True
+def _seen(decode: Callable[[str], str]) -> Callable[[re.Match[str]], bool]:
+    """Return what tells whether anything is seen of what a code stands for, or it may part a word beside a letter."""
+    shows = lru_cache(_REMEMBERED_CODES)(lambda code: _shows(decode(code)))
+    return lambda run: shows(run[0]) or _is_beside_letter(run)
+
+
+def _shows(said: str) -> bool:
+    return any(char.isspace() or (char.isprintable() and char != "\ufffd") for char in said)
+
+
+def _is_beside_letter(code: re.Match[str]) -> bool:
     text, (start, end) = code.string, code.span()
     return text[start - 1 : start].isalpha() or text[end : end + 1].isalpha()
 
@@ -271,8 +279,10 @@ def _substituted(
         builder.end_piece(start)
         done = start
         for code in codes.finditer(text, start, end):
-            builder.add(text[done : code.start()], done, code.start())
-            builder.add(decode(code[0]), *code.span())
-            done = code.end()
+            first, last = code.span()
+            if done < first:
+                builder.add(text[done:first], done, first)
+            builder.add(decode(code[0]), first, last)
+            done = last
         builder.add(text[done:end], done, end)
     return builder.done()

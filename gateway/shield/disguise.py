@@ -190,15 +190,15 @@ class Disguises:
         joint = Counter(gaps).most_common(1)[0][0]
         # Where words are told apart, only what is too long for one is words run together.
         least = _LONGEST_PLAIN_WORD if len(set(gaps)) > 1 else 4
-        word = [letters[0]]
-        for gap, place in zip(gaps, letters[1:], strict=True):
+        first = 0
+        for last, gap in enumerate(gaps, 1):
             if gap != joint:
-                self._split(builder, text, word, least)
+                self._split(builder, text, letters[first:last], least)
                 sign = gap.replace(joint, "").strip() or ("." if joint == "." and gap.count(".") > 1 else "")
+                place = letters[last]
                 builder.add("'" if sign[:1] == "'" else f"{sign} ", place - 1, place)
-                word = []
-            word.append(place)
-        self._split(builder, text, word, least)
+                first = last
+        self._split(builder, text, letters[first:], least)
 
     def _run_together(self, shapes: Shapes) -> list[Decoded]:
         """Split long runs of letters into words."""
@@ -253,9 +253,11 @@ def _letters_apart(shapes: Shapes) -> Ranges:
     found: Ranges = []
     end = 0
     for spot in shapes.apart:
+        if spot < end:
+            continue
         near = max(end, spot - _WIDEST_GAP_CHARS - 1)
         # First whether there is one right here: a search that fails would go on to the end of the text.
-        if spot >= end and _SPACED_RUN.search(shapes.raw, near, spot + 4 * _WIDEST_GAP_CHARS):
+        if _SPACED_RUN.search(shapes.raw, near, spot + 4 * _WIDEST_GAP_CHARS):
             run = _SPACED_RUN.search(shapes.raw, near)
             if run:
                 found.append(run.span())

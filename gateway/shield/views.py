@@ -78,11 +78,16 @@ class Builder:
 def regions(spots: list[tuple[int, int]], *, around: int, length: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
     """Group ordered spans that stand near one another; return (start, end, spans) with `around` characters more."""
     groups: list[tuple[int, int, list[tuple[int, int]]]] = []
-    for start, end in spots:
-        low, high = max(0, start - around), min(length, end + around)
-        if groups and low <= groups[-1][1]:
-            groups[-1][2].append((start, end))
-            groups[-1] = (groups[-1][0], high, groups[-1][2])
-        else:
-            groups.append((low, high, [(start, end)]))
+    low, high = 0, -1
+    near: list[tuple[int, int]] = []
+    for spot in spots:
+        start, end = spot
+        if start - around > high:
+            if near:
+                groups.append((low, high, near))
+            low, near = max(0, start - around), []
+        high = min(length, end + around)
+        near.append(spot)
+    if near:
+        groups.append((low, high, near))
     return groups
