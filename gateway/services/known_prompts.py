@@ -2,13 +2,13 @@
 
 Theory of operation. Who tries again, draws several samples or probes sends the very same body. What it says is a
 function of its bytes: that it is strict JSON of the right shape, its model, the hash of its texts; and what the shield
-says of it is one of rules and policy too. So of a usual prompt in which nothing at all was found is kept what its
-record needs, by a digest under a key of this process and its owner. It holds for the policy it was scanned under, until
-authority changes in any process. Whoever wants more of it reads the bytes that came. Nothing else is left out: limits,
-budgets, lists and the record are as for any other.
+says of it is one of rules and policy too. So of a usual prompt in which nothing at all was found, and that has come a
+second time, is kept what its record needs, by a digest under a key of this process and its owner. It holds for the
+policy it was scanned under, until authority changes in any process. Whoever wants more of it reads the bytes that came.
+Nothing else is left out: limits, budgets, lists and the record are as for any other.
 
 A model answers in other words, or at least under another id. But an upstream that keeps answers, as many gateways do,
-has the same bytes for the same prompt: so of a prompt that came again the last clean reply is kept, in the same way.
+has the same bytes for the same prompt: so of a prompt that is known the last clean reply is kept, in the same way.
 """
 
 import hashlib
@@ -106,13 +106,14 @@ class ReadPrompt:
 class KnownPrompts:
     """The memory of one process. ids: where its key comes from."""
 
-    __slots__ = ("_generation", "_ids", "_key", "_newer", "_older")
+    __slots__ = ("_generation", "_ids", "_key", "_newer", "_older", "_once")
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._key = b""
         self._newer: dict[bytes, KnownPrompt] = {}
         self._older: dict[bytes, KnownPrompt] = {}
+        self._once: set[bytes] = set()
         self._generation = -1
 
     def __len__(self) -> int:
@@ -137,8 +138,12 @@ class KnownPrompts:
         return found
 
     def note(self, mark: bytes, prompt: Prompt, scanned: ScannedPrompt, policy: ShieldPolicy, generation: int) -> None:
-        """Keep what was found out about a body. generation: of before it was scanned."""
-        if generation == self._generation:
+        """Keep what was found out about a body that has come twice. generation: of before it was scanned."""
+        if mark not in self._once:  # of most there is no second one
+            if len(self._once) >= MOST_PROMPTS:
+                self._once.clear()
+            self._once.add(mark)
+        elif generation == self._generation:
             self._add(mark, KnownPrompt(self._key, prompt, scanned, policy, generation))
 
     def _add(self, mark: bytes, known: KnownPrompt) -> None:

@@ -40,27 +40,29 @@ def read_no_more(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site.gateway.chat, "read", fail)
 
 
-async def test_a_clean_prompt_that_comes_again_is_read_once_and_answered_and_recorded_alike(
+async def test_a_clean_prompt_that_comes_again_and_again_is_read_twice_and_answered_and_recorded_alike(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = (await site.key())["key"]
     first = await ask(site, key, user="u-7")
+    await ask(site, key, user="u-7")
     read_no_more(site, monkeypatch)
     again = await ask(site, key, user="u-7")
     assert again["choices"] == first["choices"] and again["usage"] == first["usage"]
     rows = (await site.ask("GET", "/api/traffic"))["data"]
-    assert len(rows) == 2 and rows[0]["agent"] == "u-7" and rows[0]["request_id"] != rows[1]["request_id"]
-    assert [rows[0].get(name) for name in TOLD] == [rows[1].get(name) for name in TOLD]
+    assert len(rows) == 3 and rows[0]["agent"] == "u-7" and rows[0]["request_id"] != rows[1]["request_id"]
+    assert [rows[0].get(name) for name in TOLD] == [rows[2].get(name) for name in TOLD]
     events = (await site.ask("GET", "/api/audit?action=chat_completed"))["data"]
     sums = [(one["details"]["sha256"], one["details"]["inbound"], one["resource_id"]) for one in events]
-    assert len(sums) == 2 and sums[0] == sums[1]
+    assert len(sums) == 3 and sums[0] == sums[2]
 
 
 async def test_one_byte_more_or_another_caller_makes_it_another_prompt(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = (await site.key())["key"], (await site.key(name="other"))["key"]
-    await ask(site, one)
+    for _ in range(2):
+        await ask(site, one)
     read_no_more(site, monkeypatch)
     assert (await ask(site, one))["status"] == 200
     assert (await ask(site, one, HARMLESS + "?"))["status"] == 500
@@ -77,12 +79,14 @@ async def test_a_prompt_in_which_something_was_found_is_found_out_every_time(sit
 async def test_what_is_forbidden_meanwhile_is_forbidden_to_a_known_prompt(site: Site) -> None:
     made = await site.key()
     key = made["key"]
-    assert (await ask(site, key, user="mole"))["status"] == 200
+    for _ in range(3):
+        assert (await ask(site, key, user="mole"))["status"] == 200
     agents = (await site.ask("GET", "/api/agents"))["data"]
     mole = next(one for one in agents if one["name"] == "mole")
     await site.ask("PATCH", f"/api/agents/{mole['id']}", {"status": "blocked"})
     assert (await ask(site, key, user="mole"))["error"]["code"] == "access_denied"
-    assert (await ask(site, key))["status"] == 200
+    for _ in range(3):
+        assert (await ask(site, key))["status"] == 200
     await site.make("/api/budgets", unit="tokens", limit=1)
     assert (await ask(site, key))["error"]["code"] == "budget_exceeded"
     await site.ask("POST", f"/api/config/api-keys/{made['id']}/revoke")
@@ -90,13 +94,14 @@ async def test_what_is_forbidden_meanwhile_is_forbidden_to_a_known_prompt(site: 
 
 
 async def test_a_known_prompt_is_counted_against_the_rate_of_its_key(site: Site) -> None:
-    key = (await site.key(rate_limit=2))["key"]
-    assert [(await ask(site, key))["status"] for _ in range(3)] == [200, 200, 429]
+    key = (await site.key(rate_limit=4))["key"]
+    assert [(await ask(site, key))["status"] for _ in range(5)] == [200, 200, 200, 200, 429]
 
 
 async def test_a_body_that_is_not_said_to_be_plain_json_is_looked_at_whatever_came_before(site: Site) -> None:
     key = (await site.key())["key"]
-    assert (await ask(site, key))["status"] == 200
+    for _ in range(3):
+        assert (await ask(site, key))["status"] == 200
     assert (await ask(site, key, headers={"content-type": "text/plain"}))["status"] == 415
     assert (await ask(site, key, headers={"content-encoding": "gzip"}))["status"] == 415
 
@@ -113,9 +118,10 @@ async def test_the_same_key_twice_in_an_object_is_refused_however_often_it_is_se
 async def test_the_memory_is_bounded_and_keeps_what_still_comes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_prompts, "MOST_PROMPTS", 5)
     key = (await site.key())["key"]
-    for number in range(23):
+    for number in range(17):
         await ask(site, key)
-        await ask(site, key, f"the weather of day {number}")
+        for _ in range(2):
+            await ask(site, key, f"the weather of day {number}")
     assert len(site.gateway.chat.known) <= 10
     read_no_more(site, monkeypatch)
     assert (await ask(site, key))["status"] == 200
@@ -158,7 +164,7 @@ async def test_an_answer_that_comes_again_to_a_known_prompt_is_told_and_recorded
     site, model = far
     key = (await site.key())["key"]
     answers = [await ask(site, key, model="m") for _ in range(5)]
-    assert model.read == 2, "the first of a prompt, and the first of a prompt that is known"
+    assert model.read == 3, "those of a prompt that is not known yet, and the first of one that is"
     assert {said(one) for one in answers} == {"it rains"}
     assert {one["headers"]["openai-processing-ms"] for one in answers} == {"5"}
     rows = (await site.ask("GET", "/api/traffic"))["data"]
@@ -168,7 +174,7 @@ async def test_an_answer_that_comes_again_to_a_known_prompt_is_told_and_recorded
 async def test_another_answer_to_a_known_prompt_is_looked_into(far: tuple[Site, Model]) -> None:
     site, model = far
     key = (await site.key())["key"]
-    for _ in range(3):
+    for _ in range(4):
         await ask(site, key, model="m")
     for _ in range(2):
         model.says = ATTACK
@@ -182,7 +188,7 @@ async def test_a_known_answer_is_judged_by_the_rules_of_now(far: tuple[Site, Mod
     site, model = far
     key, model.says = (await site.key())["key"], ATTACK
     await site.ask("PATCH", "/api/shield/rules", {"rule": "say-please", "enabled": False, "reason": "a trial"})
-    for _ in range(3):
+    for _ in range(4):
         assert said(await ask(site, key, model="m")) == ATTACK
     await site.ask("PATCH", "/api/shield/rules", {"rule": "say-please", "enabled": True})
     assert ATTACK not in said(await ask(site, key, model="m"))
@@ -202,6 +208,6 @@ async def test_a_known_answer_passes_the_access_list_as_any_other(
         await check_reply(guard, who, reply, reader)
 
     monkeypatch.setattr(AccessGuard, "check_reply", noted)
-    for _ in range(4):
+    for _ in range(5):
         assert said(await ask(site, key, model="m")) == "it rains"
-    assert len(checked) == 4 and all(checked)
+    assert len(checked) == 5 and all(checked)
