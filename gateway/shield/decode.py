@@ -29,6 +29,7 @@ _NO_LETTERS = b"0123456789+/_-\r\n"
 _USUAL_BASE64 = bytes.maketrans(b"-_", b"+/")
 _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
 # Read in the letters of _HEX_KINDS: what begins with two known letters is searched for far sooner than with a class.
+_BASE64_SEAM = re.compile(rb"([+/_-]|\r?\n)")
 _HEX_RUN = re.compile(rb"hh(?:h{14}(?:hh)*|(?:s{1,2}hh){5,})")
 _HEX_KINDS = bytes(ord("h" if chr(b) in string.hexdigits else "s" if chr(b) in " ,:;\n-" else ".") for b in range(256))
 _HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}")
@@ -44,8 +45,10 @@ _PERCENT_U = re.compile(rb"%(?=u)")
 _POINTS = re.compile(r"[Uu]\+[0-9A-Fa-f]{4,6}(?:[ ,;]{0,2}[Uu]\+[0-9A-Fa-f]{4,6}){2,}")
 _POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{4,6})")
 _BITS = re.compile(rb"[01]{8}(?:[ ,\n]{0,2}[01]{8}){3,}")
-# What begins with a digit is searched for far sooner than what begins with the edge of a word.
-_DECIMALS = re.compile(rb"[0-9](?<![0-9A-Za-z_][0-9])[0-9]{1,2}(?:[ ,;\n]{1,2}[0-9]{2,3}){7,}\b")
+_EIGHT_BITS = b"0" * 8
+_BIT_KINDS = bytes(48 if byte in b"01" else 46 for byte in range(256))
+_DECIMALS = re.compile(rb"\b[0-9]{2,3}(?:[ ,;\n]{1,2}[0-9]{2,3}){7,}\b")
+_DECIMAL_KINDS = bytes(48 if byte in b"0123456789" else 32 if byte in b" ,;\n" else 46 for byte in range(256))
 _ALL_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 
@@ -85,6 +88,26 @@ def _runs(code: re.Pattern[bytes], raw: bytes, ranges: Ranges) -> Iterator[re.Ma
         yield from code.finditer(raw, start, end + _BEYOND_CHARS)
 
 
+def _runs_of_bits(raw: bytes, ranges: Ranges) -> Iterator[re.Match[bytes]]:
+    """Yield runs of characters of eight bits each, within some spans and a little beyond them."""
+    for start, end in ranges:
+        if _EIGHT_BITS in raw[start : end + _BEYOND_CHARS].translate(_BIT_KINDS):
+            yield from _BITS.finditer(raw, start, end + _BEYOND_CHARS)
+
+
+def _runs_of_decimals(raw: bytes, ranges: Ranges) -> Iterator[re.Match[bytes]]:
+    """Yield runs of decimal numbers: one begins with two or three digits and what stands between two numbers."""
+    for start, end in ranges:
+        kinds = raw[start : end + _BEYOND_CHARS].translate(_DECIMAL_KINDS)
+        place = kinds.find(b"00 ")
+        while place >= 0:
+            begin = place - kinds.startswith(b"0", place - 1) if place else 0
+            run = _DECIMALS.match(raw, start + begin, end + _BEYOND_CHARS)
+            if run:
+                yield run
+            place = kinds.find(b"00 ", run.end() - start if run else place + 1)
+
+
 def _readable(data: bytes) -> str:
     """Return bytes as text if they are mostly printable, else an empty text."""
     odd = len(data.translate(None, _PLAIN))
@@ -116,7 +139,7 @@ def _base64(raw: bytes, places: list[int]) -> list[Decoded]:
         # a number or a line: what a text may begin with is written with letters, every four characters anew.
         is_code = not (data.islower() or data.isupper()) and data.translate(None, _NO_LETTERS)
         if is_code and not _add_base64(builder, data, place):
-            for piece in re.split(rb"([+/_-]|\r?\n)", data):
+            for piece in _BASE64_SEAM.split(data):
                 if len(piece) >= _LEAST_BASE64_CHARS and len(piece) < len(data):
                     _add_base64(builder, piece, place)
                 place += len(piece)
@@ -157,10 +180,10 @@ def _add_bytes(builder: Builder, data: bytes, run: re.Match[bytes]) -> None:
 def _codes(raw: bytes, ranges: Ranges) -> list[Decoded]:
     """Lists of character codes: eight bits each, or decimal numbers."""
     builder = Builder("codes")
-    for run in _runs(_BITS, raw, ranges):
+    for run in _runs_of_bits(raw, ranges):
         bits = run[0].translate(None, b" ,\n")
         _add_bytes(builder, int(bits[:8192], 2).to_bytes(len(bits[:8192]) // 8, "big"), run)
-    for run in _runs(_DECIMALS, raw, ranges):
+    for run in _runs_of_decimals(raw, ranges):
         numbers = [int(number) for number in re.findall(rb"[0-9]{2,3}", run[0])]
         if all(number < 128 for number in numbers):
             _add_bytes(builder, bytes(numbers), run)
@@ -168,8 +191,11 @@ def _codes(raw: bytes, ranges: Ranges) -> list[Decoded]:
 
 
 def _url(text: str, raw: bytes) -> list[Decoded]:
+    runs = _found_at(b"%", _PERCENT, text, raw)
+    if not runs:
+        return []
     decode = lru_cache(_REMEMBERED_CODES)(_from_url)
-    spots = [run.span() for run in filter(_seen(decode), _found_at(b"%", _PERCENT, text, raw))]
+    spots = [run.span() for run in filter(_seen(decode), runs)]
     return _substituted("url", text, spots, _URL, decode)
 
 
@@ -187,6 +213,8 @@ def _escapes(text: str, raw: bytes, *, has_percent_u: bool) -> list[Decoded]:
     runs = _found_at(b"\\", _ESCAPE, text, raw)
     if has_percent_u:
         runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw), key=re.Match.start)
+    if not runs:
+        return []
     decode = lru_cache(_REMEMBERED_CODES)(_from_escape)
     is_seen = _seen(decode)
     spots = [run.span() for run in runs if run[0][1] not in "nrt" and is_seen(run)]
