@@ -118,7 +118,7 @@ class Attempt:
         runner, subject = lead.runner, self.subject
         if lead.low != lead.high:
             back = runner.folded(lead.back) if lead.back else None
-            if back and not back(subject[max(0, place - lead.high - 1) : place + 1][::-1], 1, lead.high + 2):
+            if back and not back(_backwards(subject, place, lead.high), 1, lead.high + 2):
                 return False
             rest = runner.folded(lead.rest) if lead.rest else None
             return rest is None or rest(subject, place, place + runner.reach_chars) is not None
@@ -145,8 +145,7 @@ class Attempt:
     def lead_within(self, lead: Lead, subject: str, place: int) -> None:
         """Note that a match may begin low..high characters before a literal, if what stands before it fits too."""
         runner, low, high = lead.runner, lead.low, lead.high
-        back = lead.back
-        if back and not runner.part(back)(subject[max(0, place - high - 1) : place + 1][::-1], 1, high + 2):
+        if lead.back and not runner.part(lead.back)(_backwards(subject, place, high), 1, high + 2):
             return
         windows = self.windows.setdefault(runner, [])
         first, last = max(0, place - high), place - low
@@ -189,6 +188,12 @@ class Attempt:
                 span = (told, told_end) if runner.on_text else self.view.span(told, told_end)
                 found.append(Match(runner.number, *span))
         return Matches(tuple(found), frozenset(self.signals), self.is_cut_short)
+
+
+def _backwards(subject: str, place: int, chars: int) -> str:
+    """Return what stands at a place, and up to `chars` + 1 characters before it, the last first."""
+    end = place - chars - 2
+    return subject[place : end if end >= 0 else None : -1]
 
 
 def merge_windows(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:

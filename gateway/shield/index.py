@@ -25,7 +25,7 @@ BEFORE_CHARS = 16
 # So much is looked at before its anchors are followed: where there are too many, the rest is not looked at.
 _SPAN_CHARS = 8_192
 # What finding an anchor costs, against trying a rule.
-_HITS_PER_TRY = 8
+_HITS_PER_TRY = 5
 
 
 class _Anchor(NamedTuple):
