@@ -23,7 +23,7 @@ from gateway.shield.watched import INNER_CHARS, KEPT_CHARS, SPACELESS, Lead, Lea
 PLAIN, ODD, MET, OPEN, LOST = 0, 1, 2, 4, 8
 # What is longer is not remembered, nor are more states than so many, and where letters lead from there.
 _RUN_CHARS = 48
-MOST_STEPS, MOST_PAIRS = 49_152, 8_192
+MOST_STEPS = 49_152
 # So many characters tell with which letters a literal may have begun.
 _TOLD_CHARS = 40
 # Stand for any letter, or none, before those of a literal; and for any of a script without blanks between words.
@@ -143,7 +143,7 @@ class Pairs:
     def make_room(self) -> None:
         """Count one more thing to remember; forget all when it is too much."""
         self._steps += 1
-        if self._steps > MOST_PAIRS:
+        if self._steps > MOST_STEPS:
             self._steps, self._known = 0, {}
 
 

@@ -27,7 +27,7 @@ from gateway.shield.watched import KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, 
 from gateway.shield.ways import Room
 
 # So many sets of ways, and steps from one to another, are remembered.
-MOST_WAYS = 12_288
+MOST_WAYS = 24_576
 
 
 class Reach(NamedTuple):

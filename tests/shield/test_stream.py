@@ -288,7 +288,6 @@ def test_as_much_goes_out_though_nothing_of_earlier_texts_is_remembered(
     texts = [f"here (see below): {text}  \n or so" for text in positives.values()]
     known = [fed(StreamScanner(shield, Direction.OUTBOUND), list(text))[0] for text in texts]
     monkeypatch.setattr(steps, "MOST_STEPS", 3)
-    monkeypatch.setattr(steps, "MOST_PAIRS", 3)
     monkeypatch.setattr(watch, "MOST_WAYS", 3)
     forgetful = Shield(ruleset)
     assert [fed(StreamScanner(forgetful, Direction.OUTBOUND), list(text))[0] for text in texts] == known
