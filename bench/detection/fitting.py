@@ -39,7 +39,9 @@ LEAST_FAMILIES = 2
 TOKEN_WINDOWS = 20
 WORD_FAMILIES = 3
 MOST_FEATURES = 4_000
-LEAST_HEAT = 14
+LEAST_HEAT = 10
+# Windows that have less than a long text's need are learned from as well.
+LEARNED_HEAT = 12
 # A word's heat is so many times a logarithm, and none if it is less than the second.
 HEAT_SCALE = 2
 COLD = 2
@@ -136,7 +138,7 @@ def build(texts: list[Text], lexicon: Lexicon, left_out: Collection[str] = ()) -
         (number, words[start:end])
         for number, text in enumerate(texts)
         for words in text.passages
-        for start, end in hot_windows(words, hot, heat, LEAST_HEAT)
+        for start, end in hot_windows(words, hot, heat, LEARNED_HEAT)
     ]
     taught = [(texts[number].family, words) for number, words in windows if is_in[number]]
     tokens = _tokens_of(taught, lexicon)

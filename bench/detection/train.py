@@ -28,12 +28,15 @@ from bench.detection.lexicon import LEXICON, Lexicon, read_lexicon
 from bench.detection.own import HARMLESS, own_digests, own_rows
 from bench.detection.rows import FILES, NEEDED, NoData, Row, read_rows
 from gateway.shield import Direction, Severity, load
-from gateway.shield.linear import SIDE, VERSION
+from gateway.shield.linear import OTHER, SIDE, VERSION
 from gateway.shield.scoring import MODEL_POINTS, MODEL_RULE
 
 # Of each level, from the lowest: which share of plain harmless texts it may flag, and of those with trigger words. The
 # high one alone asks for review; the medium one where a rule sees something as well, which few harmless texts have.
-SHARES = ((0.03, 0.07), (0.008, 0.02), (0.0012, 0.0045))
+SHARES = ((0.03, 0.07), (0.009, 0.024), (0.0014, 0.0055))
+# Margins of the words around a match below which it is doubted: what harmless texts say as well needs more. Chosen on
+# rounds left out of training.
+DOUBTS = {"injection": 0.25, "extraction": -1.0, "indirect": -2.0, OTHER: -0.75}
 # Families left out together with `authored`.
 TOGETHER = ("obfuscated", "fastapi/docs")
 LICENCES = """\
@@ -131,6 +134,7 @@ def write_weights(
         "unit": float(f"{fit.unit:.9g}"),
         "constant": float(f"{fit.constant:.9g}"),
         "levels": [round(level, 4) for level in levels],
+        "doubts": DOUBTS,
         "slope": round(curve[0], 4),
         "offset": round(curve[1], 4),
         "least_heat": LEAST_HEAT,

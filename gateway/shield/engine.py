@@ -9,7 +9,7 @@ from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief, Layout
 from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import BUDGET, Matcher, Matches
-from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, Mentions, lowered
+from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, SAYABLE, Level, Mentions, lowered
 from gateway.shield.normalize import Normalizer, View
 from gateway.shield.ordinary import is_ordinary
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
@@ -17,6 +17,7 @@ from gateway.shield.rules import Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge, nothing_found
 from gateway.shield.shapes import Shapes
 from gateway.shield.views import Decoded
+from gateway.shield.wording import DOUBT_NOTE, Wording
 
 BUDGET_RULE = "scan-budget"
 # How far decoding goes: its depth, how many texts, and how many characters of them for one text.
@@ -155,7 +156,8 @@ class Shield:
             return nothing_found(policy)
         hidden = self._hidden(places)
         mentions = Mentions(text)
-        detections = [self._detection(number, found, mentions, hidden) for number, found in places.items()]
+        wording = self._wording(text, model, places)
+        detections = [self._detection(number, found, mentions, wording, hidden) for number, found in places.items()]
         if is_cut_short:
             detections.append(_over_budget(text))
         if hint is not None:
@@ -200,9 +202,27 @@ class Shield:
             for place in found
         ]
 
-    def _detection(self, number: int, places: list[_Place], mentions: Mentions, hidden: list[_Place]) -> Detection:
+    def _wording(self, text: str, model: LinearModel | None, places: Mapping[int, Sequence[_Place]]) -> Wording | None:
+        if model is None or not places:
+            return None
+        spans = [
+            [(place.start, place.end) for place in found] if len(found) <= MOST_PLACES else None
+            for found in places.values()
+        ]
+        return Wording(text, model, lambda part: self._normalizer.normalize(part).text, spans)
+
+    def _detection(
+        self,
+        number: int,
+        places: list[_Place],
+        mentions: Mentions,
+        wording: Wording | None,
+        hidden: list[_Place],
+    ) -> Detection:
         rule = self._brief(number)
-        first, steps = _plainest(places, mentions, rule.category) if rule.category in MENTIONABLE else (places[0], 0)
+        first, steps, note = places[0], 0, ""
+        if rule.category in MENTIONABLE:
+            first, steps, note = _plainest(places, mentions, wording, rule.category)
         shown = mentions.text[first.start : first.end]
         if rule.category not in MASKED_CATEGORIES and hidden:
             inside = [
@@ -216,7 +236,7 @@ class Shield:
             name=rule.name,
             category=rule.category,
             severity=lowered(rule.severity, steps),
-            description=rule.description + LOWER_NOTE * bool(steps),
+            description=rule.description + note,
             matched=matched_of(shown, rule.category),
             confidence=rule.confidence,
             score=0,
@@ -236,20 +256,35 @@ class Shield:
         return redact_spans(text, spans)
 
 
-def _plainest(places: list[_Place], mentions: Mentions, category: str) -> tuple[_Place, Level]:
-    """Return the first place that is least of a mention, and how much of one it is."""
+def _plainest(
+    places: list[_Place], mentions: Mentions, wording: Wording | None, category: str
+) -> tuple[_Place, Level, str]:
+    """Return the first place that counts most, by how many severities it is lowered there, and why."""
     first = places[0]
     least: Level = 2
+    why = ""
     if len(places) > MOST_PLACES:
-        return first, 0
+        return first, 0, why
     for place in places:
         # What was hidden is no mention, whatever stands around it.
-        steps = mentions.steps(place.start, place.end, category) if place.view in ("normalized", "text") else 0
+        steps, note = _lowering(place, mentions, wording, category) if place.view in ("normalized", "text") else (0, "")
         if steps < least or place is places[0]:
-            first, least = place, steps
+            first, least, why = place, steps, note
         if not steps:
             break
-    return first, least
+    return first, least, why
+
+
+def _lowering(place: _Place, mentions: Mentions, wording: Wording | None, category: str) -> tuple[Level, str]:
+    """Return by how many severities a match is lowered in the text as sent, and why."""
+    steps = mentions.steps(place.start, place.end, category)
+    if wording is not None and category in SAYABLE:
+        if steps < 2 and wording.is_doubted(place.start, place.end, category):
+            return 2, DOUBT_NOTE
+        # An excuse that anybody may write before an attack is believed by half where the words are an attack's.
+        if steps >= 2 and mentions.is_hollow(place.start, place.end) and wording.is_meant(place.start, place.end):
+            return 1, LOWER_NOTE
+    return steps, LOWER_NOTE if steps else ""
 
 
 def _has(policy: Policy, category: str) -> bool:

@@ -33,13 +33,14 @@ WINDOW_WORDS = 36
 STEP_WORDS = 18
 # Windows in a passage, which are asked together.
 PASSAGE_WINDOWS = 7
-# A window needs one more of heat for each so many words of its passage, up to a whole window: what many words share
-# says less.
-WORDS_A_HEAT = 12
+# A window needs one more of heat for each so many words of its passage: of many windows one is warm by chance.
+WORDS_A_HEAT = 16
 # A pair of tokens is a number: so many times the first, and the second. Tokens have numbers from 1 on.
 SIDE = 1 << 16
+# Stands for the categories that have no least margin of their own.
+OTHER = "other"
 # The form of a weights file this code reads.
-VERSION = 4
+VERSION = 5
 
 _PASSAGE_WORDS = (PASSAGE_WINDOWS + 1) * STEP_WORDS
 _PIECE_CHARS = 32_768
@@ -62,8 +63,9 @@ class Weights:
     or of a pair of tokens in a row, SIDE * FIRST + SECOND. unit: what one of a weight is worth. constant: what every
     margin begins with. heat: of each word that has some.
     least_heat: of a window that is added up, if it had no words. hot: the words that have heat.
-    levels: least margins for the severities low, medium and high, rising. slope, offset: of the logistic curve that
-    makes a confidence of a margin.
+    levels: least margins for the severities low, medium and high, rising. doubts: margins of the words around a match
+    below which it is doubted (`wording`), by its category, or OTHER. slope, offset: of the logistic curve that makes a
+    confidence of a margin.
     """
 
     tokens: Mapping[bytes, int]
@@ -73,6 +75,7 @@ class Weights:
     heat: Mapping[bytes, int]
     least_heat: int
     levels: tuple[float, float, float]
+    doubts: Mapping[str, float]
     slope: float
     offset: float
     hot: frozenset[bytes] = field(init=False)
@@ -138,10 +141,9 @@ def share_of(count: int) -> float:
 
 
 def hot_windows(
-    words: Sequence[bytes], hot: frozenset[bytes], heat: Mapping[bytes, int], least: int
+    words: Sequence[bytes], hot: frozenset[bytes], heat: Mapping[bytes, int], need: int
 ) -> list[tuple[int, int]]:
-    """Return the windows of a passage whose distinct words have enough heat. hot: the words that have some."""
-    need = least + min(len(words), WINDOW_WORDS) // WORDS_A_HEAT
+    """Return the windows of a passage whose distinct words have so much heat. hot: the words that have some."""
     warmth = heat.__getitem__
     if sum(map(warmth, hot.intersection(words))) < need:
         return []
@@ -186,6 +188,7 @@ def read_weights(raw: bytes) -> Weights:
             heat=heat,
             least_heat=int(entry["least_heat"]),
             levels=(float(low), float(medium), float(high)),
+            doubts={category: float(least) for category, least in entry["doubts"].items()},
             slope=float(entry["slope"]),
             offset=float(entry["offset"]),
         )
@@ -214,7 +217,8 @@ class LinearModel:
         weights = self.weights
         best: Signal | None = None
         for first, words in passages_of(normalized):
-            for start, end in hot_windows(words, weights.hot, weights.heat, weights.least_heat):
+            need = weights.least_heat + len(words) // WORDS_A_HEAT
+            for start, end in hot_windows(words, weights.hot, weights.heat, need):
                 window = words[start:end]
                 margin = margin_of(window, weights)
                 if best is None or margin > best.margin:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from gateway.shield.cursor import Cursor
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
-from gateway.shield.mention import MENTIONABLE, Mentions, lowered
+from gateway.shield.mention import MENTIONABLE, SAYABLE, Mentions, lowered
 from gateway.shield.ordinary import AFTER_CHARS, is_undecided
 from gateway.shield.runs import LONG_RUN_CHARS, RUN
 from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge, points_of
@@ -260,7 +260,7 @@ class StreamScanner:
             for one in fresh
             if one.category in MENTIONABLE
             and one.view in ("text", "normalized")
-            and is_undecided(self._text, one.start, one.end, one.category)
+            and (self._lacks_words(one) or is_undecided(self._text, one.start, one.end, one.category))
         ]
         if not undecided:
             return []
@@ -274,6 +274,11 @@ class StreamScanner:
             (one, max(one.severity, severity, key=POINTS.__getitem__))
             for one, severity in zip(undecided, meant, strict=True)
         ]
+
+    def _lacks_words(self, one: Detection) -> bool:
+        """Say whether the words that are still to come may bear out what a prompt's match is, or cast doubt on it."""
+        is_asked = self._direction is Direction.INBOUND and one.category in SAYABLE
+        return is_asked and len(self._text) - one.end < AFTER_CHARS
 
     def _blocks(self, found: dict[str, Detection]) -> bool:
         return judge(found.values(), self._policy).verdict is Verdict.BLOCK

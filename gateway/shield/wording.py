@@ -1,0 +1,86 @@
+"""What the words around a match say of it, by the statistical model: a second sign beside the rules. Finds nothing.
+
+One rule alone may be wrong about a text that only sounds like an attack. Where no other rule sees much near it and the
+words around it are those of harmless texts, its match is doubted. And an excuse (`mention`) is believed by half where
+the words are those of attacks all the same. Only what stands near is read, so that a text in pieces is judged as the
+whole one is.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable
+
+from gateway.shield.linear import OTHER, LinearModel, margin_of, words_of
+from gateway.shield.ordinary import AFTER_CHARS, BEFORE_CHARS
+
+DOUBT_NOTE = (
+    " No other rule is sure of it, and the words around it are those of harmless texts: it counts less for that."
+)
+# What each doubling of the rules that see something near adds to the words' margin, and how many leave no doubt.
+_DOUBLED = 1.1
+_MANY_RULES = 4
+# Words on either side of a match that are read with it, and the margin from which they leave no doubt: what a writer
+# pads it with farther off says nothing of it then.
+_NEXT_WORDS = 6
+_SURE_MARGIN = 0.5
+# So few words, those of the match included, are no ground for a doubt.
+_FEW_WORDS = 20
+Span = tuple[int, int]
+
+
+class Wording:
+    """How matches in one text are worded."""
+
+    __slots__ = ("_known", "_model", "_normalized", "_rules", "_text")
+
+    def __init__(
+        self,
+        text: str,
+        model: LinearModel,
+        normalized: Callable[[str], str],
+        rules: Iterable[Collection[Span] | None],
+    ) -> None:
+        """rules: where each rule matched, None for too many places to ask; normalized: a text as the model reads it."""
+        self._text = text
+        self._model = model
+        self._normalized = normalized
+        self._rules = list(rules)
+        self._known: dict[Span, tuple[float, float, int]] = {}
+
+    def is_doubted(self, start: int, end: int, category: str) -> bool:
+        """Say whether a match, a half-open span, is alone among words of harmless texts."""
+        count = self._rules_near(start, end)
+        if count >= _MANY_RULES:
+            return False
+        doubts = self._model.weights.doubts
+        near, around, words = self._margins(start, end)
+        least = doubts.get(category, doubts[OTHER]) - _DOUBLED * math.log2(max(count, 1))
+        return words > _FEW_WORDS and near < _SURE_MARGIN and around < least
+
+    def is_meant(self, start: int, end: int) -> bool:
+        """Say whether the words of a match are those of attacks, and so are all around it."""
+        return min(self._margins(start, end)[:2]) >= self._model.weights.levels[1]
+
+    def _rules_near(self, start: int, end: int) -> int:
+        low, high = start - BEFORE_CHARS, end + AFTER_CHARS
+        return sum(
+            1
+            for places in self._rules
+            if places is None or any(low <= place[0] and place[1] <= high for place in places)
+        )
+
+    def _margins(self, start: int, end: int) -> tuple[float, float, int]:
+        """Return the margin of a match with the words next to it, with all that are near, and how many these are."""
+        known = self._known.get((start, end))
+        if known is None:
+            text = self._text
+            before, matched, after = (
+                words_of(self._normalized(part))
+                for part in (text[max(0, start - BEFORE_CHARS) : start], text[start:end], text[end : end + AFTER_CHARS])
+            )
+            weights = self._model.weights
+            known = self._known[start, end] = (
+                margin_of(before[-_NEXT_WORDS:] + matched + after[:_NEXT_WORDS], weights),
+                margin_of(before + matched + after, weights),
+                len(before) + len(matched) + len(after),
+            )
+        return known
