@@ -1,12 +1,14 @@
 """What the words around a match say of it, by the statistical model: a second sign beside the rules. Finds nothing.
 
 One rule alone may be wrong about a text that only sounds like an attack. Where no other rule sees much near it and the
-words around it are those of harmless texts, its match is doubted. And an excuse (`mention`) is believed by half where
+words around it, in its paragraph, are those of harmless texts, its match is doubted, unless its sentence by itself is
+an attack's: pages of something else around it gain nothing then. And an excuse (`mention`) is believed by half where
 the words are those of attacks all the same. Only what stands near is read, so that a text in pieces is judged as the
 whole one is.
 """
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable
 
 from gateway.shield.linear import OTHER, LinearModel, margin_of, words_of
@@ -18,10 +20,12 @@ DOUBT_NOTE = (
 # What each doubling of the rules that see something near adds to the words' margin, and how many leave no doubt.
 _DOUBLED = 1.1
 _MANY_RULES = 4
-# Words on either side of a match that are read with it, and the margin from which they leave no doubt: what a writer
-# pads it with farther off says nothing of it then.
+# Words on either side of a match that are read with it, and the margin from which they, or its whole sentence, leave no
+# doubt: what a writer pads it with farther off says nothing of it then.
 _NEXT_WORDS = 6
 _SURE_MARGIN = 0.5
+_PARAGRAPH_END = re.compile(r"\n\s*\n")
+_SENTENCE_END = re.compile(r"[.!?\n。！？]")
 # So few words, those of the match included, are no ground for a doubt.
 _FEW_WORDS = 20
 Span = tuple[int, int]
@@ -69,18 +73,24 @@ class Wording:
         )
 
     def _margins(self, start: int, end: int) -> tuple[float, float, int]:
-        """Return the margin of a match with the words next to it, with all that are near, and how many these are."""
+        """Return the margins of a match, with the next words or its sentence, and with all near; how many these are."""
         known = self._known.get((start, end))
         if known is None:
-            text = self._text
-            before, matched, after = (
-                words_of(self._normalized(part))
-                for part in (text[max(0, start - BEFORE_CHARS) : start], text[start:end], text[end : end + AFTER_CHARS])
-            )
-            weights = self._model.weights
+            text, weights = self._text, self._model.weights
+            lead = _PARAGRAPH_END.split(text[max(0, start - BEFORE_CHARS) : start])[-1]
+            trail = _PARAGRAPH_END.split(text[end : end + AFTER_CHARS], maxsplit=1)[0]
+            before, matched, after = map(self._words, (lead, text[start:end], trail))
+            opening = self._words(_SENTENCE_END.split(lead)[-1])
+            closing = self._words(_SENTENCE_END.split(trail, maxsplit=1)[0])
             known = self._known[start, end] = (
-                margin_of(before[-_NEXT_WORDS:] + matched + after[:_NEXT_WORDS], weights),
+                max(
+                    margin_of(before[-_NEXT_WORDS:] + matched + after[:_NEXT_WORDS], weights),
+                    margin_of(opening + matched + closing, weights),
+                ),
                 margin_of(before + matched + after, weights),
                 len(before) + len(matched) + len(after),
             )
         return known
+
+    def _words(self, part: str) -> list[bytes]:
+        return words_of(self._normalized(part))

@@ -398,7 +398,7 @@ STORY = "the hill lies where the grass was green and some stones are warm until 
 @pytest.fixture(scope="module")
 def doubtful() -> Shield:
     rules = load_rules(json.dumps({"version": 1, "rules": [RULE]}).encode())
-    return Shield(rules, model=LinearModel(weights(doubts={OTHER: -3.0})))
+    return Shield(rules, model=LinearModel(weights(doubts={OTHER: 3.0})))
 
 
 def test_match_among_words_of_harmless_texts_is_doubted_and_says_so(doubtful: Shield) -> None:
@@ -408,6 +408,19 @@ def test_match_among_words_of_harmless_texts_is_doubted_and_says_so(doubtful: Sh
 
 @pytest.mark.parametrize("text", ["a purple elephant", f"{ATTACK} a purple elephant {STORY}"])
 def test_match_in_few_words_or_beside_those_of_attacks_is_not_doubted(doubtful: Shield, text: str) -> None:
+    (found,) = [one for one in doubtful.scan(text, Direction.INBOUND).detections if one.rule == "made-up"]
+    assert found.severity is Severity.HIGH and not found.description.endswith(DOUBT_NOTE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{STORY * 2}\n\na purple elephant\n\n{STORY * 2}",
+        f"{STORY}. Florp grindle on and on and on and on a purple elephant. {STORY}",
+    ],
+    ids=["a paragraph of its own", "an attack's sentence"],
+)
+def test_what_stands_in_other_paragraphs_or_sentences_is_no_ground_for_a_doubt(doubtful: Shield, text: str) -> None:
     (found,) = [one for one in doubtful.scan(text, Direction.INBOUND).detections if one.rule == "made-up"]
     assert found.severity is Severity.HIGH and not found.description.endswith(DOUBT_NOTE)
 
