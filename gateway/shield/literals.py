@@ -38,7 +38,7 @@ _GUARD_ITEMS = 6
 _GUARD_ITEM_CHARS = 64
 # What is tried around a rule's literals is no longer than this as regexes, or each of them than that, but for an item
 # that must stand there: less tells nearly as much, and the rule's own regex has it all and is tried where that fits.
-_MOST_PARTS_CHARS = 12_000
+_MOST_PARTS_CHARS = 60_000
 _MOST_PART_CHARS = 1_000
 _WORD_CHARS = string.ascii_letters + string.digits + "_"
 # What may not stand before a match, by `Plan.alone`, the most first.
