@@ -9,6 +9,7 @@ whole one is.
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 
 from gateway.shield.linear import OTHER, LinearModel, margin_of, words_of
@@ -34,7 +35,7 @@ Span = tuple[int, int]
 class Wording:
     """How matches in one text are worded."""
 
-    __slots__ = ("_known", "_model", "_normalized", "_rules", "_text")
+    __slots__ = ("_everywhere", "_known", "_model", "_normalized", "_places", "_text")
 
     def __init__(
         self,
@@ -47,7 +48,9 @@ class Wording:
         self._text = text
         self._model = model
         self._normalized = normalized
-        self._rules = list(rules)
+        listed = list(rules)
+        self._everywhere = sum(1 for places in listed if places is None)
+        self._places = sorted((*place, rule) for rule, places in enumerate(listed) for place in places or ())
         self._known: dict[Span, tuple[float, float, int]] = {}
 
     def is_doubted(self, start: int, end: int, category: str) -> bool:
@@ -65,12 +68,16 @@ class Wording:
         return min(self._margins(start, end)[:2]) >= self._model.weights.levels[1]
 
     def _rules_near(self, start: int, end: int) -> int:
-        low, high = start - BEFORE_CHARS, end + AFTER_CHARS
-        return sum(
-            1
-            for places in self._rules
-            if places is None or any(low <= place[0] and place[1] <= high for place in places)
-        )
+        """Return how many rules match near a match, its own among them, as far as it matters."""
+        high = end + AFTER_CHARS
+        seen: set[int] = set()
+        for at in range(bisect_left(self._places, (start - BEFORE_CHARS,)), len(self._places)):
+            first, last, rule = self._places[at]
+            if first > high or len(seen) >= _MANY_RULES:
+                break
+            if last <= high:
+                seen.add(rule)
+        return self._everywhere + len(seen)
 
     def _margins(self, start: int, end: int) -> tuple[float, float, int]:
         """Return the margins of a match, with the next words or its sentence, and with all near; how many these are."""
