@@ -273,7 +273,7 @@ def test_a_key_told_by_its_inside_is_looked_for_in_long_tokens_alone(*, native: 
 def test_what_is_tried_around_a_literal_is_short_and_hides_no_match() -> None:
     """A long table behind what leads to a match is not written once more for each lead."""
     dice = random.Random(11)
-    table = ["".join(dice.choices("abcdef", k=48)) for _ in range(300)]
+    table = ["".join(dice.choices("abcdef", k=48)) for _ in range(1_500)]
     leads = "|".join(f"(?:an? |the ){{0,2}}{first}jum(?:per|ping)?:? " for first in "zqx")
     words = "|".join(table)
     rule = make_rule("told", pattern=f"(?:(?:{words})[^.]{{0,9}}? )?(?:{leads})[^.]{{0,30}}?(?:{words})\\b")
@@ -283,7 +283,7 @@ def test_what_is_tried_around_a_literal_is_short_and_hides_no_match() -> None:
     assert all(len(part) < len(words) / 2 for part in plan.parts)
     matcher = Matcher(ruleset.layout)
     matched = 0
-    for _ in range(300):
+    for _ in range(1_500):
         pieces = dice.choices(["a", "the", "zjum", "zjumper:", "qjumping", "xjum.", *dice.sample(table, 3)], k=9)
         (expected,) = _expected(ruleset, " ".join(pieces))
         (found,) = _found_by(matcher, ruleset, " ".join(pieces))
