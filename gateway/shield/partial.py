@@ -39,7 +39,7 @@ def beginnings(source: str, letter: Callable[[str], str], *, least: int = 2) -> 
     the match begins.
     """
     tree = parser.parse(source, re.ASCII)
-    group = _told_group(tree)
+    group = told_group(tree)
     is_told = group is None or _width_before(tree, group) == 0
     found = _Beginnings(letter, None if is_told else group).sequence(tree)
     if not found or any(len(word) < least and _is_common(word[:1]) for word, _ in found):
@@ -47,7 +47,7 @@ def beginnings(source: str, letter: Callable[[str], str], *, least: int = 2) -> 
     return tuple(Beginning(word, is_edge, is_told) for word, is_edge in sorted(found))
 
 
-def _told_group(tree: Any) -> int | None:
+def told_group(tree: Any) -> int | None:
     """Return the number of the group that every match reports, if there is one."""
     number = tree.state.groupdict.get(REPORTED)
     return None if number is None or _width_before(tree, number) is None else int(number)
@@ -61,11 +61,11 @@ def _width_before(items: Iterable[Any], group: int) -> int | None:
             inside = 0 if arg[0] == group else _width_before(arg[3], group)
             if inside is not None:
                 return width + inside
-        width += _width([(op, arg)])
+        width += width_of([(op, arg)])
     return None
 
 
-def _width(items: list[Any]) -> int:
+def width_of(items: list[Any]) -> int:
     """Return how many characters some items match at most."""
     return int(parser.SubPattern(parser.State(), items).getwidth()[1])
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS
-from gateway.shield.partial import REPORTED
+from gateway.shield.partial import REPORTED, width_of
 from gateway.shield.unparse import unparse
 
 Program = list[list[Any]]
@@ -58,7 +58,7 @@ class _Reader:
     def _items(self, items: Iterable[Any], flags: int, said: list[Any], *, is_last: bool) -> None:
         items = list(items)
         for place, (op, arg) in enumerate(items, 1):
-            is_end = is_last and not any(_width([item]) for item in items[place:])
+            is_end = is_last and not any(width_of([item]) for item in items[place:])
             if op is ops.LITERAL:
                 _spell(chr(arg), said, any_case=bool(flags & re.IGNORECASE))
             elif op in _ONE_CHAR:
@@ -146,8 +146,3 @@ def _spell(char: str, said: list[Any], *, any_case: bool) -> None:
 def _class(items: Iterable[Any], flags: int) -> str:
     letters = "".join(letter for flag, letter in _FLAGS if flags & flag)
     return f"(?{letters}:{unparse(items)})" if letters else unparse(items)
-
-
-def _width(items: list[Any]) -> int:
-    """Return how many characters some items match at most."""
-    return int(parser.SubPattern(parser.State(), items).getwidth()[1])

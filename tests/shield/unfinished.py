@@ -11,13 +11,13 @@ import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from typing import Any
 
+from gateway.shield.partial import told_group, width_of
 from gateway.shield.unparse import unparse
 
 _END = r"\Z"
 _ONE_CHAR = frozenset((ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN))
 _REPEATS = {ops.MAX_REPEAT: "", ops.MIN_REPEAT: "?", ops.POSSESSIVE_REPEAT: ""}
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
-_TOLD = "secret"
 
 
 def unfinished(source: str, *, gap_chars: int | None = None) -> str:
@@ -31,32 +31,9 @@ def unfinished(source: str, *, gap_chars: int | None = None) -> str:
     """
     tree = parser.parse(source, re.ASCII)
     letters = "".join(letter for flag, letter in _FLAGS if tree.state.flags & flag)
-    told = _told_group(tree) if gap_chars is None else None
+    told = told_group(tree) if gap_chars is None else None
     said = _Unfinished(gap_chars, told).sequence(tree) + _END
     return f"(?{letters}:{said})" if letters else said
-
-
-def _told_group(tree: Any) -> int | None:
-    """Return the number of the group that every match reports, if there is one."""
-    number = tree.state.groupdict.get(_TOLD)
-    return None if number is None or _width_before(tree, number) is None else int(number)
-
-
-def _width_before(items: Iterable[Any], group: int) -> int | None:
-    """Return how many characters may stand before a group that every match goes through, or None if there is none."""
-    width = 0
-    for op, arg in items:
-        if op is ops.SUBPATTERN:
-            inside = 0 if arg[0] == group else _width_before(arg[3], group)
-            if inside is not None:
-                return width + inside
-        width += _width([(op, arg)])
-    return None
-
-
-def _width(items: list[Any]) -> int:
-    """Return how many characters some items match at most."""
-    return int(parser.SubPattern(parser.State(), items).getwidth()[1])
 
 
 class _Unfinished:
@@ -75,7 +52,7 @@ class _Unfinished:
     def sequence(self, items: Iterable[Any]) -> str:
         items, is_last, said = list(items), self._is_last, []
         for place, (op, arg) in enumerate(items, 1):
-            self._is_last = is_last and not any(_width([item]) for item in items[place:])
+            self._is_last = is_last and not any(width_of([item]) for item in items[place:])
             said.append(self._item(op, arg))
         self._is_last = is_last
         return "".join(said)
