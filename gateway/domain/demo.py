@@ -144,7 +144,7 @@ class DemoDay:
             self._by_category.setdefault(rule.category, []).append(rule)
         self.begin_at = until_at - DAY_MS
         self.attack_at = until_at - 5 * 60 * MINUTE_MS
-        self.outage_at = until_at - 9 * 60 * MINUTE_MS
+        self.outage_at = self._busiest_before(self.attack_at)
         self.guesses_at = until_at - 3 * 60 * MINUTE_MS
         self._weights = [agent.weight for agent in self.agents]
 
@@ -165,6 +165,14 @@ class DemoDay:
         low, share = int(hour), hour % 1
         busy = _HOURS[low] * (1 - share) + _HOURS[(low + 1) % 24] * share
         return busy * (1.6 if self._is_attacked(at) else 1.0)
+
+    def _busiest_before(self, at: int) -> int:
+        """Return when, of the whole hours from 15 to 1 before `at`, most is asked: an outage at night goes unseen."""
+        return max((at - hours * 60 * MINUTE_MS for hours in range(15, 0, -1)), key=self._busy)
+
+    def is_down(self, provider: str, at: int) -> bool:
+        """Tell whether a provider answers nothing at a time."""
+        return provider == "borealis" and 0 <= at - self.outage_at < 15 * MINUTE_MS
 
     def _is_attacked(self, at: int) -> bool:
         return 0 <= at - self.attack_at < 30 * MINUTE_MS
@@ -201,8 +209,7 @@ class DemoDay:
         row: dict[str, object] = {"operation": _CALLS, "model": agent.model, "provider": provider.name}
         if verdict is Verdict.BLOCK:
             return row | {"status": 400, "action": "blocked", "elapsed_us": overhead_us}
-        is_down = provider.name == "borealis" and 0 <= at - self.outage_at < 15 * MINUTE_MS
-        if is_down or rng.random() < 0.002:
+        if self.is_down(provider.name, at) or rng.random() < 0.002:
             return row | {"status": 502, "elapsed_us": overhead_us + int(rng.uniform(1e6, 5e6))}
         prompt_tokens = chars // 4 + 12
         reply_tokens = int(rng.lognormvariate(4.6, 0.8)) + 1

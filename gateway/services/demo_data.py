@@ -267,7 +267,7 @@ class DemoData:
         )
 
     def _fail(self, tx: Transaction, provider: str, occurred_at: int) -> None:
-        if not 0 <= occurred_at - self._day.outage_at < 15 * 60_000:
+        if not self._day.is_down(provider, occurred_at):
             return
         self._alerts.raise_event(
             tx,

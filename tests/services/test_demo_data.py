@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from gateway_site import Site, open_site
 
+from gateway.domain.demo import DemoDay
 from gateway.domain.traffic import DEMO
 from gateway.errors import Conflict
 from gateway.services.demo_data import DemoData, DemoReport
@@ -59,6 +60,13 @@ async def test_the_day_is_in_every_view_and_its_chain_holds() -> None:
         assert (await site.get("/api/traffic?origin=production")) == []
         with pytest.raises(Conflict):
             await fill(site)
+
+
+@pytest.mark.parametrize("hour", range(24))
+def test_the_provider_is_down_while_people_work_at_whatever_hour_the_day_is_made(hour: int) -> None:
+    day = DemoDay(seed=7, until_at=UNTIL_AT + hour * 3_600_000, requests=REQUESTS, rules=())
+    rows = [one.row for one in day.requests()]
+    assert sum(row.status == 502 for row in rows if row.provider and day.is_down(row.provider, row.occurred_at)) >= 5
 
 
 async def test_a_database_in_use_is_left_alone() -> None:
