@@ -131,7 +131,7 @@ class DemoDay:
     """The requests of the day that ends at `until_at`, in the order of their time.
 
     rules: those of the shield, by whose ids, names and severities things are found. Three things happen: an agent is
-    talked into attacks for half an hour, a provider is down for a quarter of an hour, and somebody tries keys out.
+    talked into attacks for half an hour, a provider is down for as long, and somebody tries keys out.
     """
 
     def __init__(self, *, seed: int, until_at: int, requests: int, rules: Sequence[DemoRule]) -> None:
@@ -172,7 +172,7 @@ class DemoDay:
 
     def is_down(self, provider: str, at: int) -> bool:
         """Tell whether a provider answers nothing at a time."""
-        return provider == "borealis" and 0 <= at - self.outage_at < 15 * MINUTE_MS
+        return provider == "borealis" and 0 <= at - self.outage_at < 30 * MINUTE_MS
 
     def _is_attacked(self, at: int) -> bool:
         return 0 <= at - self.attack_at < 30 * MINUTE_MS
