@@ -1,11 +1,14 @@
 """More than can be done at once, through the real process: what is shed, what is answered, what is left afterwards."""
 
+import http.client
 import json
+import os
 import re
-import threading
+import signal
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -74,22 +77,27 @@ def test_chats_beyond_the_bound_are_shed_while_the_others_wait_and_health_is_ans
 
 def test_scans_that_waited_too_long_for_their_turn_are_shed_and_none_fails(serve: Callable[..., Served]) -> None:
     served = serve("--max-wait-seconds", "0.01")
-    text = "good morning to everybody in the harbour. " * 300
-    statuses: list[int] = []
-    shed = threading.Event()
-
-    def call() -> list[Answer]:
-        answers = []
-        while not shed.is_set() and len(answers) < 200:
-            answers.append(served.scan(text))
-            if answers[-1].status == 503:
-                shed.set()
-        return answers
-
-    with ThreadPoolExecutor(32) as callers:
-        for done in [callers.submit(call) for _ in range(32)]:
-            answers = done.result()
-            check_shed(answers)
-            statuses += [answer.status for answer in answers]
-    assert {200, 503} == set(statuses)
+    headers = {"X-Service-Key": served.key, "Content-Type": "application/json"}
+    with ExitStack() as opened:
+        callers = [http.client.HTTPConnection("127.0.0.1", served.port, timeout=30) for _ in range(AT_ONCE * 4)]
+        for caller in callers:
+            opened.callback(caller.close)
+            caller.request("GET", "/api/v1/health", headers=headers)
+            assert answer_of(caller).status == 200
+        os.kill(served.process.popen.pid, signal.SIGSTOP)  # so that they all come at once
+        try:
+            for number, caller in enumerate(callers):
+                text = f"good morning to everybody in harbour {number}. " * 250
+                caller.request("POST", "/api/v1/shield/scan", json.dumps({"text": text}), headers)
+        finally:
+            os.kill(served.process.popen.pid, signal.SIGCONT)
+        answers = [answer_of(caller) for caller in callers]
+    check_shed(answers)
+    assert {200, 503} == {answer.status for answer in answers}
     assert served.ask("GET", "/api/v1/health").status == 200
+
+
+def answer_of(caller: http.client.HTTPConnection) -> Answer:
+    """Read one answer."""
+    reply = caller.getresponse()
+    return Answer(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
