@@ -1,107 +1,105 @@
 """Where a stream stands in its text: what is out, what was looked at, which matches may be under way. Asks no rule."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from gateway.shield.watched import Entry
+from gateway.shield.steps import Begun
+from gateway.shield.watched import Entry, Hit
 from gateway.shield.ways import Way
 
 # How far before what is held the text is looked at, beside what a literal's lead says.
 BEHIND_CHARS = 32
 
 
-class Spot(NamedTuple):
-    """A place where a match of a rule may begin: from `first` to `last`, in what the rule reads."""
-
-    entry: Entry
-    first: int
-    last: int
-
-
 class Open:
-    """A match that may be under way, and how far it has come.
+    """A match that may be under way, and how far it has come in what its rule reads. It keeps none of that.
 
-    is_ripe: whether it may be whole by now, which the rule must say.
+    width: it may begin at a first letter or at so many behind that. size: letters read, from the first on. held_chars:
+    so many of the last are held. is_begun: whether a match may be under way. is_ripe: whether it may be whole by now,
+    which the rule must say.
     """
 
-    __slots__ = ("_begin", "_branches", "_read", "_way", "is_ripe", "spot")
+    __slots__ = (
+        "_before",
+        "_begin",
+        "_branches",
+        "_way",
+        "entry",
+        "held_chars",
+        "is_begun",
+        "is_ripe",
+        "size",
+        "width",
+    )
 
-    def __init__(self, spot: Spot) -> None:
-        self.spot = spot
-        self.is_ripe = False
-        # What was read, the ways that are left, and from where on they are held; and those from a gap on.
-        self._read = self._begin = spot.first
-        self._way = spot.entry.ways.none
+    def __init__(self, entry: Entry, width: int, before: str) -> None:
+        """before: the letter before the first, if there is one."""
+        self.entry = entry
+        self.width = width
+        self.size = self.held_chars = 0
+        self.is_begun, self.is_ripe = True, False
+        self._before = before
+        # The ways that are left, and behind how many letters they begin; and those from a gap on.
+        self._way, self._begin = entry.ways.none, 0
         self._branches: list[tuple[Way, int]] = []
 
-    def read_on(self, text: str) -> tuple[int, bool]:
-        """Read what came anew. Return from where on something is held, and whether a match is under way."""
-        length = len(text)
+    def read(self, letters: str) -> None:
+        """Read what came anew."""
+        width, size, way, branches = self.width, self.size, self._way, self._branches
         # No match is longer.
-        end = self.spot.last + self.spot.entry.reach_chars
-        if end < length:
-            self._follow(text[:end])
-            return length, False
-        self._follow(text)
-        live = self._begin if self._way.is_held else length
-        if self._branches:
-            live = min(live, self._branches[0][1])
-        return live, bool(length <= self.spot.last or self._branches or self._way.steps)
-
-    def _follow(self, text: str) -> None:
-        entry, _, last = self.spot
-        read, way = self._read, self._way
-        branches = self._branches and [(self._led(way, text, read), begin) for way, begin in self._branches]
-        for place in range(read, len(text)):
-            if place <= last:
+        end = width + self.entry.reach_chars
+        self.size = size + len(letters)
+        is_over = self.size > end
+        for char in letters[: max(0, end - size)] if is_over else letters:
+            if size <= width:
                 if not way.is_held:
-                    self._begin = place
-                way = way.joined(text[place - 1 : place] if place else "")
-            elif not way.steps:
+                    self._begin = size
+                way = way.joined(self._before)
+                self._before = char
+            elif not (branches or way.steps):
                 break
-            char = text[place]
             after = way[char]
-            if char in way.branches:
-                branches = [*branches, (self._led(way.branches[char], text, place + 1), place)]
+            if branches:
+                branches = [(led[char], begin) for led, begin in branches if led.steps]
+                self.is_ripe |= any(led.is_whole for led, _ in branches)
+            if way.branches and char in way.branches:
+                fork = way.branches[char]
+                branches = [*branches, (fork, size)]
+                self.is_ripe |= fork.is_whole
             way = after
-            self.is_ripe |= way.is_whole
-        self._way, self._read = way, max(read, len(text))
-        self._branches = branches and [(way, begin) for way, begin in branches if way.steps]
-
-    def _led(self, way: Way, text: str, read: int) -> Way:
-        self.is_ripe |= way.is_whole
-        for char in text[read:]:
-            way = way[char]
-            if not way.steps:
-                break
-            self.is_ripe |= way.is_whole
-        return way
-
-    def move(self, chars: int) -> None:
-        """Follow a text that has lost some characters at its beginning."""
-        entry, first, last = self.spot
-        self.spot = Spot(entry, max(0, first - chars), last - chars)
-        self._read = max(0, self._read - chars)
-        self._begin = max(0, self._begin - chars)
-        self._branches = [(way, begin - chars) for way, begin in self._branches]
+            if way.is_whole:
+                self.is_ripe = True
+            size += 1
+        self._way, self._branches = way, branches
+        if is_over:
+            self.is_begun, self.held_chars = False, 0
+            return
+        self.held_chars = self.size - self._begin if way.is_held else 0
+        is_begun = bool(way.steps) or size <= width
+        for led, begin in branches:
+            if led.steps:
+                is_begun = True
+                self.held_chars = max(self.held_chars, self.size - begin)
+        self.is_begun = is_begun
 
 
 class Cursor:
     """Where a stream stands in its text, and what was seen of that.
 
     out: all before is out. seen: all before was looked at. begin: where a word begins, before which no run goes on.
-    is_suspect: whether something that is held, and need not be any more, may be a match. final: where the last match
-    ends that was seen and cannot change. tokens: all before was asked for long tokens, or is out. folded: the
-    normalized text, from some place on. letters: the last of them as the automaton reads them. begun: where literals
-    may have begun, each with how many letters it has. opens: matches under way.
+    even: from there on the text and the normalized text have as many letters. is_suspect: whether something that is
+    held, and need not be any more, may be a match. final: where the last match ends that was seen and cannot change.
+    tokens: all before was asked for long tokens, or is out. folded: the normalized text, from some place on. begun:
+    literals that may have begun. due: those that are complete and were not followed. opens: matches under way.
     """
 
-    __slots__ = ("begin", "begun", "final", "folded", "is_suspect", "letters", "opens", "out", "seen", "tokens")
+    __slots__ = ("begin", "begun", "due", "even", "final", "folded", "is_suspect", "opens", "out", "seen", "tokens")
 
     def __init__(self) -> None:
-        self.out = self.seen = self.begin = self.final = self.tokens = 0
+        self.out = self.seen = self.begin = self.even = self.final = self.tokens = 0
         self.is_suspect = False
-        self.folded = self.letters = ""
-        self.begun: list[tuple[int, int]] = []
+        self.folded = ""
+        self.begun: Sequence[Begun] = ()
+        self.due: Sequence[Hit] = ()
         self.opens: list[Open] = []
 
     def move(self, chars: int, kept_chars: int) -> None:
@@ -110,11 +108,7 @@ class Cursor:
         self.seen -= chars
         self.tokens -= chars
         self.begin = max(0, self.begin - chars)
+        self.even = max(0, self.even - chars)
         self.final = max(0, self.final - chars)
-        self.begun = [(place - chars, count) for place, count in self.begun]
-        spots = (one.spot for one in self.opens)
-        first = min((spot.first for spot in spots if not spot.entry.on_text), default=len(self.folded))
-        lost = max(0, min(first - BEHIND_CHARS, len(self.folded) - kept_chars))
-        self.folded = self.folded[lost:]
-        for one in self.opens:
-            one.move(chars if one.spot.entry.on_text else lost)
+        most = max((one.size for one in self.opens if not one.entry.on_text), default=0)
+        self.folded = self.folded[-max(kept_chars, most + BEHIND_CHARS) :]

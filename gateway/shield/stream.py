@@ -157,18 +157,27 @@ class StreamScanner:
                 live = watch.shaped(text, at, met, pair.begun)
             else:
                 live = watch.weighed(text, at, met, pair.begun, live)
+                if not self._is_full(live) and size - live <= _LONG_CHARS:
+                    at.out, self._idle_chars = live, 0
+                    self._mark = OPEN if at.opens else pair.shape.mark & ODD
+                    return _released((text[out:live], *self._said)) if out < live else self._state
         return self._looked(live, len(piece))
+
+    def _is_full(self, live: int) -> bool:
+        """Say whether what stands before `live` is to be scanned before it goes out."""
+        at = self._at
+        return (
+            self._waits
+            or at.is_suspect
+            or live - self._scored > self._scored_chars
+            or live - at.out > CLOSELY_SCORED_CHARS
+        )
 
     def _looked(self, live: int, piece_chars: int) -> Released:
         """Return what may go out of what was looked at to its end."""
         at, text, out = self._at, self._text, self._at.out
         size = len(text)
-        if (
-            self._waits
-            or at.is_suspect
-            or live - self._scored > self._scored_chars
-            or live - out > CLOSELY_SCORED_CHARS
-        ):
+        if self._is_full(live):
             released = self._release_scored(live)
         else:
             at.out = live

@@ -13,16 +13,18 @@ gap is not held. What such matches begin with ("show me", "pretend") stands in e
 from collections.abc import Callable, Generator, Iterable
 from typing import NamedTuple
 
-from gateway.shield.cursor import BEHIND_CHARS, Cursor, Open, Spot
+from gateway.shield.cursor import BEHIND_CHARS, Cursor, Open
 from gateway.shield.detections import Direction
 from gateway.shield.layout import Brief
+from gateway.shield.letter_steps import Beginnings
 from gateway.shield.listed import Lister
 from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import Normalizer, View
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
+from gateway.shield.run_steps import Shapes
 from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long
-from gateway.shield.steps import Beginnings, Met, Pairs, Shapes, State
+from gateway.shield.steps import Begun, Met, Pairs, State
 from gateway.shield.watched import KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
 from gateway.shield.ways import Room
 
@@ -118,9 +120,9 @@ class Watch:
         view = self._fold.normalize(text[at.seen :])
         # Blanks that meet at an edge are one.
         met = at.folded.endswith(" ") and view.text.startswith(" ")
-        folded = view.text[met:]
-        letters = at.letters + squash_digits(folded)
-        size, old = len(letters), len(at.letters)
+        fresh, folded = text[at.seen :], view.text[met:]
+        letters = squash_digits(at.folded[-KEPT_CHARS:] + folded)
+        size, old = len(letters), len(letters) - len(folded)
         base = at.seen
 
         def written(place: int) -> int:
@@ -129,24 +131,28 @@ class Watch:
         def is_capital(place: int) -> bool:
             return place >= old and text[written(place)].isupper()
 
-        at.begun = [
-            (place, count + size - old) for place, count in at.begun if letters[old - count :] in self._leads.prefixes
+        begun = [
+            Begun(one.chars + len(fresh), one.letters + len(folded))
+            for one in at.begun
+            if letters[old - one.letters :] in self._leads.prefixes
         ]
-        at.begun += [
-            (written(place), size - place)
+        begun += [
+            Begun(length - written(place), size - place)
             for place in range(max(old, size - KEPT_CHARS), size)
             if letters[place:] in self._leads.prefixes and self._is_begun(letters, place, is_capital)
         ]
+        at.begun = begun
         at.folded += folded
-        at.letters = letters[-KEPT_CHARS:]
         at.seen = length
-        at.begun.sort()
-        live = min((place for place, count in at.begun if letters[size - count :] in self._leads.held), default=length)
+        at.even = length if folded != fresh.lower() else at.even
+        live = length - max((one.chars for one in begun if letters[-one.letters :] in self._leads.held), default=0)
         found = [one for one in self._leads.find(letters) if one[0] >= old and one[1] >= 0]
         hits = self._leads.hits(letters, found, is_capital)
         at.is_suspect = False
+        hits += [(ahead + len(folded), lead) for ahead, lead in at.due]
+        at.due = ()
         if hits or at.opens:
-            live = self._weighed(text, at, hits, live, size)
+            live = self._weighed(text, at, hits, live, (fresh, folded))
         return self._shaped(text, at, live)
 
     def shaped(self, text: str, at: Cursor, met: Iterable[tuple[int, Met]], begun: State) -> int:
@@ -174,23 +180,27 @@ class Watch:
         """
         fresh = text[at.seen :]
         folded = fresh.replace("\n", " ").lower()
-        if not (folded.isascii() and folded.isprintable()) or "  " in folded:
+        if not (folded.isascii() and folded.isprintable()):
             folded = self._fold.normalize(fresh).text
-        # Blanks that meet at an edge are one.
-        at.folded += folded[1:] if folded[:1] == " " == at.folded[-1:] else folded
-        at.letters = squash_digits(at.folded[-KEPT_CHARS:])
-        at.seen, at.is_suspect = len(text), False
-        at.begun = [(at.seen - one.chars, one.letters) for one in begun.begun]
-        size = len(at.folded)
-        hits = [Hit(size - after - one.size, lead) for after, one in met for lead in one.leads]
-        return self._weighed(text, at, hits, live, size) if hits or at.opens else max(live, at.out)
+            at.even = len(text)
+        elif "  " in folded:
+            at.even = at.seen + folded.rindex("  ") + 2
+            folded = self._fold.normalize(fresh).text
+        if folded[:1] == " " == at.folded[-1:]:
+            # Blanks that meet at an edge are one.
+            at.even = max(at.even, at.seen + 1)
+            folded = folded[1:]
+        at.folded += folded
+        at.seen, at.begun, at.is_suspect = len(text), begun.begun, False
+        at.due = [(one.letters, one.lead) for one in begun.due]
+        hits = [(after + one.size, lead) for after, one in met for lead in one.leads]
+        return self._weighed(text, at, hits, live, (fresh, folded)) if hits or at.opens else max(live, at.out)
 
     def first_open(self, text: str, at: Cursor) -> int:
         """Return where the text begins that the rules read of which a match is under way."""
-        folded = at.folded
-        spots = (one.spot for one in at.opens)
-        firsts = (one.first if one.entry.on_text else self._written(text, folded, one.first) for one in spots)
-        return min(firsts, default=len(text)) - BEHIND_CHARS
+        on_text = max((one.size for one in at.opens if one.entry.on_text), default=0)
+        folded = max((one.size for one in at.opens if not one.entry.on_text), default=0)
+        return min(len(text) - on_text, self._written(text, at, folded)) - BEHIND_CHARS
 
     def _is_begun(self, letters: str, place: int, is_capital: Callable[[int], bool]) -> bool:
         """Say whether a literal that may begin at a place, for its letters, may do so for what stands before."""
@@ -210,71 +220,85 @@ class Watch:
         if not found:
             return live
         hits = self._tokens.hits(letters, found, is_capital)
-        places = [Hit(len(at.folded) - len(letters) + place, lead) for place, lead in hits]
-        return self._weighed(text, at, places, live, len(at.folded))
+        return self._weighed(text, at, hits, live, ("", ""))
 
-    def _weighed(self, text: str, at: Cursor, hits: list[Hit], live: int, size: int) -> int:
+    def _weighed(self, text: str, at: Cursor, hits: list[Hit], live: int, fresh: tuple[str, str]) -> int:
         """Ask the rules of which matches are under way or may begin, and return what is live.
 
-        size: of the letters that the hits were found in, which are the last of the text.
+        fresh: what matches under way have not read yet of the text, and of the normalized text.
         """
-        folded = at.folded
-        asked = {one.spot: one for one in at.opens}
-        for place, (entry, least, most, rest, back, *_) in hits:
-            spot = len(folded) - size + place
+        for one in at.opens:
+            one.read(fresh[not one.entry.on_text])
+        asked = self._begun(text, at, hits) if hits else at.opens
+        opens: list[Open] = []
+        ripe: list[Open] = []
+        held_chars = 0
+        for one in asked:
+            if one.is_begun:
+                opens.append(one)
+            if one.held_chars and one.entry.on_text:
+                live = min(live, len(text) - one.held_chars)
+            elif one.held_chars > held_chars:
+                held_chars = one.held_chars
+            if one.is_ripe and one.held_chars < one.size:
+                ripe.append(one)
+        if held_chars:
+            live = min(live, self._written(text, at, held_chars))
+        live = max(live, at.out)
+        at.opens = opens
+        if ripe:
+            self._ask(text, at, ripe, live)
+        return live
+
+    def _begun(self, text: str, at: Cursor, hits: list[Hit]) -> list[Open]:
+        """Return the matches under way, and those that may have begun where literals stand."""
+        folded, found = at.folded, at.opens[:]
+        for ahead, (entry, least, most, rest, back, *_) in hits:
+            subject, spot = folded, len(folded) - ahead
             first, last = max(0, spot - most), spot - least
             if last < 0:
                 continue
-            subject = folded
             if entry.on_text:
-                subject = text
-                spot, first = self._written(text, folded, spot), self._written(text, folded, first)
-                last = self._written(text, folded, last) if least >= 0 else spot - least
-            known = Spot(entry, first, last)
-            if known in asked or (rest and not entry.goes_on(rest, subject, spot)):
+                first = self._written(text, at, len(folded) - first)
+                spot, subject = self._written(text, at, ahead), text
+                last = self._written(text, at, len(folded) - last) if least >= 0 else spot - least
+            size, width = len(subject) - first, last - first
+            if any(one.entry is entry and one.size == size and one.width == width for one in found):
+                continue
+            if rest and not entry.goes_on(rest, subject, spot):
                 continue
             if not back or entry.comes_from(back, subject, first, spot):
-                asked[known] = Open(known)
-        opens: list[Open] = []
-        wholes: list[tuple[Open, int, int]] = []
-        begun = len(folded)
-        for one in asked.values():
-            entry, first, last = one.spot
-            subject = text if entry.on_text else folded
-            held, is_begun = one.read_on(subject)
-            if is_begun:
-                opens.append(one)
-            if entry.on_text:
-                live = min(live, held)
-            else:
-                begun = min(begun, held)
-            if one.is_ripe and held > first:
-                span = entry.whole(subject, first, last)
-                one.is_ripe = span is not None
-                if span and span[1] <= held:
-                    wholes.append((one, *span))
-        if begun < len(folded):
-            live = min(live, self._written(text, folded, begun))
-        live = max(live, at.out)
+                one = Open(entry, width, subject[first - 1 : first] if first else "")
+                one.read(subject[first:])
+                found.append(one)
+        return found
+
+    def _ask(self, text: str, at: Cursor, ripe: list[Open], live: int) -> None:
+        """Ask the rules whose matches may be whole, in what is not held for them."""
         known_end = final = max(at.out, at.final)
-        for one, start, end in wholes:
-            if not one.spot.entry.on_text:
-                start, end = self._written(text, folded, start), self._written(text, folded, end - 1) + 1
+        for one in ripe:
+            subject = text if one.entry.on_text else at.folded
+            first = len(subject) - one.size
+            span = one.entry.whole(subject, first, first + one.width)
+            one.is_ripe = span is not None
+            if span is None or span[1] > len(subject) - one.held_chars:
+                continue
+            start, end = span
+            if not one.entry.on_text:
+                start = self._written(text, at, len(subject) - start)
+                end = self._written(text, at, len(subject) - end + 1) + 1
             if start < live:
                 final = max(final, end)
-            elif one not in opens:
+            elif one not in at.opens:
                 # It is held for another match, and must be seen again when that is none.
-                opens.append(one)
-        at.opens, at.final = opens, final
+                at.opens.append(one)
+        at.final = final
         at.is_suspect |= final > known_end
-        return live
 
-    def _written(self, text: str, folded: str, place: int) -> int:
-        """Return where in the text a character of the normalized text comes from."""
-        ahead = len(folded) - place
+    def _written(self, text: str, at: Cursor, ahead: int) -> int:
+        """Return where in the text a character of the normalized text comes from: the last but so many."""
         low = len(text)
-        tail = text[low - ahead :] if ahead <= low else ""
-        if tail.isascii() and tail.lower().replace("\n", " ") == folded[place:] and "  " not in folded[place:]:
+        if low - ahead >= at.even:
             return low - ahead
         while low:
             low = max(0, min(low - 1, len(text) - ahead) - BEHIND_CHARS)

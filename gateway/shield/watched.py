@@ -12,7 +12,7 @@ from gateway.shield import automaton
 from gateway.shield.partial import BEGINNING_CHARS, is_at_edge
 from gateway.shield.program import read
 from gateway.shield.regexes import compile_regex
-from gateway.shield.ways import Room, Ways
+from gateway.shield.ways import Room, Way, Ways
 
 # From Thai on scripts have no blanks between words, mostly.
 SPACELESS = "\u0e00"
@@ -78,12 +78,18 @@ class Entry:
             ways = self._ways = Ways(read(self._source, gap_chars=gap_chars), self._room)
         return ways
 
-    def goes_on(self, rest: str, text: str, place: int) -> bool:
-        """Say whether what must come after a literal may stand at a place, or come yet."""
+    def ways_of(self, rest: str) -> Ways:
+        """Return the ways through what must come after a literal; through the whole regex, if that is nothing."""
+        if not rest:
+            return self.ways
         ways = self._rests.get(rest)
         if ways is None:
             ways = self._rests[rest] = Ways(read(rest), self._room)
-        way = ways.none.joined(text[place - 1 : place] if place else "")
+        return ways
+
+    def goes_on(self, rest: str, text: str, place: int) -> bool:
+        """Say whether what must come after a literal may stand at a place, or come yet."""
+        way = self.ways_of(rest).none.joined(text[place - 1 : place] if place else "")
         for char in text[place:]:
             if way.is_whole or not way.steps:
                 break
@@ -124,12 +130,21 @@ class Lead(NamedTuple):
     is_held: bool
     is_inner: bool
 
+    def way(self, literal: str) -> Way | None:
+        """Return the ways behind the literal, whatever stands before it; None if they do not tell whether to follow."""
+        if self.entry.on_text or (self.low or self.high if not self.rest else False):
+            return None
+        way = self.entry.ways_of(self.rest).anywhere
+        for char in literal:
+            after = way[char]
+            if char in way.branches:
+                return None
+            way = after
+        return way
 
-class Hit(NamedTuple):
-    """A lead that was met, and the place of its literal in the letters that were read."""
 
-    place: int
-    lead: Lead
+# A lead that was met, and how many letters there are from the beginning of its literal on.
+Hit = tuple[int, Lead]
 
 
 class Leads:
@@ -201,13 +216,13 @@ class Leads:
 
         is_capital: says whether a letter was written as a capital, which may begin a word inside another.
         """
-        hits = []
+        hits: list[Hit] = []
         for last, index in found:
             word = self._words[index]
             place = last + 1 - len(word)
             is_inside = place and letters[place - 1].isalpha()
             if not (is_inside and self.is_at_word(word)) or is_capital(place):
-                hits += [Hit(place, lead) for lead in self.led[word]]
+                hits += [(len(letters) - place, lead) for lead in self.led[word]]
         return hits
 
 

@@ -25,6 +25,10 @@ _FIRST, _AT_LAST, _IN_GAP, _IN_WIDE_GAP, _LAST = range(5)
 _HELD, _GAPS = (_FIRST, _LAST), (_IN_GAP, _IN_WIDE_GAP)
 # What may come so many times more than it must may come any number of times.
 _OFTEN = 16
+# A class of letters that may come so many times is one of few.
+_FEW = 3
+# A word may go on behind it; nothing else is asked of it.
+_ANY_LETTER = "x"
 _NOTHING: Mapping[str, "Way"] = MappingProxyType({})
 _is_word = re.compile(r"\w", re.ASCII).match
 
@@ -53,6 +57,11 @@ class Way(dict[str, "Way"]):
             self.branches = {**self.branches, char: branch}
         self[char] = way
         return way
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether few letters lead on, and what led here is held."""
+        return self._ways.is_narrow(self)
 
     def joined(self, before: str) -> "Way":
         """Return these ways together with those that begin here. before: the character before, if there is one."""
@@ -112,6 +121,21 @@ class Ways:
         """Forget what was worked out. Who stands in a set of ways goes on from there."""
         self._known: dict[tuple[Step, ...], Way] = {}
         self.none = self._way(())
+
+    def is_narrow(self, way: Way) -> bool:
+        """Say whether words lead on from some ways, or classes of letters that do not come often, before any gap."""
+        return all(kind == _FIRST and (word or self._is_few(place)) for word, place, kind in way.steps)
+
+    def _is_few(self, place: Place) -> bool:
+        if place is None:
+            return False
+        item = self._program[place[0]][place[1]]
+        return bool(item[0] != CHARS or item[2] <= _FEW)
+
+    @property
+    def anywhere(self) -> Way:
+        """The ways that may begin, whatever stands before."""
+        return self.none.joined("").joined(_ANY_LETTER)
 
     def begun(self, way: Way, before: str) -> Way:
         """Work out some ways together with those that begin behind a character."""
