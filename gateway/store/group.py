@@ -37,7 +37,7 @@ class GroupTransaction:
         self._run = run
         self._rows: list[tuple[Insert, Sequence[object]]] = []
         self._is_guarded = True
-        self.after: dict[str, Callable[[bool], None]] = {}
+        self._hooks: dict[str, Callable[[bool], None]] = {}
         self.memo: dict[str, Any] = {}
         self.fresh_rows = 0
 
@@ -59,7 +59,15 @@ class GroupTransaction:
 
     def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
         """Run `work` after the commit, under the lock."""
-        self.after.setdefault(name, work)
+        self._hooks.setdefault(name, work)
+
+    def take_hooks(self) -> list[Callable[[bool], None]]:
+        """Return what is to run after the commit, and forget it.
+
+        A hook may know this transaction: a circle that would hold all rows of the group until the collector comes.
+        """
+        hooks, self._hooks = [*self._hooks.values()], {}
+        return hooks
 
     def do(self, work: Work) -> None:
         """Do one work. Its exception takes back that work alone and is kept for its caller.
@@ -67,7 +75,7 @@ class GroupTransaction:
         Raises:
             StoreUnavailable: the whole group must be given up.
         """
-        memo, rows, hooks = self.memo.copy(), len(self._rows), len(self.after)
+        memo, rows, hooks = self.memo.copy(), len(self._rows), len(self._hooks)
         self._is_guarded = False
         try:
             work.result = work.call(self)
@@ -78,8 +86,8 @@ class GroupTransaction:
             if self._is_guarded:
                 self._run("ROLLBACK TO work", ())
             self.memo = memo
-            for name in list(self.after)[hooks:]:  # they only ever come to be more
-                del self.after[name]
+            for name in list(self._hooks)[hooks:]:  # they only ever come to be more
+                del self._hooks[name]
             del self._rows[rows:]
         if self._is_guarded:
             self._run("RELEASE work", ())

@@ -186,7 +186,7 @@ class SqliteDatabase:
                     tx.do(work)
             tx.finish()
         self._fresh_rows += tx.fresh_rows
-        for hook in tx.after.values():
+        for hook in tx.take_hooks():
             try:
                 hook(is_durable)
             except OSError as error:

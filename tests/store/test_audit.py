@@ -1,5 +1,7 @@
 """The table of audit events: pages, filters and the chain."""
 
+import gc
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 
 from gateway.domain.audit import GENESIS_HASH, AuditEvent, AuditFilter, ChainHead, check_links, placed
 from gateway.errors import InvalidRequest
+from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 START = 1_700_000_000_000
@@ -182,3 +185,18 @@ async def test_bounds_are_refused_by_name(store: Store, wanted: Any, param: str)
 async def test_half_a_character_is_a_bad_request(store: Store) -> None:
     with pytest.raises(InvalidRequest):
         await store.db.read(lambda tx: store.audit.page(tx, AuditFilter(actor="\ud800")))
+
+
+async def test_what_a_group_held_goes_with_its_commit_and_does_not_wait_for_the_collector(store: Store) -> None:
+    groups: list[weakref.ref[Transaction]] = []
+
+    def work(tx: Transaction) -> None:
+        store.audit.append(tx, event(store, 1))
+        groups.append(weakref.ref(tx))
+
+    gc.disable()
+    try:
+        await store.db.write(work)
+        assert groups[0]() is None
+    finally:
+        gc.enable()
