@@ -13,8 +13,8 @@ from gateway.shield.watched import Lead
 from gateway.shield.ways import Way
 
 # How a letter left the text: plain; of a shape that may hide another text; with a literal met; with a match under way,
-# which the rules tell; or so that only a look tells more. Two of them are both.
-PLAIN, ODD, MET, OPEN, LOST = 0, 1, 2, 4, 8
+# which the rules tell; or so that only a look tells more. Two of them are both. Or the text is blocked.
+PLAIN, ODD, MET, OPEN, LOST, BLOCKED = 0, 1, 2, 4, 8, 16
 # What is longer is not remembered, nor are more states than so many, and where letters lead from there.
 KEPT_RUN_CHARS = 48
 MOST_STEPS = 49_152
@@ -73,75 +73,6 @@ class State(dict[str, "State"]):
         if self is not state:
             state = self[char] = machine.step(self, char)
         return state
-
-
-class Pair(dict[str, "Pair"]):
-    """A state of each of two machines that read the same text, and where each letter leads both.
-
-    held_chars: the more that one of them holds. mark: what both say of the last letter.
-    """
-
-    __slots__ = ("_pairs", "begun", "held_chars", "mark", "shape")
-
-    def __init__(self, pairs: "Pairs", shape: State, begun: State) -> None:
-        super().__init__()
-        self._pairs = pairs
-        self.shape = shape
-        self.begun = begun
-        self.held_chars = max(shape.held_chars, begun.held_chars)
-        self.mark = shape.mark | begun.mark
-
-    def __missing__(self, char: str) -> "Pair":
-        pairs = self._pairs
-        pairs.make_room()
-        pair = self[char] = pairs.of(self.shape[char], self.begun[char])
-        return pair
-
-
-class Pairs:
-    """Joins the states of two machines, so that a letter costs one look-up for both. lost: where both are."""
-
-    __slots__ = ("_beginnings", "_known", "_shapes", "_steps", "lost")
-
-    def __init__(self, shapes: "Machine", beginnings: "Machine") -> None:
-        self._shapes = shapes
-        self._beginnings = beginnings
-        self._known: dict[tuple[int, int], Pair] = {}
-        self._steps = 0
-        self.lost = Pair(self, shapes.lost, beginnings.lost)
-
-    def __len__(self) -> int:
-        """Return how many pairs are remembered."""
-        return len(self._known)
-
-    def told(self, text: str, begin: int, pair: Pair | None = None) -> Pair:
-        """Return the pair of a text that was looked at to its end, as far as it is told. begin: where its last run is.
-
-        pair: what is known of it.
-        """
-        pair = self.lost if pair is None else pair
-        shape, begun = pair.shape, pair.begun
-        if shape is self.lost.shape:
-            shape = self._shapes.told(text[begin:])
-        if begun is self.lost.begun:
-            begun = self._beginnings.told(text)
-        return self.of(shape, begun)
-
-    def of(self, shape: State, begun: State) -> Pair:
-        """Return the pair of two states."""
-        # Who is known keeps its states, and so their numbers.
-        key = id(shape), id(begun)
-        pair = self._known.get(key)
-        if pair is None:
-            self.make_room()
-            pair = self._known.setdefault(key, Pair(self, shape, begun))
-        return pair
-
-    def make_room(self) -> None:
-        """Count one more thing to remember; forget all when it is too much."""
-        self._steps += 1
-        if self._steps > MOST_STEPS:
-            self._steps, self._known = 0, {}
 
 
 class Machine:

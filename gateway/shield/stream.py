@@ -13,7 +13,6 @@ over several words), which block when they are seen.
 """
 
 import re
-import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
@@ -26,7 +25,7 @@ from gateway.shield.mention import MENTIONABLE, SAYABLE, Mentions, lowered
 from gateway.shield.ordinary import AFTER_CHARS, is_undecided
 from gateway.shield.runs import LONG_RUN_CHARS, RUN
 from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge, points_of
-from gateway.shield.steps import LOST, MET, ODD, OPEN, PLAIN, Met, State
+from gateway.shield.steps import BLOCKED, LOST, MET, ODD, OPEN, PLAIN, Met, State
 from gateway.shield.watch import Watch
 
 # So often the score is brought up to date with rules that are not watched; and so often once it is one to review, and
@@ -77,8 +76,8 @@ class StreamScanner:
     """
 
     __slots__ = (
-        "_at", "_base", "_direction", "_found", "_idle_chars", "_mark", "_next_chars", "_pair", "_parts", "_policy",
-        "_said", "_scored", "_scored_chars", "_shield", "_state", "_text", "_waits", "_watch",
+        "_at", "_base", "_begun", "_direction", "_found", "_idle_chars", "_mark", "_next_chars", "_parts", "_policy",
+        "_said", "_scored", "_scored_chars", "_shape", "_shield", "_state", "_text", "_waits", "_watch",
     )  # fmt: skip
 
     def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
@@ -104,7 +103,7 @@ class StreamScanner:
         # Till it is so long, letters that go on with what is held, by a match or a run, are not looked at.
         self._idle_chars = 0
         # What the machines remember of it, and what they have marked since the rules were asked last.
-        self._pair = self._watch.pairs.told("", 0)
+        self._shape, self._begun = self._watch.shapes.told(""), self._watch.beginnings.told("")
         self._mark = PLAIN
         # Whether a match is held that what comes next may make a mention, or none.
         self._waits = False
@@ -116,24 +115,28 @@ class StreamScanner:
 
     @property
     def held_chars(self) -> int:
-        """How much is held back now."""
+        """How much is held back now; when the text is blocked, how much was then."""
         return len(self._text) - self._at.out
 
     def feed(self, piece: str) -> Released:
         """Take the next piece, and return what may go out."""
         self._parts.append(piece)
+        shape, begun = self._shape, self._begun
+        before, mark, at = begun, self._mark, self._at
+        if mark == BLOCKED:
+            return self._state
         self._text = text = self._text + piece
-        before, mark, at = self._pair, self._mark, self._at
         if len(piece) <= _STEPPED_CHARS:
-            pair = before
             for char in piece:
-                pair = pair[char]
-                mark |= pair.mark
+                shape = shape[char]
+                begun = begun[char]
+                mark |= shape.mark | begun.mark
         else:
-            pair, mark = self._watch.pairs.lost, LOST
-        self._pair = pair
+            shape, begun, mark = self._watch.shapes.lost, self._watch.beginnings.lost, LOST
+        self._shape, self._begun = shape, begun
         size, out = len(text), at.out
-        live = size - pair.held_chars
+        held, others = shape.held_chars, begun.held_chars
+        live = size - (held if held > others else others)
         if mark <= ODD:
             if live <= out:
                 self._mark = mark
@@ -143,23 +146,23 @@ class StreamScanner:
                 and live - self._scored <= self._scored_chars
                 and not (mark and self._watch.is_strange(text, out, live))
             ):
-                at.out, self._mark = live, pair.shape.mark
+                at.out, self._mark = live, shape.mark
                 return _released((text[out:live], *self._said))
         if size < self._next_chars or (size < self._idle_chars and mark & LOST and _in_run(piece)):
             self._mark = LOST
             return self._state
         watch = self._watch
-        if self._mark & LOST or pair.begun is watch.beginnings.lost:
+        if self._mark & LOST or begun is watch.beginnings.lost:
             live = watch.live(text, at)
         else:
-            met = _met(before.begun, text, len(piece)) if mark & MET else ()
+            met = _met(before, text, len(piece)) if mark & MET else ()
             if mark & LOST or (mark & ODD and watch.is_strange(text, out, live)):
-                live = watch.shaped(text, at, met, pair.begun)
+                live = watch.shaped(text, at, met, begun)
             else:
-                live = watch.weighed(text, at, met, pair.begun, live)
+                live = watch.weighed(text, at, met, begun, live)
                 if not self._is_full(live) and size - live <= _LONG_CHARS:
                     at.out, self._idle_chars = live, 0
-                    self._mark = OPEN if at.opens else pair.shape.mark & ODD
+                    self._mark = OPEN if at.opens else shape.mark & ODD
                     return _released((text[out:live], *self._said)) if out < live else self._state
         return self._looked(live, len(piece))
 
@@ -186,27 +189,35 @@ class StreamScanner:
             self._next_chars = size + (asked // _GROWTH if asked > _LONG_CHARS else 1)
             released = text[out:live]
         self._mark, self._idle_chars = LOST, 0
-        if piece_chars <= _STEPPED_CHARS and not (self._waits or self._state.is_blocked):
+        if self._state.is_blocked:
+            # Nothing more is looked at, nor goes out.
+            self._mark, self._text = BLOCKED, text[at.out :]
+            self._base += at.out
+            at.out = 0
+        elif piece_chars <= _STEPPED_CHARS and not self._waits:
             self._find_way()
         return _released((released, *self._said)) if released else self._state
 
     def _find_way(self) -> None:
         """Tell the machines that are lost where they are, and how long letters that go on are only held."""
-        pairs = self._watch.pairs
-        if self._pair.mark & LOST:
-            self._pair = pairs.told(self._text, self._at.begin, self._pair)
-        shape = self._pair.shape
+        shapes, beginnings = self._watch.shapes, self._watch.beginnings
+        if self._begun is beginnings.lost:
+            self._begun = beginnings.told(self._text)
+        if self._shape is shapes.lost:
+            self._shape = shapes.told(self._text[self._at.begin :])
+        shape = self._shape
         self._mark = OPEN if self._at.opens else shape.mark & ODD
         size = len(self._text)
         held = size - self._at.out
-        if shape is pairs.lost.shape and _ends_in_run(self._text, self._at.out):
+        if shape is shapes.lost and _ends_in_run(self._text, self._at.out):
             self._idle_chars = size + max(_IDLE_CHARS, held // _GROWTH)
 
     def finish(self) -> Released:
         """Scan the whole text and return the rest of it, or nothing if it is blocked. Nothing may be fed after it."""
-        result = self._shield.scan("".join(self._parts), self._direction, self._policy)
+        whole = "".join(self._parts)
+        result = self._shield.scan(whole, self._direction, self._policy)
         is_blocked = result.verdict is Verdict.BLOCK
-        text = "" if is_blocked else self._text[self._at.out :]
+        text = "" if is_blocked else whole[self._base + self._at.out :]
         self._at.out = len(self._text)
         return Released(text, result.verdict, result.score, result.detections, result)
 
@@ -215,7 +226,6 @@ class StreamScanner:
         at, text = self._at, self._text
         live = self._score(live)
         if self._state.verdict is Verdict.BLOCK:
-            self._next_chars = sys.maxsize
             return ""
         released, at.out = text[at.out : live], live
         cut = min(live - max(_CONTEXT_CHARS, self._watch.behind_chars), self._watch.first_open(text, at))
@@ -259,7 +269,7 @@ class StreamScanner:
             self._scored_chars = CLOSELY_SCORED_CHARS
         watch = self._watched(judged.score)
         if watch is not self._watch:
-            self._watch, self._pair = watch, watch.pairs.lost
+            self._watch, self._shape, self._begun = watch, watch.shapes.lost, watch.beginnings.lost
         return live
 
     def _undecided(self, fresh: list[Detection]) -> list[tuple[Detection, Severity]]:

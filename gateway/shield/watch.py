@@ -24,7 +24,7 @@ from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
 from gateway.shield.run_steps import Shapes
 from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long
-from gateway.shield.steps import Begun, Met, Pairs, State
+from gateway.shield.steps import Begun, Met, State
 from gateway.shield.watched import KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
 from gateway.shield.ways import Room
 
@@ -43,7 +43,7 @@ class Watch:
     """Looks out for some rules. Holds nothing of any text; threads may share it.
 
     most_chars: the most that is held. behind_chars: how far before what is held a match may begin. shapes,
-    beginnings, both in pairs: tell what is held while no rule need be asked. is_strange: as in `Runs`.
+    beginnings: tell what is held while no rule need be asked. is_strange: as in `Runs`.
     """
 
     __slots__ = (
@@ -55,7 +55,6 @@ class Watch:
         "behind_chars",
         "is_strange",
         "most_chars",
-        "pairs",
         "shapes",
     )
 
@@ -68,7 +67,6 @@ class Watch:
         self.most_chars, self.behind_chars = reach
         self.is_strange = runs.is_strange
         self.shapes, self.beginnings = Shapes(runs), Beginnings(leads, fold)
-        self.pairs = Pairs(self.shapes, self.beginnings)
 
     @classmethod
     def making(
