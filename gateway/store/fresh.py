@@ -10,7 +10,7 @@ rows, or deletes some, settles first and asks the table alone.
 from gateway.domain.audit import GENESIS_HASH
 from gateway.store.database import Insert, Transaction
 
-_TABLES = ("audit_events", "traffic")
+TABLES = ("audit_events", "traffic")
 # The end of a chain is that of its fresh events, as long as it has any.
 NOTE_ENDS = """
     INSERT INTO audit_heads (instance_id, seq, hash, first_seq, first_prev_hash)
@@ -26,10 +26,16 @@ NEXT = "(SELECT 1 + COALESCE((SELECT MAX(position) FROM {0}_fresh), (SELECT MAX(
 
 def settle(tx: Transaction) -> None:
     """Move all fresh rows to where they are indexed."""
-    tx.execute(NOTE_ENDS, {"genesis": GENESIS_HASH})
-    for table in _TABLES:
-        if tx.execute(MOVE.format(table)):
-            tx.execute(EMPTY.format(table))
+    for table in TABLES:
+        settle_table(tx, table)
+
+
+def settle_table(tx: Transaction, table: str) -> None:
+    """Move the fresh rows of one table to where they are indexed."""
+    if table == "audit_events":
+        tx.execute(NOTE_ENDS, {"genesis": GENESIS_HASH})
+    if tx.execute(MOVE.format(table)):
+        tx.execute(EMPTY.format(table))
 
 
 def insert_sql(insert: Insert, rows: int, alike: int = 0) -> str:

@@ -1,5 +1,6 @@
 """A group of works in one transaction: each can be taken back alone, plain rows go in together. Knows no driver."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import chain
@@ -30,7 +31,7 @@ class Cursor(Protocol):
 class GroupTransaction:
     """`Transaction` over whatever runs a statement. The writer also lets it do works and finish.
 
-    fresh_rows: how many rows it has inserted that are to be moved later.
+    fresh_rows: how many rows it has inserted, of each table, that are to be moved later.
     """
 
     def __init__(self, run: Callable[[str, Params | Sequence[object]], Cursor]) -> None:
@@ -39,7 +40,7 @@ class GroupTransaction:
         self._is_guarded = True
         self._hooks: dict[str, Callable[[bool], None]] = {}
         self.memo: dict[str, Any] = {}
-        self.fresh_rows = 0
+        self.fresh_rows: Counter[str] = Counter()
 
     def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
         """Run one statement and return how many rows it changed."""
@@ -99,7 +100,8 @@ class GroupTransaction:
         for insert, row in self._rows:
             rows_of.setdefault(insert, []).append(row)
         for insert, rows in rows_of.items():
-            self.fresh_rows += len(rows) * insert.is_fresh
+            if insert.is_fresh:
+                self.fresh_rows[insert.table] += len(rows)
             begin = 0
             for size in pieces(len(rows), _INSERT_ROWS):
                 self._insert(insert, rows[begin : begin + size])

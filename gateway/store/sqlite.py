@@ -9,10 +9,11 @@ lock.
 import os
 import sqlite3
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from operator import itemgetter
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -21,9 +22,10 @@ from anyio import to_thread
 
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
+from gateway.store import wal
 from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.filelock import FileLock
-from gateway.store.fresh import settle
+from gateway.store.fresh import settle, settle_table
 from gateway.store.group import GroupTransaction
 from gateway.store.place import Place
 from gateway.store.writer import Work, Writer
@@ -34,8 +36,9 @@ MEMORY = ":memory:"
 APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _MAGIC = b"SQLite format 3\0"
 _READERS = 4
-_FRESH_ROWS = 512
+_FRESH_ROWS = 256
 _CHECKPOINT_CHANGES = 6_000
+_WAL_BYTES = 48 * 1024 * 1024
 _TRUNCATE_BYTES = 64 * 1024 * 1024
 _BUSY_SECONDS = 5.0
 _UNAVAILABLE = {
@@ -66,8 +69,8 @@ class SqliteDatabase:
         self._lock: AbstractContextManager[object] = threading.RLock() if self._is_memory else FileLock(path + ".lock")
         self._connection: sqlite3.Connection | None = None
         self._is_durable: bool | None = None
-        self._changes = 0
-        self._fresh_rows = 0
+        self._changes = self._looked = 0
+        self._fresh_rows: Counter[str] = Counter()
         self._idle: deque[sqlite3.Connection] = deque()
         self._writer = Writer(self._commit, self._tidy, log)
         self._state = "new"
@@ -156,7 +159,7 @@ class SqliteDatabase:
         if self._state == "closed":
             raise StoreUnavailable("The database is closed.")
         if self._connection is None:
-            self._connection = _connect(self._address("rw"), "foreign_keys = ON")
+            self._connection = _connect(self._address("rw"), "foreign_keys = ON", "secure_delete = ON")
             self._is_durable = None
         return self._connection
 
@@ -185,7 +188,7 @@ class SqliteDatabase:
                 if not work.is_abandoned:
                     tx.do(work)
             tx.finish()
-        self._fresh_rows += tx.fresh_rows
+        self._fresh_rows.update(tx.fresh_rows)
         for hook in tx.take_hooks():
             try:
                 hook(is_durable)
@@ -206,28 +209,42 @@ class SqliteDatabase:
             _roll_back(connection)
             raise
 
-    def _tidy(self) -> None:
+    def _tidy(self, is_pause: bool) -> None:
         """Move, now and then, fresh rows to where they are indexed, and what was committed from the WAL into the file.
 
-        Nobody waits for either, and nothing is lost when it fails.
+        One thing at a time, since the next group may be waiting, and the file waits for a pause as long as the WAL is
+        not long. Nothing is lost when it fails.
         """
         connection = self._connection
         if connection is None or self._state == "closed":
             return
-        is_long = connection.total_changes - self._changes >= _CHECKPOINT_CHANGES
-        if self._fresh_rows < _FRESH_ROWS and not is_long:
+        table, rows = max(self._fresh_rows.items(), key=itemgetter(1), default=("", 0))
+        changes = connection.total_changes
+        is_due = not self._is_memory and changes - (self._changes if is_pause else self._looked) >= _CHECKPOINT_CHANGES
+        if rows < _FRESH_ROWS and not is_due:
             return
         try:
             with self._lock:
-                if self._fresh_rows >= _FRESH_ROWS:
-                    self._fresh_rows = 0
-                    with self._transaction(connection, is_durable=False) as tx:
-                        settle(tx)
-                if is_long and not self._is_memory:
-                    self._changes = connection.total_changes
-                    self._checkpoint(connection)
+                if is_due:
+                    self._looked = changes
+                    if is_pause or wal.holds(self._path + "-wal", _WAL_BYTES):
+                        self._changes = changes
+                        self._checkpoint(connection)
+                        return
+                if rows >= _FRESH_ROWS:
+                    del self._fresh_rows[table]
+                    self._move(connection, table)
         except (StoreUnavailable, OSError) as error:
             self._log.error("store_tidy_failed", error=error)
+
+    def _move(self, connection: sqlite3.Connection, table: str) -> None:
+        """Move the fresh rows of a table. What is deleted there stands elsewhere: its pages need not be overwritten."""
+        _run(connection, "PRAGMA secure_delete = FAST")
+        try:
+            with self._transaction(connection, is_durable=False) as tx:
+                settle_table(tx, table)
+        finally:
+            _run(connection, "PRAGMA secure_delete = ON")
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         is_large = os.stat(self._path + "-wal").st_size > _TRUNCATE_BYTES
@@ -236,7 +253,7 @@ class SqliteDatabase:
     def _drop_writable(self) -> None:
         if self._connection is not None and not self._is_memory:
             connection, self._connection = self._connection, None
-            self._changes = 0
+            self._changes = self._looked = 0
             connection.close()
 
     def _close(self) -> None:

@@ -30,6 +30,7 @@ AWAITED_SECONDS = 0.004
 RETRY_SECONDS = 0.5
 WAIT_SECONDS = 30.0
 STOP_SECONDS = 10.0
+PAUSE_SECONDS = 0.05
 
 
 class Work:
@@ -62,10 +63,11 @@ class Writer:
 
     commit: has a group of works done and committed, sets their `result` or `error`, and raises StoreUnavailable when
     none of it stands. The flag says whether the disk must have it. tidy: does after a group what nobody waits for, and
-    raises nothing. has_failed: the last group could not be written.
+    once more when no other has come for a while, which the flag says; raises nothing. has_failed: the last group could
+    not be written.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Work], bool], None], tidy: Callable[[], None], log: Log) -> None:
+    def __init__(self, commit: Callable[[Sequence[Work], bool], None], tidy: Callable[[bool], None], log: Log) -> None:
         self._commit = commit
         self._tidy = tidy
         self._log = log
@@ -222,10 +224,15 @@ class Writer:
     # In the thread.
 
     def _run(self) -> None:
+        is_resting = True
         while True:
-            self._bell.acquire()
+            if not self._bell.acquire(timeout=-1 if is_resting else PAUSE_SECONDS):
+                is_resting = True
+                self._tidy(True)
+                continue
             group, self._group = self._group, []
             if group:
+                is_resting = False
                 self._do(group)
             del group  # what was delivered ends in the loop, which has just used it, and not here before the next
             while self._is_stopping:
@@ -244,7 +251,7 @@ class Writer:
             self._report(group)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._deliver, group)
-        self._tidy()
+        self._tidy(False)
 
     def _fail(self, works: Sequence[Work], error: BaseException) -> None:
         is_unavailable = isinstance(error, StoreUnavailable)

@@ -1,0 +1,71 @@
+"""When what was committed is carried from the log into the file, and what is left of what was deleted."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.clock import SystemClock, SystemIds
+from gateway.services.audit import Audit
+from gateway.store import sqlite, writer
+from gateway.store.store import Store
+
+PAGES_4 = "x" * 16_000
+
+
+def content(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+async def put(store: Store, name: str, value: str) -> None:
+    await store.db.write(
+        lambda tx: tx.execute(
+            "INSERT INTO meta (name, value) VALUES (:name, :value)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            {"name": name, "value": value},
+        )
+    )
+
+
+async def test_what_was_committed_is_carried_into_the_file_in_a_pause(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_CHANGES", 3)
+    monkeypatch.setattr(writer, "PAUSE_SECONDS", 0.001)
+    store = await place.open()
+    for number in range(3):
+        await put(store, "probe", f"{number}{PAGES_4}")
+    with anyio.fail_after(10):
+        while PAGES_4[:4000].encode() not in content(place.path):
+            await anyio.lowlevel.checkpoint()
+    await store.aclose()
+
+
+async def test_a_log_that_is_long_is_carried_over_without_a_pause_and_begins_anew(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_CHANGES", 1)
+    monkeypatch.setattr(sqlite, "_WAL_BYTES", 600_000)
+    monkeypatch.setattr(writer, "PAUSE_SECONDS", 60.0)
+    store = await place.open()
+    sizes = []
+    for number in range(200):
+        await put(store, "probe", f"{number}{PAGES_4}")
+        sizes.append(len(content(place.path + "-wal")))
+    assert 590_000 < sizes[-1] < 650_000  # and not 3.4 MB
+    await store.aclose()
+
+
+async def test_what_is_deleted_is_not_left_in_the_file_also_after_rows_were_moved(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_FRESH_ROWS", 1)
+    store = await place.open()
+    clock = SystemClock()
+    audit = Audit(store=store, clock=clock, ids=SystemIds(clock), instance_id=store.instance_id)
+    await put(store, "secret", "that nobody keeps " * 1000)
+    await audit.record(audit.event("tested", source="test"))
+    await store.db.write(lambda tx: tx.execute("DELETE FROM meta WHERE name = 'secret'"))
+    await store.aclose()
+    assert b"that nobody keeps" not in content(place.path)
