@@ -83,8 +83,8 @@ class Attempt:
             if not self._with_text_rules:
                 return
             if runner.is_led_by_words:
-                chars = runner.value_chars
-                if chars and not self._holds_value(lead, place, chars):
+                chars = runner.wanted_chars
+                if chars and not self.holds_value(place, max(lead.high, 0), chars - lead.low):
                     return
                 if self._is_even and not self._may_match(lead, place):
                     self.left -= 1
@@ -103,13 +103,12 @@ class Attempt:
         if match:
             self.keep(runner, subject, match)
 
-    def _holds_value(self, lead: Lead, place: int, chars: int) -> bool:
-        """Tell whether a value stands near a lead's literal where one would in a match, in the normalized view.
+    def holds_value(self, place: int, before: int, behind: int) -> bool:
+        """Tell whether a long value stands so far before or behind a place of the normalized view.
 
-        chars: as `Plan.value_chars`. There a match is no longer, but for characters that fold to several.
+        There a match is no longer than in the text as sent, but for characters that fold to several.
         """
-        start = place - self._widest * lead.high if lead.high > 0 else place
-        end = place + self._widest * (chars - lead.low) if lead.low < chars else place
+        start, end = place - self._widest * before, place + self._widest * max(behind, 0)
         near = self.subject[start if start > 0 else 0 : end]
         return _LONG_VALUE in near.encode("ascii", "replace").translate(_VALUES)
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 BEFORE_CHARS = 16
 # So much is looked at before its anchors are followed: where there are too many, the rest is not looked at.
 _SPAN_CHARS = 8_192
+# A value that may stand farther off is asked for rule by rule.
+_NEAR_CHARS = 192
 # What finding an anchor costs, against trying a rule.
 _HITS_PER_TRY = 5
 
@@ -31,7 +33,8 @@ _HITS_PER_TRY = 5
 class _Anchor(NamedTuple):
     """What to do where an anchor stands. then: pieces of which one must stand right behind it, or None; end: where they
     end, behind its last character. steps: None until one of the pieces is met. edge: characters before the anchor where
-    only the `others` of the steps are done, or None; size: how far before its last character those stand.
+    only the `others` of the steps are done, or None; size: how far before its last character those stand. value: how
+    far before and behind its last character the long value stands that each match holds, or None if one needs none.
     """
 
     then: frozenset[str] | None
@@ -40,6 +43,7 @@ class _Anchor(NamedTuple):
     edge: frozenset[str] | None = None
     size: int = 0
     others: tuple[Step, ...] = ()
+    value: tuple[int, int] | None = None
 
 
 # Of words that automaton.build adds for itself.
@@ -78,6 +82,19 @@ def _gate(pieces: Sequence[str]) -> tuple[frozenset[str] | None, int]:
         return None, 0
     size = min(map(len, pieces))
     return frozenset(piece[:size].rstrip(TEXT_END) for piece in pieces), size + 1
+
+
+def _shared_value(steps: Sequence[Step]) -> tuple[int, int] | None:
+    """Return how far before and behind an anchor's last character a long value may stand, if all steps want one."""
+    before = behind = 0
+    for step in steps:
+        lead = step.lead
+        chars = 0 if isinstance(lead, str) else lead.runner.wanted_chars
+        if isinstance(lead, str) or not chars:
+            return None
+        before = max(before, step.ahead + max(lead.high, 0))
+        behind = max(behind, chars - lead.low)
+    return (before, behind) if before + behind <= _NEAR_CHARS else None
 
 
 def _shared_edge(letter: str, edges: Sequence[frozenset[str]]) -> frozenset[str] | None:
@@ -167,7 +184,8 @@ class Index:
         others = tuple(
             step for step in steps if step.ahead != size - 1 or not (step.edge and edge and edge <= step.edge)
         )
-        self._known[number] = known._replace(steps=steps, edge=edge, size=size, others=others)
+        value = _shared_value(steps)
+        self._known[number] = known._replace(steps=steps, edge=edge, size=size, others=others, value=value)
         return steps
 
     def _told(self, number: int, words: Iterable[tuple[Word, list[Row]]]) -> Iterator[Step]:
@@ -248,21 +266,25 @@ class Index:
         if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
-        known = self._known
+        known, is_plain = self._known, part.isascii()
         for last, number in hits:
             last += begin
-            then, stop, steps, edge, size, others = known[number] or self._make(number)
+            then, stop, steps, edge, size, others, value = known[number] or self._make(number)
             if edge is not None and last >= size and part[last - size] in edge:
                 if not others:
                     continue
                 steps = others
-            if then is not None and (behind := part[last + 1 : last + stop]) not in then and behind.isascii():
+            if then is not None and (behind := part[last + 1 : last + stop]) not in then:
+                if is_plain or behind.isascii():
+                    continue
+            if value is not None and not attempt.holds_value(base + last, *value):
                 continue
             if steps is None:
                 steps = self._open(number)
             for ahead, then, stop, edge, far, match, reach, lead in steps:
-                if then is not None and (behind := part[last + 1 : last + stop]) not in then and behind.isascii():
-                    continue
+                if then is not None and (behind := part[last + 1 : last + stop]) not in then:
+                    if is_plain or behind.isascii():
+                        continue
                 place = last - ahead
                 if place < 0:
                     continue

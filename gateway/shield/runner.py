@@ -63,12 +63,13 @@ class Runner:
     """One rule. Each of its regexes is made ready when it is first asked for.
 
     is_guarded: what `first` finds is still to be tried by `match`. is_led_by_words: its plan says ``words``. alone:
-    characters of which none stands before a match that begins with one of them.
+    characters of which none stands before a match that begins with one of them. wanted_chars: as `Plan.value_chars`, of
+    a rule that words lead to.
     """
 
     __slots__ = (
         "_checks", "_compiled", "_first", "_folded", "_match", "_parts", "_search", "_starts",
-        "alone", "is_guarded", "is_led_by_words", "number", "on_text", "plan", "reach_chars", "value_chars",
+        "alone", "is_guarded", "is_led_by_words", "number", "on_text", "plan", "reach_chars", "wanted_chars",
     )  # fmt: skip
 
     def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None, compiled: Compiled) -> None:
@@ -77,9 +78,9 @@ class Runner:
         self.plan = plan
         self._compiled = compiled
         self.reach_chars = plan.reach_chars
-        self.value_chars = plan.value_chars
         self.on_text = view == "text"
         self.is_led_by_words = plan.how == "words"
+        self.wanted_chars = plan.value_chars if self.on_text and self.is_led_by_words else 0
         self.alone = ALONE[plan.alone]
         self.is_guarded = bool(plan.guard)
         self._first: Try | None = None

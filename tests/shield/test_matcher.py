@@ -166,21 +166,20 @@ def test_what_begins_with_an_ideograph_is_found_in_the_text_as_sent_however_many
 @pytest.mark.parametrize("between", ["", "\u2026" * 12, "\u2474" * 12, " \t" * 6, "\u200b" * 12, "Q" * 12])
 @pytest.mark.parametrize("value", ["aB3.-" * 4, "aB3 -" * 4, "aB3.-" * 3])
 def test_value_far_from_its_name_is_found_however_the_text_between_is_normalized(between: str, value: str) -> None:
-    ruleset = load_rules(
-        json.dumps(
-            {
-                "version": 1,
-                "rules": [
-                    make_rule(
-                        "named", view="text", pattern=r"key[^=]{0,12}= ?[A-Za-z0-9.-]{20}", match=["key=" + "a" * 20]
-                    )
-                ],
-            }
-        ).encode()
-    )
-    assert ruleset.plans[0].value_chars
-    text = f"The key{between}={value} is here, {'x' * 30}"
-    assert _found_by(Matcher(ruleset.layout), ruleset, text) == _expected(ruleset, text)
+    patterns = {
+        r"key[^=]{0,12}= ?[A-Za-z0-9.-]{20}": "key=" + "a" * 20,
+        r"'[A-Za-z0-9.-]{20}[^=]{0,12}=quirk": "'" + "a" * 20 + "=quirk",
+    }
+    rules = [
+        make_rule(f"named-{number}", view="text", pattern=pattern, match=[match])
+        for number, (pattern, match) in enumerate(patterns.items())
+    ]
+    ruleset = load_rules(json.dumps({"version": 1, "rules": rules}).encode())
+    assert all(plan.value_chars and plan.how == "words" for plan in ruleset.plans)
+    # What a word leads to is known once it was met.
+    for before in ("", "No key, =quirk. "):
+        text = f"{before}The key{between}={value} is here, {'x' * 30} and here, '{value}{between}=quirk."
+        assert _found_by(Matcher(ruleset.layout), ruleset, text) == _expected(ruleset, text)
 
 
 @pytest.mark.parametrize("native", [True, False])
