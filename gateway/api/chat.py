@@ -37,7 +37,7 @@ class ChatEdge:
             return _refused(error, context.request_id)
         body = write_json(answer.body) if answer.raw is None else answer.raw
         headers = JSON + answer.headers if answer.headers else JSON
-        return Response(200, headers, body, lines=_shield_lines(answer.shield))
+        return Response(200, headers, body, None, False, _shield_lines(answer.shield))
 
     def _recalled(self, request: Request, who: Principal) -> ReadPrompt:
         known = self._chat.recall(who, request.body) if facts_of(request.headers).is_plain_json else None
@@ -54,7 +54,7 @@ class ChatEdge:
 def _shield_lines(shield: ShieldSummary) -> str:
     """Return the header lines about the shield: our own words and numbers, as they are sent."""
     lines = (
-        f"x-service-shield-verdict: {shield.verdict.value}\r\nx-service-shield-score: {shield.score}\r\n"
+        f"x-service-shield-verdict: {shield.verdict!s}\r\nx-service-shield-score: {shield.score}\r\n"
         f"x-service-overhead-ms: {shield.overhead_ms:.3f}\r\n"
     )
     return lines if shield.action == "none" else f"{lines}x-service-shield-action: {shield.action}\r\n"

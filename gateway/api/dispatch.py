@@ -3,14 +3,12 @@
 One of the three places that turn errors into answers. `handle` never raises.
 """
 
-from functools import cached_property
-
 from gateway.api import internal
 from gateway.api.credentials import Callers, facts_of
 from gateway.api.responses import Finisher, error_response, rate_lines, shaped_error, status_of
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
-from gateway.auth.ratelimit import Admission, RateExceeded
+from gateway.auth.ratelimit import RateExceeded
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError, Overloaded, RateLimited
 from gateway.http.messages import HttpError, Request, Response
@@ -30,19 +28,17 @@ class Dispatch:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._ids = gateway.ids
-        self._clock = gateway.clock
+        self._new_id = gateway.ids.new
+        self._monotonic_seconds = gateway.clock.monotonic_seconds
         self._router = make_router(gateway)
         self._callers = Callers(gateway.settings.trusted_proxies)
         self._finisher = Finisher(is_tls=bool(gateway.settings.tls_cert))
         self._most_in_work = gateway.settings.max_requests_in_work
         self._longest_wait_seconds = gateway.settings.max_wait_seconds
         self._shed_noted_seconds = -1.0
+        # No cached property: those make each use of any other field slower.
+        self._internal: internal.InternalDoor | None = None
         self._measured: dict[tuple[str, str, int], tuple[Cell, Histogram]] = {}
-
-    @cached_property
-    def _internal(self) -> "internal.InternalDoor":
-        return internal.InternalDoor(self._gateway, self._callers)
 
     def load_prompts(self) -> None:
         """Load what the first prompt would wait for."""
@@ -58,7 +54,7 @@ class Dispatch:
     def refuse(self, error: HttpError) -> Response:
         """Render a request that the server refused by itself, in the one error shape."""
         self._gateway.metrics.count("gateway_refused_requests_total", code=error.code)
-        request_id = self._ids.new("req")
+        request_id = self._new_id("req")
         return self._finisher.finish(_refusal(error, request_id), request_id)
 
     async def check(self, request: Request) -> Response | None:
@@ -67,7 +63,7 @@ class Dispatch:
         None: it may. It is then counted against the rate of its key, and `handle` looks at the key once more, since
         that may be revoked while the body arrives.
         """
-        call = _Call(self._ids.new("req"))
+        call = _Call(self._new_id("req"))
         try:
             await self._enter(call, self._find(call, request), request)
         except Exception as error:
@@ -77,7 +73,7 @@ class Dispatch:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request. Every error is an answer; none is raised."""
-        call = request.call if isinstance(request.call, _Call) else _Call(self._ids.new("req"))
+        call = request.call if isinstance(request.call, _Call) else _Call(self._new_id("req"))
         try:
             endpoint = self._find(call, request)
             endpoint.in_work += 1
@@ -97,7 +93,7 @@ class Dispatch:
         request_id, endpoint = call.request_id, call.endpoint
         if isinstance(error, GatewayError):
             if endpoint is not None and isinstance(error, RateExceeded):
-                call.rate = _rate(endpoint, error.admission)
+                call.rate = rate_lines(error.admission, is_openai=endpoint.is_openai)
             self._note(error, request_id, endpoint)
             return error_response(error, request_id=request_id)
         if isinstance(error, HttpError):
@@ -121,7 +117,7 @@ class Dispatch:
             HttpError: nothing does. Shed: it has too much to do, or took too long to come to this request.
         """
         # Before the route is looked for: the first request of a path may load what answers it, which is no waiting.
-        waited_seconds = self._clock.monotonic_seconds() - request.arrived_seconds
+        waited_seconds = self._monotonic_seconds() - request.arrived_seconds
         endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
         if endpoint.is_shed and (endpoint.in_work >= self._most_in_work or waited_seconds > self._longest_wait_seconds):
             raise Shed("The gateway has more to do than it can; try again.", retry_after_seconds=1)
@@ -138,14 +134,15 @@ class Dispatch:
         scope = endpoint.scope
         if scope is None:
             return None
-        authentication, now_seconds = self._gateway.authentication, self._clock.monotonic_seconds()
+        authentication, now_seconds = self._gateway.authentication, self._monotonic_seconds()
         facts = facts_of(request.headers)
         principal = authentication.recognized(facts.digest, now_seconds)
         if principal is None or scope not in principal.scopes:
             return None
         context = self._callers.context(request, call.request_id, facts)
         if not call.is_counted:
-            call.rate = _rate(endpoint, authentication.admit(principal, context, now_seconds))
+            admission = authentication.admit(principal, context, now_seconds)
+            call.rate = rate_lines(admission, is_openai=endpoint.is_openai)
             call.is_counted = True
         return principal, context
 
@@ -156,6 +153,8 @@ class Dispatch:
         if door is Door.OPEN:
             return ANONYMOUS, context
         if endpoint.is_internal:
+            if self._internal is None:
+                self._internal = internal.InternalDoor(self._gateway, self._callers)
             principal = self._internal.enter(door, request, context)
         elif door is Door.LOOPBACK and self._callers.is_local(request):
             principal = ANONYMOUS
@@ -173,14 +172,15 @@ class Dispatch:
         try:
             principal = await self._gateway.authentication.authenticate(key, context)
             if not call.is_counted:
-                call.rate = _rate(endpoint, self._gateway.authentication.admit(principal, context))
+                admission = self._gateway.authentication.admit(principal, context)
+                call.rate = rate_lines(admission, is_openai=endpoint.is_openai)
                 call.is_counted = True
         except GatewayError as error:
             if not is_optional or isinstance(error, Overloaded):
                 raise  # also when no key can be looked up: whoever sends one wants to know
             # A wrong key is told what everybody is told: the answer is no oracle.
             if isinstance(error, RateExceeded):
-                call.rate = _rate(endpoint, error.admission)
+                call.rate = rate_lines(error.admission, is_openai=endpoint.is_openai)
             return ANONYMOUS
         return principal
 
@@ -204,24 +204,25 @@ class Dispatch:
     def _note_overload(self, request_id: str, endpoint: Endpoint | None) -> None:
         """Count what is shed, and log it once a second: a line for each would make things worse."""
         self._gateway.metrics.count("gateway_shed_total")
-        now_seconds = self._clock.monotonic_seconds()
+        now_seconds = self._monotonic_seconds()
         if now_seconds - self._shed_noted_seconds >= 1:
             self._shed_noted_seconds = now_seconds
             self._gateway.log.warning("overloaded", request_id=request_id, route=endpoint.path if endpoint else None)
 
     def _measure(self, request: Request, endpoint: Endpoint | None, status: int) -> None:
         """Count the answer. A path that no row has is one operation, so that nobody can make new ones."""
-        operation = endpoint.name if endpoint is not None else "unmatched"
-        method = request.method if request.method in _METHODS else "other"
+        operation, method = "unmatched" if endpoint is None else endpoint.name, request.method
         measured = self._measured.get((operation, method, status))
         if measured is None:
+            known = method if method in _METHODS else "other"
             metrics = self._gateway.metrics
-            count = metrics.counter("gateway_requests_total", operation=operation, method=method, status=str(status))
+            count = metrics.counter("gateway_requests_total", operation=operation, method=known, status=str(status))
             measured = count, metrics.histogram("gateway_request_seconds", operation=operation)
-            self._measured[operation, method, status] = measured
+            if known == method:
+                self._measured[operation, method, status] = measured
         count, histogram = measured
         count.value += 1
-        histogram.observe(self._clock.monotonic_seconds() - request.started_seconds)
+        histogram.observe(self._monotonic_seconds() - request.started_seconds)
 
 
 class _Call:
@@ -234,10 +235,6 @@ class _Call:
         self.endpoint: Endpoint | None = None
         self.rate = ""
         self.is_counted = False
-
-
-def _rate(endpoint: Endpoint, admission: Admission) -> str:
-    return rate_lines(admission.limit, admission.remaining, admission.reset_seconds, is_openai=endpoint.is_openai)
 
 
 def _refusal(error: HttpError, request_id: str) -> Response:

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from gateway.auth.ratelimit import Admission
 from gateway.domain.paging import Page
 from gateway.errors import GatewayError
 from gateway.http.messages import Response
@@ -68,8 +69,6 @@ _SECURITY: Headers = (
 )
 _HSTS: Headers = (("strict-transport-security", "max-age=31536000"),)
 _COMPRESS_BYTES = 1024
-_RATE = "x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n"
-_BOTH_RATES = _RATE + _RATE.replace(":", "-requests:")
 
 
 def status_of(code: str) -> int:
@@ -127,11 +126,16 @@ def shaped_error(
     return Response(status, JSON + headers, write_json({"ok": False, "error": error}))
 
 
-def rate_lines(limit: int, remaining: int, reset_seconds: int, *, is_openai: bool) -> str:
+def rate_lines(admission: Admission, *, is_openai: bool) -> str:
     """Return the header lines of what the key has left, for OpenAI's clients under their names as well."""
-    if is_openai:
-        return _BOTH_RATES % (limit, remaining, reset_seconds, limit, remaining, reset_seconds)
-    return _RATE % (limit, remaining, reset_seconds)
+    limit, remaining, reset = admission.limit, admission.remaining, admission.reset_seconds
+    lines = f"x-ratelimit-limit: {limit}\r\nx-ratelimit-remaining: {remaining}\r\nx-ratelimit-reset: {reset}\r\n"
+    if not is_openai:
+        return lines
+    return (
+        f"{lines}x-ratelimit-limit-requests: {limit}\r\nx-ratelimit-remaining-requests: {remaining}\r\n"
+        f"x-ratelimit-reset-requests: {reset}\r\n"
+    )
 
 
 class Finisher:

@@ -50,20 +50,15 @@ class RateWindow:
     def admit(self, now_seconds: float, limit: int) -> Admission:
         """Admit the call or not. `now_seconds` is of a clock that never goes back."""
         times, totals, begin = self._times, self._totals, self._begin
-        is_empty = begin == len(times)
-        if not is_empty and times[begin] <= now_seconds - WINDOW_SECONDS:
+        if begin < len(times) and times[begin] <= now_seconds - WINDOW_SECONDS:
             self._forget(now_seconds)
             begin = self._begin
-            is_empty = begin == len(times)
+        is_empty = begin == len(times)
         gone = self._gone
         total = gone if is_empty else totals[-1]
         used = total - gone
         if used < limit:
-            if (
-                limit > EXACT_CALLS
-                and not is_empty
-                and int(times[-1] / _GRID_SECONDS) == int(now_seconds / _GRID_SECONDS)
-            ):
+            if limit > EXACT_CALLS and not is_empty and times[-1] // _GRID_SECONDS == now_seconds // _GRID_SECONDS:
                 times[-1] = now_seconds
                 totals[-1] = total + 1
             else:
@@ -115,7 +110,7 @@ class RateExceeded(RateLimited):
 class RateLimiter(Protocol):
     """The windows of all keys, wherever they are kept."""
 
-    def admit(self, key_id: str, *, limit: int, now_seconds: float) -> Admission:
+    def admit(self, key_id: str, limit: int, now_seconds: float) -> Admission:
         """Admit a call of `key_id` or not: never more than `limit` in any 60 seconds."""
         ...
 
@@ -127,7 +122,7 @@ class LocalRateLimiter:
         self._windows: dict[str, RateWindow] = {}
         self._sweep_size = _SLACK
 
-    def admit(self, key_id: str, *, limit: int, now_seconds: float) -> Admission:
+    def admit(self, key_id: str, limit: int, now_seconds: float) -> Admission:
         """Admit a call of `key_id` or not: never more than `limit` in any 60 seconds."""
         window = self._windows.get(key_id)
         if window is None:

@@ -76,6 +76,9 @@ class Reach(Enum):
     FORBIDDEN = "forbidden"
 
 
+_OPEN, _FORBIDDEN = Reach.OPEN, Reach.FORBIDDEN  # asked for at every request to a provider
+
+
 def read_base_url(text: str, *, allow_private: bool) -> str:
     """Return a base URL in its one form: lower case, no dot at the end of the host, no slash at the end.
 
@@ -121,12 +124,12 @@ def check_host(host: str, *, allow_private: bool) -> None:
 
 def may_connect(address: str) -> bool:
     """Tell whether an IP address may be connected to by a provider without `allow_private`."""
-    return _reach(address) is Reach.OPEN
+    return _reach(address) is _OPEN
 
 
 def may_connect_privately(address: str) -> bool:
     """Tell whether an IP address may be connected to by a provider with `allow_private`."""
-    return _reach(address) is not Reach.FORBIDDEN
+    return _reach(address) is not _FORBIDDEN
 
 
 def reach_of(text: str) -> Reach:

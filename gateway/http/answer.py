@@ -43,43 +43,34 @@ class AnswerWriter:
         elif status in _WITHOUT_BODY:
             body = b""
             framing = ""
-        names: tuple[str, ...] = ()
-        values: tuple[str, ...] = ()
         headers = response.headers
-        if len(headers) == 1:  # as of most answers
-            ((name, value),) = headers
-            names, values = (name,), (value,)
-        elif headers:
-            names, values = zip(*headers, strict=True)
-            value = "".join(values)
-        else:
-            value = ""
-        if not value.isprintable():
-            raise ValueError("a header holds a control character")
-        key = (status, framing, is_last, names)
+        key = (status, framing, is_last, headers)
         form = self._forms.get(key)
         if form is None:
+            form = self._form(status, headers, framing, is_last=is_last)
             if len(self._forms) >= _KNOWN_FORMS:
                 self._forms.clear()
-            form = self._forms[key] = self._form(status, names, framing, is_last=is_last)
-        head = form % ((*values, len(body)) if framing == "content-length" else values)
-        raw = f"{head}{response.lines}\r\n".encode("latin-1")
+            self._forms[key] = form
+        if framing == "content-length":
+            head = f"{form}content-length: {len(body)}\r\n{response.lines}\r\n"
+        else:
+            head = f"{form}{response.lines}\r\n"
+        raw = head.encode("latin-1")
         return raw if is_head or not body else raw + body
 
-    def _form(self, status: int, names: tuple[str, ...], framing: str, *, is_last: bool) -> str:
-        """Return a head, but for its end, with places for the values of its headers and the length.
-
-        A server has few of them.
-        """
+    def _form(self, status: int, headers: tuple[tuple[str, str], ...], framing: str, *, is_last: bool) -> str:
+        """Return a head but for its length and its `lines`. Within a second, a server has few of them."""
         if not 200 <= status <= 599:
             raise ValueError("the status of an answer is 200 to 599")
         lines = [f"HTTP/1.1 {status} {_reason(status)}", f"date: {self._date}"]
-        for name in names:
+        for name, value in headers:
             if name.lower() in _OURS or ":" in name or " " in name or not name.isprintable():
                 raise ValueError(f"a handler may not send the header {name!r}")
-            lines.append(name.replace("%", "%%") + ": %s")
-        if framing:
-            lines.append("content-length: %d" if framing == "content-length" else "transfer-encoding: chunked")
+            if not value.isprintable():
+                raise ValueError("a header holds a control character")
+            lines.append(f"{name}: {value}")
+        if framing == "transfer-encoding":
+            lines.append("transfer-encoding: chunked")
         if is_last:
             lines.append("connection: close")
         return "\r\n".join([*lines, ""])

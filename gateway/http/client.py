@@ -7,10 +7,10 @@ are closed by the sweep. Deadlines are numbers on the connection; only making a 
 import re
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
@@ -63,15 +63,13 @@ class _Order:
     """One request, ready to be sent over any connection to its origin. end_seconds: monotonic."""
 
     method: str
-    url: _Url
+    origin: _Origin
     raw: bytes
+    connect_seconds: float
     first_byte_seconds: float
     end_seconds: float
     max_reply_bytes: int
-
-
-class _Unanswered(Exception):
-    """The upstream ended the connection before the first byte of a reply."""
+    allow_address: AllowAddress | None
 
 
 class Client:
@@ -99,7 +97,7 @@ class Client:
         self._begins: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Begin] = {}
         self._last: dict[str, _Begin] = {}
 
-    async def request(
+    def request(
         self,
         method: str,
         url: str,
@@ -111,7 +109,7 @@ class Client:
         total_seconds: float,
         max_reply_bytes: int,
         allow_address: AllowAddress | None = None,
-    ) -> Reply:
+    ) -> Coroutine[Any, Any, Reply]:
         """Send one request and return its complete reply, whatever its status.
 
         headers: without Host, Content-Length and what concerns the connection. allow_address: is asked for every
@@ -126,24 +124,22 @@ class Client:
         last = self._last.get(url)
         if last is None or last.headers is not headers or last.method != method:
             last = self._begin(method, url, tuple(headers))
-        url_read, begin = last.url, last.raw
         if body or method in _WITH_BODY:
-            raw = b"%bcontent-length: %d\r\n\r\n%b" % (begin, len(body), body)
+            raw = b"%bcontent-length: %d\r\n\r\n%b" % (last.raw, len(body), body)
         else:
-            raw = begin + b"\r\n"
-        end_seconds = Sweep.now_seconds() + total_seconds
-        order = _Order(method, url_read, raw, first_byte_seconds, end_seconds, max_reply_bytes)
-        kept = self._take_idle(url_read.origin, allow_address)
-        if kept is not None:
-            try:
-                return await self._exchange(kept, order)
-            except _Unanswered:
-                pass  # the upstream had closed it while our request was on its way
-        fresh = await self._connect(url_read.origin, min(connect_seconds, total_seconds), allow_address)
-        try:
-            return await self._exchange(fresh, order)
-        except _Unanswered:
-            raise NoReply("the upstream ended the connection without a reply", was_sent=True) from None
+            raw = last.raw + b"\r\n"
+        begin_seconds = Sweep.now_seconds()
+        order = _Order(
+            method,
+            last.url.origin,
+            raw,
+            connect_seconds if connect_seconds < total_seconds else total_seconds,
+            first_byte_seconds,
+            begin_seconds + total_seconds,
+            max_reply_bytes,
+            allow_address,
+        )
+        return self._exchange(order, begin_seconds)
 
     async def aclose(self) -> None:
         """Close all connections, those in use too."""
@@ -161,48 +157,65 @@ class Client:
 
     # One request on one connection.
 
-    async def _exchange(self, connection: Connection, order: _Order) -> Reply:
-        """Send the request and read the reply. Keeps the connection only after a clean and complete one."""
-        reader: ReplyReader | None = None
-        is_done = False
+    async def _exchange(self, order: _Order, begin_seconds: float, *, is_repeated: bool = False) -> Reply:
+        """Send the request and read the reply. Keeps the connection only after a clean and complete one.
+
+        begin_seconds: monotonic, now. is_repeated: it was sent over a kept connection, which had ended.
+        """
+        connection = None if is_repeated else self._take_idle(order.origin, order.allow_address)
+        is_kept = connection is not None
+        if connection is None:
+            connection = await self._connect(order.origin, order.connect_seconds, order.allow_address)
+            begin_seconds = Sweep.now_seconds()
+        is_reusable = False
+        reply: Reply | None = None
         try:
-            first_byte_seconds, end_seconds = Sweep.now_seconds() + order.first_byte_seconds, order.end_seconds
-            connection.deadline_seconds = first_byte_seconds if first_byte_seconds < end_seconds else end_seconds
+            first_seconds, end_seconds = begin_seconds + order.first_byte_seconds, order.end_seconds
+            connection.deadline_seconds = first_seconds if first_seconds < end_seconds else end_seconds
             connection.write(order.raw)
-            data = await connection.read()
-            if not data:
-                raise _Unanswered
-            reply = read_whole(data, order.method, order.max_reply_bytes)
-            if reply is not None:
-                is_done = True
-                return reply
-            connection.deadline_seconds = end_seconds
-            reader = ReplyReader(order.method, order.max_reply_bytes)
-            reader.feed(data)
-            while not reader.is_finished:
-                data = await connection.read()
-                # The sweep ends only who sends nothing at its tick; who sends just then is late as well.
-                if Sweep.now_seconds() >= end_seconds:
-                    raise DeadlinePassed
-                if data:
-                    reader.feed(data)
+            if is_kept or not connection.has_unread():
+                await connection.arrival
+            data = connection.take()
+            if data:
+                reply = read_whole(data, order.method, order.max_reply_bytes)
+                if reply is None:
+                    reply, is_reusable = await self._read_on(connection, order, data)
                 else:
-                    reader.end(is_orderly=connection.has_said_end)
-            is_done = True
+                    is_reusable = True
         except DeadlinePassed:
             raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
         finally:
-            is_reusable = is_done and (reader is None or reader.is_reusable)
             if is_reusable and not connection.has_unread() and not connection.has_unsent():
-                self._keep(connection, order.url.origin)
+                self._keep(connection, order.origin)
             else:
                 connection.abort()
+        if reply is not None:
+            return reply
+        if not is_kept:
+            raise NoReply("the upstream ended the connection without a reply", was_sent=True)
+        # The upstream had closed it while our request was on its way.
+        return await self._exchange(order, begin_seconds, is_repeated=True)
+
+    async def _read_on(self, connection: Connection, order: _Order, data: bytes) -> tuple[Reply, bool]:
+        """Read a reply that begins with `data`, and say whether the connection can take another request."""
+        end_seconds = connection.deadline_seconds = order.end_seconds
+        reader = ReplyReader(order.method, order.max_reply_bytes)
+        reader.feed(data)
+        while not reader.is_finished:
+            data = await connection.read()
+            # The sweep ends only who sends nothing at its tick; who sends just then is late as well.
+            if Sweep.now_seconds() >= end_seconds:
+                raise DeadlinePassed
+            if data:
+                reader.feed(data)
+            else:
+                reader.end(is_orderly=connection.has_said_end)
         if reader.needs_decoding and reader.size_bytes > _DECODE_HERE_BYTES:
             decoded = await anyio.to_thread.run_sync(_decoded, reader)
             if isinstance(decoded, Reply):
-                return decoded
+                return decoded, reader.is_reusable
             raise _fresh(decoded)
-        return reader.reply()
+        return reader.reply(), reader.is_reusable
 
     # The pool.
 

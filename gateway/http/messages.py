@@ -121,9 +121,7 @@ class Reply:
 
     __slots__ = ("_headers", "_raw_fields", "body", "status")
 
-    def __init__(
-        self, status: int, headers: tuple[tuple[str, str], ...], body: bytes, *, raw_fields: bytes = b""
-    ) -> None:
+    def __init__(self, status: int, headers: tuple[tuple[str, str], ...], body: bytes, raw_fields: bytes = b"") -> None:
         self.status = status
         self.body = body
         self._headers = headers

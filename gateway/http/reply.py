@@ -19,13 +19,21 @@ _HEADER_COUNT = 200
 _CHUNK_LINE_BYTES = 1_024
 _INTERIM_REPLIES = 16
 _SINGLE = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
-_FAST_HEAD = re.compile(
-    rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
-    rb"((?:[-!#$%&'*+.^_`|~0-9A-Za-z]++:[ \t]*+(?:[!-~][ -~]*+)?\r\n){0,60}+)\r\n"
+_STATUS = rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
+_REST_OF_NAME = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]*+"
+_VALUE = rb":[ \t]*+(?:[!-~][ -~]*+)?\r\n"
+_FAST_HEAD = re.compile(_STATUS + rb"((?:[-!#$%&'*+.^_`|~0-9A-Za-z]" + _REST_OF_NAME + _VALUE + rb"){0,60}+)\r\n")
+# Fields that say nothing of the framing, or just that the connection is kept: told apart by how they begin.
+_OTHER_FIELDS = (
+    rb"(?:[-!#$%&'*+.^_`|~0-9ABD-SU-Zabd-su-z]" + _REST_OF_NAME + _VALUE
+    + rb"|(?i:connection):[ \t]*+keep-alive\r\n"
+    + rb"|(?!(?i:content-length|transfer-encoding|connection|content-encoding):)[CTct]" + _REST_OF_NAME + _VALUE
+    + rb"){0,40}+"
+)  # fmt: skip
+_WHOLE_HEAD = re.compile(
+    _STATUS + rb"(" + _OTHER_FIELDS + rb"(?i:content-length):[ \t]*+([0-9]{1,15})\r\n" + _OTHER_FIELDS + rb")\r\n"
 )
-_FRAMING_FIELD = re.compile(rb"\n((?i:content-length|transfer-encoding|connection|content-encoding)):[ \t]*([^\r]*)")
 _FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
-_LENGTH_CHARS, _CONNECTION_CHARS = len("content-length"), len("connection")  # no two names are of one length
 _WITHOUT_BODY = (b"204", b"304")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
@@ -162,22 +170,14 @@ def read_whole(data: bytes, method: str, max_reply_bytes: int) -> Reply | None:
 
     None says nothing but that `ReplyReader` has to read it.
     """
-    found = _FAST_HEAD.match(data)
-    if found is None or method == "HEAD" or found[1] in _WITHOUT_BODY:
+    found = _WHOLE_HEAD.match(data)
+    if found is None or method == "HEAD":
         return None
-    begin, end = found.span(2)
-    length: bytes | None = None
-    for name, value in _FRAMING_FIELD.findall(data, begin - 1, end):
-        if len(name) == _LENGTH_CHARS and length is None:
-            length = value
-        elif value != b"keep-alive" or len(name) != _CONNECTION_CHARS:
-            return None
-    if length is None or not length.isdigit() or len(length) > 15:
+    status, fields, length = found.groups()
+    size_bytes, body_bytes = found.end(), int(length)
+    if size_bytes + body_bytes != len(data) or body_bytes > max_reply_bytes or status in _WITHOUT_BODY:
         return None
-    size_bytes, body_bytes = end + 2, int(length)
-    if size_bytes + body_bytes != len(data) or body_bytes > max_reply_bytes:
-        return None
-    return Reply(int(found[1]), (), data[size_bytes:], raw_fields=data[begin:end])
+    return Reply(int(status), (), data[size_bytes:], fields)
 
 
 def _parse_head(data: bytes, method: str, seen_bytes: int) -> _ReplyHead | None:

@@ -69,7 +69,7 @@ class Session:
         connection, site = self._connection, self._site
         try:
             try:
-                while await self._serve_request():
+                while (head := await self._next_head()) is not None and await self._serve(head):
                     pass
                 if self._unread or connection.has_unread():
                     await self._linger()
@@ -87,12 +87,9 @@ class Session:
             self._release()
             connection.close(site.limits.write_seconds)
 
-    async def _serve_request(self) -> bool:
-        """Serve one request; say whether another may follow."""
+    async def _serve(self, head: Head) -> bool:
+        """Serve the request of this head; say whether another may follow."""
         connection, site = self._connection, self._site
-        head = await self._next_head()
-        if head is None:
-            return False
         self._is_head = head.method == "HEAD"
         if self._is_surplus:
             raise HttpError(503, "overloaded", "Too many connections are open.", headers=(("retry-after", "1"),))
@@ -153,7 +150,9 @@ class Session:
             connection.deadline_seconds = site.sweep.now_seconds() + self._idle_seconds()
             connection.is_idle = True
             try:
-                data = await connection.read()
+                if not connection.has_unread():
+                    await connection.arrival
+                data = connection.take()
             except DeadlinePassed:
                 return None
             finally:

@@ -29,8 +29,8 @@ class _Feed(asyncio.BufferedProtocol):
     """What asyncio calls, and the state of one connection that its calls change."""
 
     __slots__ = (
-        "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_reader", "_received",
-        "_sweep", "_tls", "_transport", "_wakeups", "arrived_seconds", "deadline_seconds", "has_said_end", "is_full",
+        "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_received", "_sweep", "_tls",
+        "_transport", "_wakeups", "arrival", "arrived_seconds", "deadline_seconds", "has_said_end", "is_full",
         "is_gone", "is_idle", "is_tls", "peer",
     )  # fmt: skip
 
@@ -53,7 +53,7 @@ class _Feed(asyncio.BufferedProtocol):
         self._is_held = False
         self._is_late = False
         self._wakeups = sweep.wakeups
-        self._reader = Waiter(sweep.wakeups)
+        self.arrival = Waiter(sweep.wakeups)
         self._flusher: asyncio.Future[None] | None = None
         self._ending: asyncio.Future[None] | None = None
 
@@ -74,12 +74,12 @@ class _Feed(asyncio.BufferedProtocol):
         data = self._sweep.room[:nbytes].tobytes()
         self._received = self._received + data if self._received else data
         self.arrived_seconds = time.monotonic()
-        if self._reader.is_awaited:
+        if self.arrival.is_awaited:
             if self._tls is None:
-                self._reader.call_read()
+                self.arrival.call_read()
             else:  # whose reading is not done yet
-                self._reader.call()
-        elif len(self._received) > _READ_AHEAD_BYTES and not self._reader.is_called():
+                self.arrival.call()
+        elif len(self._received) > _READ_AHEAD_BYTES and not self.arrival.is_called():
             self._transport.pause_reading()
             self._is_held = True
 
@@ -87,7 +87,7 @@ class _Feed(asyncio.BufferedProtocol):
         self._has_ended = True
         self.has_said_end = self._tls is None or _has_said_end(self._tls)
         self.is_gone |= self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
-        self._reader.call()
+        self.arrival.call()
         _wake(self._ending)
         return not self.is_tls
 
@@ -95,7 +95,7 @@ class _Feed(asyncio.BufferedProtocol):
         self._is_lost = self._has_ended = self.is_gone = True
         self.is_full = False
         self._sweep.remove(cast(Connection, self))
-        self._reader.call()
+        self.arrival.call()
         _wake(self._flusher)
         _wake(self._ending)
 
@@ -113,8 +113,9 @@ class Connection(_Feed):
     deadline_seconds: monotonic time after which a waiting `read` raises DeadlinePassed and anything else is aborted.
     arrived_seconds: monotonic time at which the last bytes came.
     peer: IP address of the other end. is_full: what was written waits for the peer; `flush` before writing more.
-    has_said_end: the peer ended its side in order, not by a reset or, in TLS, without saying so. is_idle: its owner's
-    word that nothing is owed to the peer. is_gone: nothing that is written from now on would arrive.
+    arrival: what its task awaits for bytes, while there is nothing unread. is_idle: its owner's word that nothing is
+    owed to the peer. has_said_end: the peer ended its side in order, not by a reset or, in TLS, without saying so.
+    is_gone: nothing that is written from now on would arrive.
     """
 
     __slots__ = ()
@@ -126,12 +127,17 @@ class Connection(_Feed):
             DeadlinePassed: nothing came in time. The connection is still open for an answer.
         """
         if not self._received and not self._has_ended:
-            await self._reader
-            if self._is_late:
-                self._is_late = False
-                if not self._received:
-                    raise DeadlinePassed
-        data, self._received = self._received, b""
+            await self.arrival
+        return self.take()
+
+    def take(self) -> bytes:
+        """Do what `read` does, for a task that has awaited `arrival`, or need not."""
+        data = self._received
+        if self._is_late:
+            self._is_late = False
+            if not data:
+                raise DeadlinePassed
+        self._received = b""
         if self._is_held and not self.is_gone:
             self._is_held = False
             self._transport.resume_reading()
@@ -203,11 +209,11 @@ class Connection(_Feed):
 
     def expire(self) -> None:
         """Act on a deadline that has passed. The sweep calls it."""
-        if self._reader.is_awaited:
+        if self.arrival.is_awaited:
             # The deadline stays: when bytes come in this very turn, the reader is not late, but will be.
             self._is_late = True
-            self._reader.call()
-        elif not self._reader.is_called():
+            self.arrival.call()
+        elif not self.arrival.is_called():
             self.abort()
 
 

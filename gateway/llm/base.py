@@ -223,7 +223,7 @@ class UpstreamRefused(GatewayError):
 class Upstream(Protocol):
     """The connection to one provider of models."""
 
-    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
+    async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Send the prompt and return the completion, checked for its shape and not yet scanned.
 
         traceparent: the caller's W3C trace context, continued when well formed.

@@ -25,7 +25,7 @@ class EchoModel:
         self._clock = clock
         self._ids = ids
 
-    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
+    async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Answer with the text of the last user message. `n`, `max_completion_tokens` and `max_tokens` are obeyed.
 
         Raises:

@@ -86,7 +86,7 @@ class HttpUpstream:
         self._chat_headers = (*self._headers, ("content-type", "application/json"))
         self._chat_url = self._base_url + "/chat/completions"
 
-    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
+    async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Send the prompt and return the completion, checked for its shape and not yet scanned.
 
         Raises:

@@ -56,8 +56,9 @@ class Audit:
         after: Mapping[str, object] | None = None,
         details: Mapping[str, object] | None = None,
         details_json: str | None = None,
+        occurred_at: int | None = None,
     ) -> AuditEvent:
-        """Make an event of now. It is recorded by `record`, `append` or `record_behind`.
+        """Make an event of now, or of `occurred_at`. It is recorded by `record`, `append` or `record_behind`.
 
         Without a principal the gateway itself is the actor. Texts are cut, and what no database holds is replaced.
         details_json: canonical JSON in the place of `details`, which the event is then without until it is read.
@@ -75,11 +76,12 @@ class Audit:
             actor_id, key_prefix = principal.id, principal.key_prefix
         ip = user_agent = request_id = None
         if request is not None:
-            ip, user_agent, request_id = request.ip, _text(request.user_agent), request.request_id
+            ip, request_id = request.ip, request.request_id
+            user_agent = request.user_agent and _text(request.user_agent)
         return AuditEvent(  # by position, since some twenty names take four times as long
             self._ids.new("evt"),
             0,
-            self._clock.now_at(),
+            self._clock.now_at() if occurred_at is None else occurred_at,
             source,
             action,
             outcome,
@@ -91,7 +93,7 @@ class Audit:
             ip,
             user_agent,
             resource_type,
-            _text(resource_id),
+            None if resource_id is None else _text(resource_id),
             None if before is None else _object(before),
             None if after is None else _object(after),
             request_id,

@@ -139,7 +139,7 @@ class Authentication:
             return _UNLIMITED
         if now_seconds is None:
             now_seconds = self._clock.monotonic_seconds()
-        admission = self._limiter.admit(principal.id, limit=principal.rate_limit, now_seconds=now_seconds)
+        admission = self._limiter.admit(principal.id, principal.rate_limit, now_seconds)
         if not admission.admitted:
             raise self._refused(RateExceeded(admission), context, principal=principal)
         return admission

@@ -8,14 +8,16 @@ texts, which are stored only where the policy of the key says so.
 import contextlib
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
 from gateway.domain.alerts import AlertSource
-from gateway.domain.audit import Outcome
+from gateway.domain.audit import AuditEvent, Outcome
 from gateway.domain.budgets import glob
+from gateway.domain.captures import CapturedText
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
@@ -25,7 +27,7 @@ from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
 from gateway.metrics import Metrics
 from gateway.records import record
 from gateway.services.access_guard import AccessGuard
-from gateway.services.agent_sightings import AgentSightings
+from gateway.services.agent_sightings import AgentSightings, Sighting
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
@@ -53,6 +55,15 @@ class ChatAnswer:
     shield: ShieldSummary
     headers: tuple[tuple[str, str], ...] = ()
     raw: bytes | None = None
+
+
+@record
+class _Besides:
+    """What a turn leaves besides its row and its event."""
+
+    has_alerts: bool
+    captured: Sequence[CapturedText]
+    sighting: Sighting | None
 
 
 class PromptBlocked(ContentPolicyViolation):
@@ -176,7 +187,10 @@ class Chat:
         candidates = self._candidates(turn)
         if self._has_budgets:
             await self._bill.reserve(turn, candidates, len(request.leaves.opaque_places))
-        inbound = turn.inbound = self._known_here(request, guard) or await self._scanned(request, guard, generation)
+        known = request.known
+        if known is not None and not known.holds(guard.policy, self._store.generation.value()):
+            known = None
+        inbound = turn.inbound = known.scanned if known else await self._scanned(request, guard, generation)
         if inbound.action == "blocked":
             raise PromptBlocked(self._summary(turn))
         if self._access.rules is not None:
@@ -185,9 +199,7 @@ class Chat:
         outcome = "failed"
         turn.is_sent = True
         try:
-            routed = await self._routing.complete(
-                inbound.masked or prompt, candidates, traceparent=turn.context.traceparent
-            )
+            routed = await self._routing.complete(inbound.masked or prompt, candidates, turn.context.traceparent)
             outcome = "ok"
         except UpstreamRefused as error:
             outcome = "refused"
@@ -198,8 +210,7 @@ class Chat:
                 self._meter.upstream(turn.upstream_seconds, outcome)
         self._bill.answered(turn, routed, candidates)
         reply = turn.reply = routed.reply
-        known, generation = request.known, self._store.generation.value()
-        if known is not None and not known.holds(guard.policy, generation):
+        if known is not None and not known.holds(guard.policy, self._store.generation.value()):
             known = None
         if reply.is_known:
             if known is not None and self._access.rules is None:
@@ -216,13 +227,6 @@ class Chat:
             scanned = await guard.outbound(reply, scanned)
         turn.outbound = scanned
         return reply, scanned
-
-    def _known_here(self, request: ReadPrompt, guard: ChatGuard) -> ScannedPrompt | None:
-        """Return what was found in a prompt that has come before, if a scan of now would find the same."""
-        known = request.known
-        if known is None or not known.holds(guard.policy, self._store.generation.value()):
-            return None
-        return known.scanned
 
     async def _scanned(self, request: ReadPrompt, guard: ChatGuard, generation: int) -> ScannedPrompt:
         """Scan a prompt. generation: of before."""
@@ -300,10 +304,9 @@ class Chat:
         Raises:
             AuditUnavailable: nothing was written.
         """
-        row = turn.traffic_row(
-            self._ids.new("trf"), occurred_at=self._clock.now_at(), now_seconds=self._clock.monotonic_seconds()
-        )
-        self._measure(turn, row)
+        now_at = self._clock.now_at()
+        row = turn.traffic_row(self._ids.new("trf"), occurred_at=now_at, now_seconds=self._clock.monotonic_seconds())
+        self._meter.request(row, turn)
         action, reason = "chat_completed", turn.failure
         outcome: Outcome = "success"
         if row.action == "blocked":
@@ -322,31 +325,35 @@ class Chat:
             resource_id=row.model,
             details=turn.audit_details(row) if details_json is None else None,
             details_json=details_json,
+            occurred_at=now_at,
         )
+        return self._audit.commit(partial(self._record, turn, row, event, self._besides(turn, row)))
 
-        captured, agents = turn.captured(), self._agents
+    def _besides(self, turn: Turn, row: TrafficRow) -> "_Besides | None":
+        """Return what there is to write of a turn but for its row and event; of most there is nothing."""
         has_alerts = bool(row.detections) or turn.failure is not None
+        captured, agents = turn.captured(), self._agents
         if agents is not None and not turn.prompt.offers_tools and not agents.is_news(row.agent or "", row.occurred_at):
             agents = None
-        sighting = None if agents is None else turn.sighting(row)
+        if not has_alerts and not captured and agents is None:
+            return None
+        return _Besides(has_alerts, captured, None if agents is None else turn.sighting(row))
 
-        def work(tx: Transaction) -> None:
-            self._audit.append(tx, event)
-            if has_alerts:
-                self._raise_alerts(tx, turn, row)
-            self._bill.settle(tx, turn, row)
-            self._store.traffic.insert(tx, row)
-            for text in captured:
-                self._store.captures.insert(tx, row, text)
-            if agents is not None and sighting is not None:
-                agents.seen(tx, sighting, context=turn.context, principal=turn.principal)
-
-        return self._audit.commit(work)
-
-    def _measure(self, turn: Turn, row: TrafficRow) -> None:
-        self._meter.request(row, is_scanned=turn.inbound is not None)
-        if turn.is_sent:
-            self._meter.completion(row, took_seconds=turn.upstream_seconds, failure=turn.failure)
+    def _record(
+        self, turn: Turn, row: TrafficRow, event: AuditEvent, besides: "_Besides | None", tx: Transaction
+    ) -> None:
+        """Write a turn in `tx`."""
+        self._audit.append(tx, event)
+        if besides is not None and besides.has_alerts:
+            self._raise_alerts(tx, turn, row)
+        self._bill.settle(tx, turn, row)
+        self._store.traffic.insert(tx, row)
+        if besides is None:
+            return
+        for text in besides.captured:
+            self._store.captures.insert(tx, row, text)
+        if self._agents is not None and besides.sighting is not None:
+            self._agents.seen(tx, besides.sighting, context=turn.context, principal=turn.principal)
 
     def _raise_alerts(self, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
         """Raise one alert for each direction in which something has to be looked at, and for what is not allowed."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gateway.domain.traffic import TrafficRow
 from gateway.metrics import Cell, Histogram, Metrics
+from gateway.services.chat_turn import Turn
 
 _OPERATION = "chat"
 _MOST_KEPT = 1000
@@ -34,19 +35,22 @@ class CompletionMeter:
         self._prompt_tokens = metrics.counter("gateway_tokens_total", kind="prompt")
         self._reply_tokens = metrics.counter("gateway_tokens_total", kind="reply")
 
-    def request(self, row: TrafficRow, *, is_scanned: bool) -> None:
-        """Count one request: its verdict, its tokens and the gateway's own share of its time."""
-        if is_scanned:
+    def request(self, row: TrafficRow, turn: Turn) -> None:
+        """Count one request: its verdict, its tokens, the gateway's own share of its time, and what was sent."""
+        if turn.inbound is not None:
             verdict = self._verdicts.get(row.verdict)
             if verdict is None:
                 verdict = self._metrics.counter("gateway_scans_total", source="chat", verdict=row.verdict)
                 self._verdicts[row.verdict] = verdict
             verdict.value += 1
         self._overhead.observe(row.overhead_us / 1_000_000)
-        if row.prompt_tokens:
-            self._prompt_tokens.value += row.prompt_tokens
-        if row.reply_tokens:
-            self._reply_tokens.value += row.reply_tokens
+        sent, made = row.prompt_tokens, row.reply_tokens
+        if sent:
+            self._prompt_tokens.value += sent
+        if made:
+            self._reply_tokens.value += made
+        if turn.is_sent:
+            self._completion(row, sent, made, took_seconds=turn.upstream_seconds, failure=turn.failure)
 
     def upstream(self, took_seconds: float, outcome: str) -> None:
         """Count what was sent to a provider, and how long it took."""
@@ -57,17 +61,18 @@ class CompletionMeter:
         counter.value += 1
         self._upstream.observe(took_seconds)
 
-    def completion(self, row: TrafficRow, *, took_seconds: float, failure: str | None) -> None:
+    def _completion(
+        self, row: TrafficRow, sent: int | None, made: int | None, *, took_seconds: float, failure: str | None
+    ) -> None:
         """Count tokens and time of one completion that was sent, by provider and model.
 
         A model that nobody answered for is not named: callers may ask for any, and labels are few. A provider's name
         is an operator's.
         """
-        sent, made = row.prompt_tokens, row.reply_tokens
-        if sent is None and made is None:
-            self._duration(row.provider or "", "", failure or "").observe(took_seconds)
-            return
         provider, model = row.provider or "", row.model or ""
+        if sent is None and made is None:
+            self._duration(provider, "", failure or "").observe(took_seconds)
+            return
         kept = self._kept.get((provider, model))
         if kept is None:
             if len(self._kept) >= _MOST_KEPT:

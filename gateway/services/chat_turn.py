@@ -63,29 +63,34 @@ class Turn:
     nothing was, or nobody counted. payees: ids and names of the providers who may be paid. is_sent: the prompt left.
     """
 
-    provider: str | None = None
-    upstream_seconds = 0.0
-    inbound: ScannedPrompt | None = None
-    reply: Reply | None = None
-    outbound: ScannedReply | None = None
-    failure: str | None = None
-    status = 200
-    denied_by: str | None = None
-    blocked_agent: str | None = None
-    hold_id: str | None = None
-    held: tuple[Held, ...] = ()
-    worst: Usage | None = None
-    used: Usage | None = None
-    payees: frozenset[str] = frozenset()
-    over_budget: OverBudget | None = None
-    is_sent = False
-    _outcome: tuple[ScanResult, Action] | None = None
+    __slots__ = (
+        "_outcome", "blocked_agent", "context", "denied_by", "failure", "held", "hold_id", "inbound", "is_sent",
+        "outbound", "over_budget", "payees", "principal", "prompt", "provider", "reply", "started_seconds", "status",
+        "upstream_seconds", "used", "worst",
+    )  # fmt: skip
 
     def __init__(self, principal: Principal, context: RequestContext, prompt: Prompt, started_seconds: float) -> None:
         self.principal = principal
         self.context = context
         self.prompt = prompt
         self.started_seconds = started_seconds
+        self.provider: str | None = None
+        self.upstream_seconds = 0.0
+        self.inbound: ScannedPrompt | None = None
+        self.reply: Reply | None = None
+        self.outbound: ScannedReply | None = None
+        self.failure: str | None = None
+        self.status = 200
+        self.denied_by: str | None = None
+        self.blocked_agent: str | None = None
+        self.hold_id: str | None = None
+        self.held: tuple[Held, ...] = ()
+        self.worst: Usage | None = None
+        self.used: Usage | None = None
+        self.payees: frozenset[str] = frozenset()
+        self.over_budget: OverBudget | None = None
+        self.is_sent = False
+        self._outcome: tuple[ScanResult, Action] | None = None
 
     def fail(self, error: GatewayError | None) -> None:
         """Note why there is no completion. None: the client left."""
@@ -165,6 +170,7 @@ class Turn:
         inbound, outbound, reply, used, principal = self.inbound, self.outbound, self.reply, self.used, self.principal
         result, action = self._outcome or self._look()
         elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
+        overhead_us = elapsed_us - round(self.upstream_seconds * 1_000_000)
         detections: tuple[Mapping[str, object], ...] = ()
         if inbound is not None and inbound.result.detections:
             detections = tuple(described(inbound.result.detections))
@@ -192,7 +198,7 @@ class Turn:
             reply.completion_tokens if reply else None,
             used.microusd if used else None,
             elapsed_us,
-            max(0, elapsed_us - round(self.upstream_seconds * 1_000_000)),
+            overhead_us if overhead_us > 0 else 0,
         )
 
     def captured(self) -> Sequence[CapturedText]:

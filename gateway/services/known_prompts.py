@@ -11,7 +11,7 @@ A model answers in other words, or at least under another id. But an upstream th
 has the same bytes for the same prompt: so of a prompt that is known the last clean reply is kept, in the same way.
 """
 
-import hashlib
+from hashlib import sha256
 
 from gateway.clock import Ids
 from gateway.domain.policies import ShieldPolicy
@@ -50,7 +50,7 @@ class KnownPrompt:
 
     def mark(self, raw: bytes) -> bytes | None:
         """Return what stands for the bytes of a reply; None when they are too many."""
-        return _digest(self._key, raw) if len(raw) <= MOST_BYTES else None
+        return sha256(self._key + raw).digest()[:_DIGEST_BYTES] if len(raw) <= MOST_BYTES else None
 
     def reply(self, mark: bytes, raw: bytes, headers: tuple[tuple[str, str], ...]) -> Reply | None:
         """Return the reply of these bytes, if it is the one that came the last time."""
@@ -124,7 +124,7 @@ class KnownPrompts:
         """Return what stands for a body of an owner, whose name has no line break."""
         if not self._key:  # not before the process is forked
             self._key = self._ids.random_bytes(32)
-        return _digest(self._key, f"{owner}\n".encode() + raw)
+        return sha256(b"%b%b\n%b" % (self._key, owner.encode(), raw)).digest()[:_DIGEST_BYTES]
 
     def find(self, mark: bytes, generation: int) -> KnownPrompt | None:
         """Return what is known of a body since authority last changed. generation: the store's."""
@@ -150,7 +150,3 @@ class KnownPrompts:
         if len(self._newer) >= MOST_PROMPTS:
             self._older, self._newer = self._newer, {}
         self._newer[mark] = known
-
-
-def _digest(key: bytes, raw: bytes) -> bytes:
-    return hashlib.sha256(key + raw).digest()[:_DIGEST_BYTES]

@@ -20,13 +20,17 @@ LIST_AGAIN_SECONDS = 10.0
 
 
 class Lane:
-    """One provider as this process reaches it. turn: of the choice by weight."""
+    """One provider as this process reaches it. turn: of the choice by weight.
+
+    is_echo: the built-in model answers, so that nothing leaves this process.
+    """
 
     __slots__ = ("_clock", "_connect", "_key", "_keys", "_read_again_seconds", "_silent_until_seconds", "_upstream",
-                 "provider", "turn")  # fmt: skip
+                 "is_echo", "provider", "turn")  # fmt: skip
 
     def __init__(self, provider: Provider, *, connect: Connect, keys: ProviderKeys, clock: Clock) -> None:
         self.provider = provider
+        self.is_echo = provider.type is ProviderType.ECHO
         self.turn = 0
         self._connect = connect
         self._keys = keys
@@ -81,11 +85,6 @@ class Lane:
         if listed is None:
             raise UpstreamUnavailable("The model gateway did not list its models in time.")
         return tuple(model for model in listed if provider.serves(str(model["id"])))
-
-    @property
-    def is_echo(self) -> bool:
-        """Whether the built-in model answers, so that nothing leaves this process."""
-        return self.provider.type is ProviderType.ECHO
 
 
 def _reason(error: KeyMissing) -> str:

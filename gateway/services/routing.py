@@ -120,9 +120,7 @@ class Routing:
             found = tuple(one for one in found if allowed(one.name))
         return _in_turn(found) if len(found) > 1 else found
 
-    async def complete(
-        self, prompt: Prompt, candidates: Sequence[Candidate], *, traceparent: str | None = None
-    ) -> Routed:
+    async def complete(self, prompt: Prompt, candidates: Sequence[Candidate], traceparent: str | None = None) -> Routed:
         """Send the prompt to the first of `candidates` that completes it.
 
         Raises:
@@ -253,12 +251,12 @@ class Routing:
     async def _ask(self, lane: Lane, prompt: Prompt, traceparent: str | None) -> Reply:
         """Send one request and note how it went."""
         if lane.is_echo:  # after others that failed
-            return await lane.upstream().complete(prompt, traceparent=traceparent)
+            return await lane.upstream().complete(prompt, traceparent)
         circuits, provider = self._circuits, lane.provider
         circuits.begun(provider)
         outcome = "failed"
         try:
-            reply = await lane.upstream().complete(prompt, traceparent=traceparent)
+            reply = await lane.upstream().complete(prompt, traceparent)
             outcome = "ok"
         except UpstreamUnavailable as error:
             circuits.failed(

@@ -54,7 +54,7 @@ class RateWindows:
         self._descriptor = lock_file()
         self._known: dict[str, tuple[int, int, int, int]] = {}
 
-    def admit(self, key_id: str, *, limit: int, now_seconds: float) -> Admission:
+    def admit(self, key_id: str, limit: int, now_seconds: float) -> Admission:
         """Admit a call of `key_id` or not: never more than `limit` in any 60 seconds, over all processes.
 
         Raises:

@@ -15,6 +15,7 @@ from gateway.api.responses import (
     json_response,
     rate_lines,
 )
+from gateway.auth.ratelimit import Admission
 from gateway.errors import GatewayError, InvalidRequest, RateLimited
 from gateway.http.messages import Response
 
@@ -81,9 +82,9 @@ def test_retry_after_is_at_least_a_second() -> None:
 
 
 def test_openai_clients_get_both_names_of_the_rate_headers() -> None:
-    few = Response(200, lines=rate_lines(1, 2, 3, is_openai=False)).fields()
+    few = Response(200, lines=rate_lines(Admission(True, 1, 2, 3, 0), is_openai=False)).fields()
     assert few == (("x-ratelimit-limit", "1"), ("x-ratelimit-remaining", "2"), ("x-ratelimit-reset", "3"))
-    both = Response(200, lines=rate_lines(1, 2, 3, is_openai=True)).fields()
+    both = Response(200, lines=rate_lines(Admission(True, 1, 2, 3, 0), is_openai=True)).fields()
     assert both == few + tuple((f"{name}-requests", value) for name, value in few)
 
 

@@ -115,7 +115,7 @@ class FakeUpstream:
     sent: list[Prompt] = field(default_factory=list)
     before: Callable[[], Any] | None = None
 
-    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
+    async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         assert traceparent == CONTEXT.traceparent
         self.sent.append(prompt)
         if self.before is not None:

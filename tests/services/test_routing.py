@@ -55,7 +55,7 @@ class Scripted:
     gate: anyio.Event | None = None
     asked: int = 0
 
-    async def complete(self, prompt: Prompt, *, traceparent: str | None = None) -> Reply:
+    async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         self.asked += 1
         if self.gate is not None:
             await self.gate.wait()
