@@ -48,6 +48,8 @@ class Beginnings(Machine):
                 return self._told(kept, state.places, state.due)
             due = [one._replace(chars=one.chars + 1) for one in state.due]
             return self._told(kept + _MORE, state.places, due)
+        if state.places and not self._goes_on(state, letter):
+            return self._without_longest(state)[char]
         is_capital = kept[-1].isalpha() and char.isupper() and letter.upper().lower() == letter
         kept += letter.upper() if is_capital else squash_digits(letter)
         met: dict[int, tuple[Lead, ...]] = {}
@@ -72,6 +74,28 @@ class Beginnings(Machine):
                     met[len(tail)] = met.get(len(tail), ()) + at_once
                 due += [Due(len(kept) - place, len(tail), lead, way) for lead, way in waiting]
         return self._told(kept, places, due, tuple(Met(size, met[size]) for size in sorted(met, reverse=True)))
+
+    def _goes_on(self, state: State, letter: str) -> bool:
+        """Say whether a letter goes on with the longest end of a state with which something may begin."""
+        leads, place = self._leads, state.places[0]
+        tail = _tail(state.kept, place) + squash_digits(letter)
+        return (
+            tail in leads.prefixes
+            or tail in leads.blank_prefixes
+            or tail in leads.led
+            or any(
+                one.chars == len(state.kept) - place and (one.way[letter].steps or letter in one.way.branches)
+                for one in state.due
+            )
+        )
+
+    def _without_longest(self, state: State) -> State:
+        """Return the state that has forgotten the longest end of another with which something may begin."""
+        shorter = state.shorter
+        if shorter is None:
+            due = [one for one in state.due if one.chars < len(state.kept) - state.places[0]]
+            shorter = state.shorter = self._told(state.kept, state.places[1:], due)
+        return shorter
 
     def told(self, text: str) -> State:
         """Return the state of a text that was looked at to its end, if that is long enough to tell it."""

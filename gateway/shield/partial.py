@@ -41,9 +41,12 @@ def beginnings(source: str, letter: Callable[[str], str], *, least: int = 2) -> 
     tree = parser.parse(source, re.ASCII)
     group = told_group(tree)
     is_told = group is None or _width_before(tree, group) == 0
-    found = _Beginnings(letter, None if is_told else group).sequence(tree)
-    if not found or any(len(word) < least and _is_common(word[:1]) for word, _ in found):
-        return ()
+    found: set[tuple[str, bool]] = set()
+    # Whether any is too short is soon told.
+    for most_chars in (least, BEGINNING_CHARS):
+        found = _Beginnings(letter, None if is_told else group, most_chars).sequence(tree)
+        if not found or any(len(word) < least and _is_common(word[:1]) for word, _ in found):
+            return ()
     return tuple(Beginning(word, is_edge, is_told) for word, is_edge in sorted(found))
 
 
@@ -77,15 +80,16 @@ def _is_common(char: str) -> bool:
 class _Beginnings:
     """Multiplies out how the items of a regex begin, as far as that stays small. A word that goes no further ends."""
 
-    def __init__(self, letter: Callable[[str], str], told: int | None) -> None:
-        """told: the group that ends every word."""
+    def __init__(self, letter: Callable[[str], str], told: int | None, most_chars: int) -> None:
+        """told: the group that ends every word. most_chars: of a word."""
         self._letter = letter
         self._told = told
+        self._most_chars = most_chars
 
     def sequence(self, items: Iterable[Any]) -> set[tuple[str, bool]]:
         """Return the beginnings of a sequence, and whether they stand at an edge."""
         found = (word.removesuffix(_UNKNOWN) for word in self._words(items))
-        return {(word.lstrip(_EDGE)[:BEGINNING_CHARS], word.startswith(_EDGE)) for word in found}
+        return {(word.lstrip(_EDGE)[: self._most_chars], word.startswith(_EDGE)) for word in found}
 
     def _words(self, items: Iterable[Any]) -> set[str]:
         """Return beginnings; _UNKNOWN at the end of one says that what follows is not known."""
@@ -95,10 +99,12 @@ class _Beginnings:
                 if _is_edge(op, arg):
                     found = {word or _EDGE for word in found}
                 continue
+            if all(map(self._is_done, found)):
+                break
             tails = self._step(op, arg)
             longer = set()
             for word in found:
-                if word.endswith(_UNKNOWN) or len(word) > BEGINNING_CHARS:
+                if self._is_done(word):
                     longer.add(word)
                 elif word.strip(_EDGE):
                     longer.update(word + tail.lstrip(_EDGE) for tail in tails)
@@ -108,6 +114,10 @@ class _Beginnings:
                 return {word.removesuffix(_UNKNOWN) + _UNKNOWN for word in found}
             found = longer
         return found
+
+    def _is_done(self, word: str) -> bool:
+        """Say whether what follows does not matter to a beginning."""
+        return word.endswith(_UNKNOWN) or len(word) > self._most_chars
 
     def _step(self, op: Any, arg: Any) -> set[str]:
         if op is ops.LITERAL:

@@ -23,7 +23,9 @@ Program = list[list[Any]]
 # it does; where a text begins, or behind which characters; where what is reported begins.
 CHAR, CHARS, TIMES, CHOICE, EDGE, BEFORE, BEHIND, OPENING, TOLD = range(9)
 _ONE_CHAR = frozenset((ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN))
-_FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
+# As numbers: those of `re` take their time.
+_IGNORECASE, _MULTILINE = int(re.IGNORECASE), int(re.MULTILINE)
+_FLAGS = ((_IGNORECASE, "i"), (_MULTILINE, "m"), (int(re.DOTALL), "s"))
 _ANYTHING = "(?s:.)"
 
 
@@ -35,7 +37,7 @@ def read(source: str, *, gap_chars: int | None = None) -> Program:
     """
     tree = parser.parse(source, re.ASCII)
     reader = _Reader(gap_chars, tree.state.groupdict.get(REPORTED) if gap_chars is None else None)
-    reader.sequence(tree, tree.state.flags, is_last=True)
+    reader.sequence(tree, int(tree.state.flags), is_last=True)
     return reader.program
 
 
@@ -56,11 +58,14 @@ class _Reader:
         return number
 
     def _items(self, items: Iterable[Any], flags: int, said: list[Any], *, is_last: bool) -> None:
-        items = list(items)
-        for place, (op, arg) in enumerate(items, 1):
-            is_end = is_last and not any(width_of([item]) for item in items[place:])
+        items = items.data if isinstance(items, parser.SubPattern) else list(items)
+        any_case = bool(flags & _IGNORECASE)
+        # The last that may be anything but an edge.
+        last = next((at for at in range(len(items) - 1, -1, -1) if width_of([items[at]])), 0) if is_last else 0
+        for place, (op, arg) in enumerate(items):
+            is_end = is_last and place >= last
             if op is ops.LITERAL:
-                _spell(chr(arg), said, any_case=bool(flags & re.IGNORECASE))
+                _spell(chr(arg), said, any_case=any_case)
             elif op in _ONE_CHAR:
                 said.append([CHAR, _class([(op, arg)], flags)])
             elif op is ops.SUBPATTERN:
@@ -84,7 +89,7 @@ class _Reader:
     def _edge(place: Any, flags: int, *, is_end: bool) -> list[Any]:
         """Return what is told of a place; what a text ends with is not: it has not ended."""
         if place in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
-            return [[OPENING, "\n" if place is ops.AT_BEGINNING and flags & re.MULTILINE else ""]]
+            return [[OPENING, "\n" if place is ops.AT_BEGINNING and flags & _MULTILINE else ""]]
         return [[EDGE]] if place is ops.AT_BOUNDARY and not is_end else []
 
     def _repeat(self, repeat: Any, flags: int, *, is_last: bool) -> list[Any]:

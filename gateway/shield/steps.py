@@ -51,10 +51,11 @@ class State(dict[str, "State"]):
 
     kept: what it remembers. held_chars: how much is held. mark: as above. met: the literals that are complete, and
     whose leads are to be followed now. begun: those that may have begun, and are held. due: those that are complete,
-    and held if they are to be. places: where in `kept` something begins that goes on.
+    and held if they are to be. places: where in `kept` something begins that goes on. shorter: the state without the
+    first of these, once that was needed.
     """
 
-    __slots__ = ("_machine", "begun", "due", "held_chars", "kept", "mark", "met", "places")
+    __slots__ = ("_machine", "begun", "due", "held_chars", "kept", "mark", "met", "places", "shorter")
 
     def __init__(self, machine: "Machine", kept: str, held_chars: int, mark: int, met: tuple[Met, ...] = ()) -> None:
         super().__init__()
@@ -66,6 +67,7 @@ class State(dict[str, "State"]):
         self.begun: tuple[Begun, ...] = ()
         self.due: tuple[Due, ...] = ()
         self.places: tuple[int, ...] = ()
+        self.shorter: State | None = None
 
     def __missing__(self, char: str) -> "State":
         machine = self._machine

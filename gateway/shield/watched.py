@@ -23,7 +23,7 @@ INNER_CHARS = 3
 # So many letters tell whether a literal may have begun.
 KEPT_CHARS = BEGINNING_CHARS - 1
 
-_WORDS_A_STEP = 2_000
+_WORDS_A_STEP = 1_000
 
 Compiled = Callable[[str], re.Pattern[str]]
 Find = automaton.Find
@@ -183,14 +183,20 @@ class Leads:
         yield
         find = automaton.build(words, native=native)[0]
         yield
-        leads = {word: tuple(led[word]) for word in words}
-        held = [word for word in words if any(lead.is_held for lead in leads[word])]
+        leads: dict[str, tuple[Lead, ...]] = {}
+        held: list[str] = []
         # Those that are held inside a word too: a sign begins one.
-        inside = [
-            word
-            for word in held
-            if not (word[0].isalnum() or word[0] == " ") or any(one.is_held and one.is_inner for one in leads[word])
-        ]
+        inside: list[str] = []
+        for number, word in enumerate(words, 1):
+            leads[word] = tuple(led[word])
+            of_held = [lead for lead in leads[word] if lead.is_held]
+            if of_held:
+                held.append(word)
+                is_sign = not (word[0].isalnum() or word[0] == " ")
+                if is_sign or any(lead.is_inner for lead in of_held):
+                    inside.append(word)
+            if not number % _WORDS_A_STEP:
+                yield
         yield
         return cls(
             leads,
