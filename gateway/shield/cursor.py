@@ -1,7 +1,9 @@
 """Where a stream stands in its text: what is out, what was looked at, which matches may be under way. Asks no rule."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
+from gateway.shield.normalize import View
 from gateway.shield.steps import Begun
 from gateway.shield.watched import Entry, Hit
 from gateway.shield.ways import Way
@@ -60,7 +62,8 @@ class Open:
             after = way[char]
             if branches:
                 branches = [(led[char], begin) for led, begin in branches if led.steps]
-                self.is_ripe |= any(led.is_whole for led, _ in branches)
+                for led, _ in branches:
+                    self.is_ripe |= led.is_whole
             if way.branches and char in way.branches:
                 fork = way.branches[char]
                 branches = [*branches, (fork, size)]
@@ -86,21 +89,53 @@ class Cursor:
     """Where a stream stands in its text, and what was seen of that.
 
     out: all before is out. seen: all before was looked at. begin: where a word begins, before which no run goes on.
-    even: from there on the text and the normalized text have as many letters. is_suspect: whether something that is
-    held, and need not be any more, may be a match. final: where the last match ends that was seen and cannot change.
+    is_suspect: whether something that is held, and need not be any more, may be a match. final: where the last match
+    ends that was seen and cannot change.
     tokens: all before was asked for long tokens, or is out. folded: the normalized text, from some place on. begun:
     literals that may have begun. due: those that are complete and were not followed. opens: matches under way.
     """
 
-    __slots__ = ("begin", "begun", "due", "even", "final", "folded", "is_suspect", "opens", "out", "seen", "tokens")
+    __slots__ = (
+        "_count", "_lost", "_numbers", "_places", "begin", "begun", "due", "final", "folded", "is_suspect", "opens",
+        "out", "seen", "tokens",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.out = self.seen = self.begin = self.even = self.final = self.tokens = 0
+        self.out = self.seen = self.begin = self.final = self.tokens = 0
+        # How many characters are lost, and how many letters there were. From which of these on the text was read at
+        # once: where in the whole text that is, the view of it if it is not even with it, and what of that is left out.
+        self._lost = self._count = 0
+        self._numbers: list[int] = [0]
+        self._places: list[tuple[int, View | None, int]] = [(0, None, 0)]
         self.is_suspect = False
         self.folded = ""
         self.begun: Sequence[Begun] = ()
         self.due: Sequence[Hit] = ()
         self.opens: list[Open] = []
+
+    def read(self, seen: int, folded: str, view: View | None, *, is_met: bool) -> None:
+        """Go on to a place with what is new in the normalized text.
+
+        view: of that; None if it has a letter for each of the text. is_met: whether its first blank is left out.
+        """
+        place, known, left_out = self._places[-1]
+        begin = self._lost + self.seen
+        if view or known or is_met or left_out + place + self._count - self._numbers[-1] != begin:
+            self._numbers.append(self._count)
+            self._places.append((begin, view, is_met))
+        self.folded += folded
+        self._count += len(folded)
+        self.seen = seen
+
+    def written(self, ahead: int) -> int:
+        """Return where in the text a character of the normalized text comes from: the last but so many."""
+        if not ahead:
+            return self.seen
+        number = self._count - ahead
+        step = max(0, bisect_right(self._numbers, number) - 1)
+        place, view, left_out = self._places[step]
+        behind = max(0, number - self._numbers[step]) + left_out
+        return max(0, place - self._lost + (view.position(behind) if view else behind))
 
     def move(self, chars: int, kept_chars: int) -> None:
         """Follow a text that has lost some characters at its beginning; so many of the normalized text are kept."""
@@ -108,7 +143,9 @@ class Cursor:
         self.seen -= chars
         self.tokens -= chars
         self.begin = max(0, self.begin - chars)
-        self.even = max(0, self.even - chars)
         self.final = max(0, self.final - chars)
         most = max((one.size for one in self.opens if not one.entry.on_text), default=0)
         self.folded = self.folded[-max(kept_chars, most + BEHIND_CHARS) :]
+        self._lost += chars
+        step = max(0, bisect_right(self._numbers, self._count - len(self.folded)) - 1)
+        del self._numbers[:step], self._places[:step]

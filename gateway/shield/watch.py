@@ -19,7 +19,7 @@ from gateway.shield.layout import Brief
 from gateway.shield.letter_steps import Beginnings
 from gateway.shield.listed import Lister
 from gateway.shield.literals import squash_digits
-from gateway.shield.normalize import Normalizer, View
+from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
 from gateway.shield.run_steps import Shapes
@@ -140,9 +140,7 @@ class Watch:
             if letters[place:] in self._leads.prefixes and self._is_begun(letters, place, is_capital)
         ]
         at.begun = begun
-        at.folded += folded
-        at.seen = length
-        at.even = length if folded != fresh.lower() else at.even
+        at.read(length, folded, view, is_met=met)
         live = length - max((one.chars for one in begun if letters[-one.letters :] in self._leads.held), default=0)
         found = [one for one in self._leads.find(letters) if one[0] >= old and one[1] >= 0]
         hits = self._leads.hits(letters, found, is_capital)
@@ -177,19 +175,15 @@ class Watch:
         what is for the machines.
         """
         fresh = text[at.seen :]
-        folded = fresh.replace("\n", " ").lower()
-        if not (folded.isascii() and folded.isprintable()):
-            folded = self._fold.normalize(fresh).text
-            at.even = len(text)
-        elif "  " in folded:
-            at.even = at.seen + folded.rindex("  ") + 2
-            folded = self._fold.normalize(fresh).text
-        if folded[:1] == " " == at.folded[-1:]:
-            # Blanks that meet at an edge are one.
-            at.even = max(at.even, at.seen + 1)
-            folded = folded[1:]
-        at.folded += folded
-        at.seen, at.begun, at.is_suspect = len(text), begun.begun, False
+        folded, view = fresh.replace("\n", " ").lower(), None
+        if not (folded.isascii() and folded.isprintable()) or "  " in folded:
+            view = self._fold.normalize(fresh)
+            folded = view.text
+        # Blanks that meet at an edge are one.
+        met_blank = folded[:1] == " " == at.folded[-1:]
+        folded = folded[met_blank:]
+        at.read(len(text), folded, view, is_met=met_blank)
+        at.begun, at.is_suspect = begun.begun, False
         at.due = [(one.letters, one.lead) for one in begun.due]
         hits = [(after + one.size, lead) for after, one in met for lead in one.leads]
         return self._weighed(text, at, hits, live, (fresh, folded)) if hits or at.opens else max(live, at.out)
@@ -198,7 +192,7 @@ class Watch:
         """Return where the text begins that the rules read of which a match is under way."""
         on_text = max((one.size for one in at.opens if one.entry.on_text), default=0)
         folded = max((one.size for one in at.opens if not one.entry.on_text), default=0)
-        return min(len(text) - on_text, self._written(text, at, folded)) - BEHIND_CHARS
+        return min(len(text) - on_text, at.written(folded)) - BEHIND_CHARS
 
     def _is_begun(self, letters: str, place: int, is_capital: Callable[[int], bool]) -> bool:
         """Say whether a literal that may begin at a place, for its letters, may do so for what stands before."""
@@ -241,7 +235,7 @@ class Watch:
             if one.is_ripe and one.held_chars < one.size:
                 ripe.append(one)
         if held_chars:
-            live = min(live, self._written(text, at, held_chars))
+            live = min(live, at.written(held_chars))
         live = max(live, at.out)
         at.opens = opens
         if ripe:
@@ -251,24 +245,26 @@ class Watch:
     def _begun(self, text: str, at: Cursor, hits: list[Hit]) -> list[Open]:
         """Return the matches under way, and those that may have begun where literals stand."""
         folded, found = at.folded, at.opens[:]
+        known = {(one.entry, one.size, one.width) for one in found}
         for ahead, (entry, least, most, rest, back, *_) in hits:
             subject, spot = folded, len(folded) - ahead
             first, last = max(0, spot - most), spot - least
             if last < 0:
                 continue
             if entry.on_text:
-                first = self._written(text, at, len(folded) - first)
-                spot, subject = self._written(text, at, ahead), text
-                last = self._written(text, at, len(folded) - last) if least >= 0 else spot - least
-            size, width = len(subject) - first, last - first
-            if any(one.entry is entry and one.size == size and one.width == width for one in found):
+                spot = at.written(ahead)
+                first, subject = at.written(len(folded) - first) if most else spot, text
+                last = spot - least if least <= 0 else at.written(len(folded) - last)
+            key = entry, len(subject) - first, last - first
+            if key in known:
                 continue
             if rest and not entry.goes_on(rest, subject, spot):
                 continue
             if not back or entry.comes_from(back, subject, first, spot):
-                one = Open(entry, width, subject[first - 1 : first] if first else "")
+                one = Open(entry, last - first, subject[first - 1 : first] if first else "")
                 one.read(subject[first:])
                 found.append(one)
+                known.add(key)
         return found
 
     def _ask(self, text: str, at: Cursor, ripe: list[Open], live: int) -> None:
@@ -283,8 +279,8 @@ class Watch:
                 continue
             start, end = span
             if not one.entry.on_text:
-                start = self._written(text, at, len(subject) - start)
-                end = self._written(text, at, len(subject) - end + 1) + 1
+                start = at.written(len(subject) - start)
+                end = at.written(len(subject) - end + 1) + 1
             if start < live:
                 final = max(final, end)
             elif one not in at.opens:
@@ -292,15 +288,3 @@ class Watch:
                 at.opens.append(one)
         at.final = final
         at.is_suspect |= final > known_end
-
-    def _written(self, text: str, at: Cursor, ahead: int) -> int:
-        """Return where in the text a character of the normalized text comes from: the last but so many."""
-        low = len(text)
-        if low - ahead >= at.even:
-            return low - ahead
-        while low:
-            low = max(0, min(low - 1, len(text) - ahead) - BEHIND_CHARS)
-            view: View = self._fold.normalize(text[low:])
-            if len(view.text) >= ahead:
-                return low + view.position(len(view.text) - ahead)
-        return 0
