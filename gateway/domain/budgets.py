@@ -12,6 +12,8 @@ from fnmatch import translate
 from functools import lru_cache
 from re import Pattern, compile
 
+from gateway.records import record
+
 MICRO = 1_000_000
 MAX_BUDGETS = 1000
 MAX_AMOUNT = 2**53 - 1
@@ -126,7 +128,7 @@ class Spender:
     providers: Collection[str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Usage:
     """What a completion takes, or at most takes. microusd: None when nobody knows a price."""
 

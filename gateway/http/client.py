@@ -7,7 +7,7 @@ are closed by the sweep. Deadlines are numbers on the connection; only making a 
 import re
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Any, NamedTuple
@@ -16,12 +16,22 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from gateway.http.messages import BadReply, ClientError, ConnectFailed, NoReply, Reply, ReplyTimeout, ReplyTooLarge
+from gateway.http.messages import (
+    AllowAddress,
+    BadReply,
+    ClientError,
+    ConnectFailed,
+    NoReply,
+    Reply,
+    ReplyTimeout,
+    ReplyTooLarge,
+    Terms,
+)
 from gateway.http.reply import ReplyReader, read_whole
 from gateway.http.transport import Connection, DeadlinePassed, Sweep, dial
 
 __all__ = [
-    "BadReply", "Client", "ClientError", "ConnectFailed", "NoReply", "Reply", "ReplyTimeout", "ReplyTooLarge",
+    "BadReply", "Client", "ClientError", "ConnectFailed", "NoReply", "Reply", "ReplyTimeout", "ReplyTooLarge", "Terms",
     "resolve",
 ]  # fmt: skip
 
@@ -31,8 +41,6 @@ _OURS = frozenset("connection content-length expect host keep-alive te trailer t
 _KNOWN_BEGINS = 256
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _DECODE_HERE_BYTES = 65_536  # longer bodies are decoded in a thread
-
-AllowAddress = Callable[[str], bool]
 
 
 class _Origin(NamedTuple):
@@ -56,20 +64,6 @@ class _Begin:
     url: _Url
     headers: tuple[tuple[str, str], ...]
     raw: bytes
-
-
-@dataclass(slots=True, eq=False)
-class _Order:
-    """One request, ready to be sent over any connection to its origin. end_seconds: monotonic."""
-
-    method: str
-    origin: _Origin
-    raw: bytes
-    connect_seconds: float
-    first_byte_seconds: float
-    end_seconds: float
-    max_reply_bytes: int
-    allow_address: AllowAddress | None
 
 
 class Client:
@@ -103,19 +97,12 @@ class Client:
         url: str,
         headers: Sequence[tuple[str, str]],
         body: bytes,
-        *,
-        connect_seconds: float,
-        first_byte_seconds: float,
-        total_seconds: float,
-        max_reply_bytes: int,
-        allow_address: AllowAddress | None = None,
+        terms: Terms,
     ) -> Coroutine[Any, Any, Reply]:
         """Send one request and return its complete reply, whatever its status.
 
-        headers: without Host, Content-Length and what concerns the connection. allow_address: is asked for every
-        address the host resolves to (an IPv4-mapped one as IPv4); one refusal refuses the host. Exactly an address
-        that was checked is connected to. A kept connection that ends before the first byte of the reply is replaced by
-        a fresh one, once. Cancelling closes the connection.
+        headers: without Host, Content-Length and what concerns the connection. A kept connection that ends before the
+        first byte of the reply is replaced by a fresh one, once. Cancelling closes the connection.
 
         Raises:
             ConnectFailed, ReplyTimeout, BadReply, ReplyTooLarge: see there.
@@ -128,18 +115,7 @@ class Client:
             raw = b"%bcontent-length: %d\r\n\r\n%b" % (last.raw, len(body), body)
         else:
             raw = last.raw + b"\r\n"
-        begin_seconds = Sweep.now_seconds()
-        order = _Order(
-            method,
-            last.url.origin,
-            raw,
-            connect_seconds if connect_seconds < total_seconds else total_seconds,
-            first_byte_seconds,
-            begin_seconds + total_seconds,
-            max_reply_bytes,
-            allow_address,
-        )
-        return self._exchange(order, begin_seconds)
+        return self._exchange(method, last.url.origin, raw, terms, Sweep.now_seconds())
 
     async def aclose(self) -> None:
         """Close all connections, those in use too."""
@@ -157,36 +133,40 @@ class Client:
 
     # One request on one connection.
 
-    async def _exchange(self, order: _Order, begin_seconds: float, *, is_repeated: bool = False) -> Reply:
-        """Send the request and read the reply. Keeps the connection only after a clean and complete one.
+    async def _exchange(
+        self, method: str, origin: _Origin, raw: bytes, terms: Terms, begin_seconds: float, *, is_repeated: bool = False
+    ) -> Reply:
+        """Send a request and read the reply. Keeps the connection only after a clean and complete one.
 
-        begin_seconds: monotonic, now. is_repeated: it was sent over a kept connection, which had ended.
+        begin_seconds: monotonic, of the request. is_repeated: it was sent over a kept connection, which had ended.
         """
-        connection = None if is_repeated else self._take_idle(order.origin, order.allow_address)
+        end_seconds = begin_seconds + terms.total_seconds
+        first_seconds = begin_seconds + terms.first_byte_seconds
+        connection = None if is_repeated else self._take_idle(origin, terms.allow_address)
         is_kept = connection is not None
         if connection is None:
-            connection = await self._connect(order.origin, order.connect_seconds, order.allow_address)
-            begin_seconds = Sweep.now_seconds()
+            connection = await self._connect(origin, terms)
+            first_seconds = Sweep.now_seconds() + terms.first_byte_seconds
         is_reusable = False
         reply: Reply | None = None
         try:
-            first_seconds, end_seconds = begin_seconds + order.first_byte_seconds, order.end_seconds
             connection.deadline_seconds = first_seconds if first_seconds < end_seconds else end_seconds
-            connection.write(order.raw)
+            connection.write(raw)
             if is_kept or not connection.has_unread():
                 await connection.arrival
             data = connection.take()
             if data:
-                reply = read_whole(data, order.method, order.max_reply_bytes)
+                reply = read_whole(data, method, terms.max_reply_bytes)
                 if reply is None:
-                    reply, is_reusable = await self._read_on(connection, order, data)
+                    connection.deadline_seconds = end_seconds
+                    reply, is_reusable = await _read_on(connection, data, method, terms.max_reply_bytes)
                 else:
                     is_reusable = True
         except DeadlinePassed:
             raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
         finally:
             if is_reusable and not connection.has_unread() and not connection.has_unsent():
-                self._keep(connection, order.origin)
+                self._keep(connection, origin)
             else:
                 connection.abort()
         if reply is not None:
@@ -194,28 +174,7 @@ class Client:
         if not is_kept:
             raise NoReply("the upstream ended the connection without a reply", was_sent=True)
         # The upstream had closed it while our request was on its way.
-        return await self._exchange(order, begin_seconds, is_repeated=True)
-
-    async def _read_on(self, connection: Connection, order: _Order, data: bytes) -> tuple[Reply, bool]:
-        """Read a reply that begins with `data`, and say whether the connection can take another request."""
-        end_seconds = connection.deadline_seconds = order.end_seconds
-        reader = ReplyReader(order.method, order.max_reply_bytes)
-        reader.feed(data)
-        while not reader.is_finished:
-            data = await connection.read()
-            # The sweep ends only who sends nothing at its tick; who sends just then is late as well.
-            if Sweep.now_seconds() >= end_seconds:
-                raise DeadlinePassed
-            if data:
-                reader.feed(data)
-            else:
-                reader.end(is_orderly=connection.has_said_end)
-        if reader.needs_decoding and reader.size_bytes > _DECODE_HERE_BYTES:
-            decoded = await anyio.to_thread.run_sync(_decoded, reader)
-            if isinstance(decoded, Reply):
-                return decoded, reader.is_reusable
-            raise _fresh(decoded)
-        return reader.reply(), reader.is_reusable
+        return await self._exchange(method, origin, raw, terms, begin_seconds, is_repeated=True)
 
     # The pool.
 
@@ -244,8 +203,9 @@ class Client:
 
     # Connecting.
 
-    async def _connect(self, origin: _Origin, wait_seconds: float, allow_address: AllowAddress | None) -> Connection:
+    async def _connect(self, origin: _Origin, terms: Terms) -> Connection:
         """Connect to the first address of the origin that answers; each gets its share of the time."""
+        wait_seconds, allow_address = min(terms.connect_seconds, terms.total_seconds), terms.allow_address
         end_seconds = anyio.current_time() + wait_seconds
         reason, cause = "the upstream did not accept a connection in time", None
         with anyio.move_on_after(wait_seconds):
@@ -282,6 +242,27 @@ class Client:
             self._begins[method, url, headers] = begin
         self._last[url] = begin
         return begin
+
+
+async def _read_on(connection: Connection, data: bytes, method: str, max_reply_bytes: int) -> tuple[Reply, bool]:
+    """Read a reply that begins with `data`, and say whether the connection can take another request."""
+    reader = ReplyReader(method, max_reply_bytes)
+    reader.feed(data)
+    while not reader.is_finished:
+        data = await connection.read()
+        # The sweep ends only who sends nothing at its tick; who sends just then is late as well.
+        if Sweep.now_seconds() >= connection.deadline_seconds:
+            raise DeadlinePassed
+        if data:
+            reader.feed(data)
+        else:
+            reader.end(is_orderly=connection.has_said_end)
+    if reader.needs_decoding and reader.size_bytes > _DECODE_HERE_BYTES:
+        decoded = await anyio.to_thread.run_sync(_decoded, reader)
+        if isinstance(decoded, Reply):
+            return decoded, reader.is_reusable
+        raise _fresh(decoded)
+    return reader.reply(), reader.is_reusable
 
 
 def _decoded(reader: ReplyReader) -> Reply | ClientError:

@@ -1,4 +1,4 @@
-"""The records of server and client: Request, Response, Reply, Headers, their errors and the server's Limits.
+"""The records of server and client: Request, Response, Terms, Reply, Headers, their errors and the server's Limits.
 
 Records only: no socket, no framing. `Request` and `Response` are made once or more for every request and therefore not
 frozen (a frozen record of nine fields costs two microseconds to make); nobody changes one after it was made.
@@ -6,7 +6,7 @@ frozen (a frozen record of nine fields costs two microseconds to make); nobody c
 
 import re
 import resource
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 NEVER_TOLD = float("inf")
@@ -110,6 +110,24 @@ class HttpError(Exception):
         self.message = message
         self.headers = headers
         self.param = param
+
+
+AllowAddress = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How long and how much, and with whom. Made once for many requests.
+
+    max_reply_bytes: holds before and after decompression. allow_address: is asked for every address the host resolves
+    to (an IPv4-mapped one as IPv4); one refusal refuses the host. Exactly an address that was checked is connected to.
+    """
+
+    connect_seconds: float
+    first_byte_seconds: float
+    total_seconds: float
+    max_reply_bytes: int
+    allow_address: AllowAddress | None = None
 
 
 class Reply:

@@ -49,10 +49,13 @@ class Wakeups:
 
     def add_read(self, waiter: "Waiter") -> None:
         """Have the task go on as soon as all sockets are read. Only for what the loop calls, not for a task."""
-        if self._handles or self._is_due:
-            self.add(waiter)
+        self._ready.append(waiter)
+        if self._is_due:
+            return
+        if self._handles:
+            self._is_due = True
+            self.loop.call_soon(self._turn)
         else:
-            self._ready.append(waiter)
             self.wake()
 
     def wake(self) -> None:

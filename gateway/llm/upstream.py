@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
 from gateway.aside import Aside
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidJson
-from gateway.http.client import Client, ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, resolve
+from gateway.http.client import Client, ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, Terms, resolve
 from gateway.http.client import Reply as HttpReply
 from gateway.llm.base import Dialect, Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.wire import read_json, write_json
@@ -73,8 +73,15 @@ class HttpUpstream:
         self._base_url = base_url.rstrip("/")
         self._clock = clock
         self._ids = ids
-        self._limits = limits or UpstreamLimits()
-        self._allow_address = allow_address
+        limits = limits or UpstreamLimits()
+        self._terms = Terms(
+            connect_seconds=limits.connect_seconds,
+            first_byte_seconds=limits.first_byte_seconds,
+            total_seconds=limits.total_seconds,
+            max_reply_bytes=limits.reply_bytes,
+            allow_address=allow_address,
+        )
+        self._list_terms = replace(self._terms, max_reply_bytes=MODELS_REPLY_BYTES)
         self._names = models
         self._listed: tuple[Mapping[str, object], ...] = ()
         self._listed_until_seconds = float("-inf")
@@ -93,21 +100,12 @@ class HttpUpstream:
             UpstreamUnavailable: unreachable, late, a 5xx, a 401 or 403, a redirect, or no completion.
             UpstreamRefused: any other 4xx.
         """
-        headers, limits = self._chat_headers, self._limits
+        headers = self._chat_headers
         if traceparent is not None:
             headers = (*headers, *self._trace(traceparent))
         try:
-            answer = await self._client.request(
-                "POST",
-                self._chat_url,
-                headers,
-                prompt.raw or write_json(prompt.body),
-                connect_seconds=limits.connect_seconds,
-                first_byte_seconds=limits.first_byte_seconds,
-                total_seconds=limits.total_seconds,
-                max_reply_bytes=limits.reply_bytes,
-                allow_address=self._allow_address,
-            )
+            body = prompt.raw or write_json(prompt.body)
+            answer = await self._client.request("POST", self._chat_url, headers, body, self._terms)
         except ClientError as error:
             raise _fault(error) from error
         if not 200 <= answer.status < 300:
@@ -139,19 +137,9 @@ class HttpUpstream:
         Raises:
             UpstreamUnavailable: the provider did not tell.
         """
-        limits = self._limits
         try:
-            answer = await self._client.request(
-                "GET",
-                self._base_url + "/models",
-                self._headers,
-                b"",
-                connect_seconds=limits.connect_seconds,
-                first_byte_seconds=limits.first_byte_seconds,
-                total_seconds=limits.total_seconds,
-                max_reply_bytes=MODELS_REPLY_BYTES,
-                allow_address=self._allow_address,
-            )
+            url = self._base_url + "/models"
+            answer = await self._client.request("GET", url, self._headers, b"", self._list_terms)
         except ClientError as error:
             raise _fault(error) from error
         if 200 <= answer.status < 300:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gateway.errors import InvalidJson, UpstreamUnavailable
-from gateway.http.client import Client, ClientError
+from gateway.http.client import Client, ClientError, Terms
 from gateway.wire import read_json
 
 MAX_REPLY_BYTES = 1024 * 1024
@@ -30,11 +30,13 @@ class JsonReader:
                 url,
                 headers,
                 b"",
-                connect_seconds=seconds,
-                first_byte_seconds=seconds,
-                total_seconds=seconds,
-                max_reply_bytes=MAX_REPLY_BYTES,
-                allow_address=allow_address,
+                Terms(
+                    connect_seconds=seconds,
+                    first_byte_seconds=seconds,
+                    total_seconds=seconds,
+                    max_reply_bytes=MAX_REPLY_BYTES,
+                    allow_address=allow_address,
+                ),
             )
         except ClientError as error:
             raise UpstreamUnavailable(error.reason) from error

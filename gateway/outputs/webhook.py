@@ -5,7 +5,7 @@ from typing import Protocol
 
 from gateway.clock import Clock
 from gateway.domain.event_outputs import OutEvent, webhook_body, webhook_headers
-from gateway.http.messages import ClientError, Reply
+from gateway.http.messages import ClientError, Reply, Terms
 from gateway.outputs.delivery import DeliveryFailed
 
 CONNECT_SECONDS = 5.0
@@ -24,12 +24,7 @@ class Post(Protocol):
         url: str,
         headers: Sequence[tuple[str, str]],
         body: bytes,
-        *,
-        connect_seconds: float,
-        first_byte_seconds: float,
-        total_seconds: float,
-        max_reply_bytes: int,
-        allow_address: Callable[[str], bool] | None = None,
+        terms: Terms,
     ) -> Reply:
         """Send it and return the reply. Raises ClientError."""
         ...
@@ -43,7 +38,13 @@ class Webhook:
         self._url = url
         self._key = key
         self._clock = clock
-        self._allow_address = allow_address
+        self._terms = Terms(
+            connect_seconds=CONNECT_SECONDS,
+            first_byte_seconds=TOTAL_SECONDS,
+            total_seconds=TOTAL_SECONDS,
+            max_reply_bytes=REPLY_BYTES,
+            allow_address=allow_address,
+        )
 
     async def deliver(self, event: OutEvent) -> None:
         """Post one event. See `Delivery`."""
@@ -55,11 +56,7 @@ class Webhook:
                 self._url,
                 (*headers, ("user-agent", "gateway-webhook/1")),
                 body,
-                connect_seconds=CONNECT_SECONDS,
-                first_byte_seconds=TOTAL_SECONDS,
-                total_seconds=TOTAL_SECONDS,
-                max_reply_bytes=REPLY_BYTES,
-                allow_address=self._allow_address,
+                self._terms,
             )
         except ClientError as error:
             raise DeliveryFailed(f"The webhook got no answer: {error.reason}.") from error

@@ -199,7 +199,7 @@ class Chat:
         outcome = "failed"
         turn.is_sent = True
         try:
-            routed = await self._routing.complete(inbound.masked or prompt, candidates, turn.context.traceparent)
+            reply, by = await self._routing.complete(inbound.masked or prompt, candidates, turn.context.traceparent)
             outcome = "ok"
         except UpstreamRefused as error:
             outcome = "refused"
@@ -208,8 +208,8 @@ class Chat:
             turn.upstream_seconds = now_seconds() - begun_seconds
             if not candidates[0].is_echo:
                 self._meter.upstream(turn.upstream_seconds, outcome)
-        self._bill.answered(turn, routed, candidates)
-        reply = turn.reply = routed.reply
+        turn.reply = reply
+        self._bill.answered(turn, reply, by)
         if known is not None and not known.holds(guard.policy, self._store.generation.value()):
             known = None
         if reply.is_known:

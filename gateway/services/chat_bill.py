@@ -6,10 +6,11 @@ from gateway.clock import Ids
 from gateway.domain.alerts import AlertSource, fingerprint
 from gateway.domain.budgets import Spender
 from gateway.domain.traffic import TrafficRow
+from gateway.llm.base import Reply
 from gateway.services.alerts import Alerts
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.chat_turn import Turn
-from gateway.services.routing import Candidate, Routed
+from gateway.services.routing import Candidate
 from gateway.services.spending import Spending
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
@@ -53,15 +54,12 @@ class ChatBill:
             turn.hold_id = self._ids.new("hold")
             turn.held = await self._spending.reserve(turn.hold_id, covering, turn.worst)
 
-    def answered(self, turn: Turn, routed: Routed, candidates: Sequence[Candidate]) -> None:
+    def answered(self, turn: Turn, reply: Reply, by: Candidate) -> None:
         """Note who answered, and what that took."""
-        turn.provider = routed.provider
-        by = candidates[0]
-        if by.name != routed.provider:
-            by = next(one for one in candidates if one.name == routed.provider)
+        turn.provider = by.name
         if turn.hold_id is not None:
             turn.payees = frozenset((by.id, by.name))
-        turn.used = self._costs.actual(turn.prompt, routed.reply, by, turn.worst)
+        turn.used = self._costs.actual(turn.prompt, reply, by, turn.worst)
 
     def settle(self, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
         """Put in `tx` what was used in the place of what was taken, and tell of what nobody knows a price for."""

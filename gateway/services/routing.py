@@ -22,7 +22,6 @@ from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
 from gateway.metrics import Cell, Metrics
-from gateway.records import record
 from gateway.services.circuits import Circuits
 from gateway.services.health import HEALTHY
 from gateway.services.lanes import Connect, Lane
@@ -53,15 +52,6 @@ class Candidate:
     prices: Mapping[str, Price]
     is_echo: bool
     lane: Lane = field(repr=False, compare=False)
-
-
-@record
-class Routed:
-    """A completion. provider: the name of who made it. attempts: how many requests were sent for it, to whomever."""
-
-    reply: Reply
-    provider: str
-    attempts: int
 
 
 class Routing:
@@ -120,8 +110,10 @@ class Routing:
             found = tuple(one for one in found if allowed(one.name))
         return _in_turn(found) if len(found) > 1 else found
 
-    async def complete(self, prompt: Prompt, candidates: Sequence[Candidate], traceparent: str | None = None) -> Routed:
-        """Send the prompt to the first of `candidates` that completes it.
+    async def complete(
+        self, prompt: Prompt, candidates: Sequence[Candidate], traceparent: str | None = None
+    ) -> tuple[Reply, Candidate]:
+        """Send the prompt to the first of `candidates` that completes it. Return the completion and who made it.
 
         Raises:
             UpstreamUnavailable: none did. UpstreamRefused: the prompt is at fault, or all had enough of us.
@@ -132,10 +124,18 @@ class Routing:
         begun_seconds = self._clock.monotonic_seconds()
         if first is not None and (first.is_echo or self._circuits.may_pass(first.lane.provider)):
             # Its own limit ends it: a scope around all attempts costs more than everything else that is done here.
+            lane = first.lane
+            self._begun(lane)
             try:
-                return Routed(await self._ask(first.lane, prompt, traceparent), first.name, 1)
-            except (UpstreamUnavailable, UpstreamRefused) as error:
+                reply = await lane.upstream().complete(prompt, traceparent)
+            except BaseException as error:
+                self._ended(lane, error)
+                if not isinstance(error, UpstreamUnavailable | UpstreamRefused):
+                    raise
                 failed = error
+            else:
+                self._ended(lane, None)
+                return reply, first
         longest = max((one.lane.provider.timeout_seconds for one in candidates), default=0.0)
         left_seconds = max(self._attempts_seconds, longest + _GRACE_SECONDS)
         left_seconds -= self._clock.monotonic_seconds() - begun_seconds
@@ -155,7 +155,7 @@ class Routing:
         traceparent: str | None,
         failures: list[GatewayError],
         failed: GatewayError | None,
-    ) -> Routed | None:
+    ) -> tuple[Reply, Candidate] | None:
         """Send the prompt to one after another; None when nobody completed it. What fails is added to `failures`.
 
         failed: how the very first attempt ended, if it was made already.
@@ -163,14 +163,12 @@ class Routing:
         Raises:
             UpstreamRefused: the prompt is at fault.
         """
-        attempts = 0
         for candidate in candidates:
             lane = candidate.lane
             wait_seconds = FIRST_WAIT_SECONDS
             for repetitions in range(lane.provider.max_retries, -1, -1):
                 if failed is None and not self._circuits.may_pass(lane.provider):
                     break
-                attempts += 1
                 try:
                     if failed is not None:
                         error, failed = failed, None
@@ -188,7 +186,7 @@ class Routing:
                     failures.append(error)
                     break
                 else:
-                    return Routed(reply, candidate.name, attempts)
+                    return reply, candidate
         return None
 
     async def models(self, *, allowed: Callable[[str], bool] | None = None) -> tuple[Mapping[str, object], ...]:
@@ -250,32 +248,38 @@ class Routing:
 
     async def _ask(self, lane: Lane, prompt: Prompt, traceparent: str | None) -> Reply:
         """Send one request and note how it went."""
-        if lane.is_echo:  # after others that failed
-            return await lane.upstream().complete(prompt, traceparent)
-        circuits, provider = self._circuits, lane.provider
-        circuits.begun(provider)
-        outcome = "failed"
+        self._begun(lane)
         try:
             reply = await lane.upstream().complete(prompt, traceparent)
-            outcome = "ok"
-        except UpstreamUnavailable as error:
-            circuits.failed(
-                provider, error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
-            )
+        except BaseException as error:
+            self._ended(lane, error)
             raise
-        except UpstreamRefused as error:
+        self._ended(lane, None)
+        return reply
+
+    def _begun(self, lane: Lane) -> None:
+        if not lane.is_echo:  # which never fails
+            self._circuits.begun(lane.provider)
+
+    def _ended(self, lane: Lane, error: BaseException | None) -> None:
+        """Note how a request went. error: what it ended with, None for a completion."""
+        if lane.is_echo:
+            return
+        circuits, provider, outcome = self._circuits, lane.provider, "ok"
+        if error is None:
+            circuits.succeeded(provider)
+        elif isinstance(error, UpstreamUnavailable):
+            outcome = "failed"
+            detail = error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
+            circuits.failed(provider, detail)
+        elif isinstance(error, UpstreamRefused):
             outcome = "refused"
             # It works, and refuses this request; that it has had enough of us says nothing.
             (circuits.let_go if error.status == 429 else circuits.succeeded)(provider)
-            raise
-        except BaseException:
+        else:
             outcome = "given_up"
             circuits.let_go(provider)
-            raise
-        finally:
-            self._counter(provider.name, outcome).value += 1
-        circuits.succeeded(provider)
-        return reply
+        self._counter(provider.name, outcome).value += 1
 
     def _counter(self, provider: str, outcome: str) -> Cell:
         """Return what counts the requests that ended so."""

@@ -30,6 +30,7 @@ from gateway.http.client import (
     Reply,
     ReplyTimeout,
     ReplyTooLarge,
+    Terms,
 )
 from gateway.http.reply import ReplyReader
 
@@ -129,13 +130,17 @@ async def ask(client: Client, url: str, **changed: Any) -> Reply:
         "method": "POST",
         "headers": (("Content-Type", "application/json"),),
         "body": b"{}",
+    }
+    terms: dict[str, Any] = {
         "connect_seconds": 5,
         "first_byte_seconds": 5,
         "total_seconds": 10,
         "max_reply_bytes": 10_000,
+        "allow_address": None,
     }
-    options.update(changed)
-    return await client.request(url=url, **options)
+    for name, value in changed.items():
+        (terms if name in terms else options)[name] = value
+    return await client.request(url=url, **options, terms=Terms(**terms))
 
 
 async def fail(client: Client, url: str, **changed: Any) -> ClientError:

@@ -113,7 +113,8 @@ class Process:
         return self.connections[name]
 
     async def ask(self, model: str = "m") -> str:
-        return (await self.routing.complete(PROMPT, self.routing.candidates(model))).provider
+        _, by = await self.routing.complete(PROMPT, self.routing.candidates(model))
+        return by.name
 
     async def alert(self) -> Alert:
         await self.store.db.write(lambda tx: None)  # what is written behind is committed with it
