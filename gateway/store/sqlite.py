@@ -247,8 +247,15 @@ class SqliteDatabase:
             _run(connection, "PRAGMA secure_delete = ON")
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        is_large = os.stat(self._path + "-wal").st_size > _TRUNCATE_BYTES
-        _run(connection, f"PRAGMA wal_checkpoint({'TRUNCATE' if is_large else 'PASSIVE'})")
+        """Carry over what no reader holds back. A log that a long look has made large is cut once that has ended."""
+        if os.stat(self._path + "-wal").st_size <= _TRUNCATE_BYTES:
+            _run(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+            return
+        _run(connection, "PRAGMA busy_timeout = 0")  # whoever writes would wait for whoever reads
+        try:
+            _run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            _run(connection, f"PRAGMA busy_timeout = {round(_BUSY_SECONDS * 1000)}")
 
     def _drop_writable(self) -> None:
         if self._connection is not None and not self._is_memory:

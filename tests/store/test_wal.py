@@ -1,14 +1,17 @@
 """When what was committed is carried from the log into the file, and what is left of what was deleted."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.services.audit import Audit
 from gateway.store import sqlite, writer
+from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 PAGES_4 = "x" * 16_000
@@ -54,6 +57,36 @@ async def test_a_log_that_is_long_is_carried_over_without_a_pause_and_begins_ane
         await put(store, "probe", f"{number}{PAGES_4}")
         sizes.append(len(content(place.path + "-wal")))
     assert 590_000 < sizes[-1] < 650_000  # and not 3.4 MB
+    await store.aclose()
+
+
+async def test_a_log_that_a_long_look_has_made_large_is_not_waited_for_and_is_cut_when_that_has_ended(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_CHECKPOINT_CHANGES", 1), ("_WAL_BYTES", 600_000), ("_TRUNCATE_BYTES", 1_000_000)):
+        monkeypatch.setattr(sqlite, name, value)
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 60.0)
+    store = await place.open()
+    log = place.path + "-wal"
+    looking, seen = threading.Event(), threading.Event()
+
+    def look(tx: Transaction) -> None:
+        tx.query("SELECT name FROM meta")
+        looking.set()
+        seen.wait(20)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(store.db.read, look)
+        await to_thread.run_sync(looking.wait)
+        with anyio.fail_after(20):
+            for number in range(80):
+                await put(store, "probe", str(number % 10) * 16_000)
+        assert len(content(log)) > 1_300_000
+        seen.set()
+    await put(store, "probe", "")
+    with anyio.fail_after(10):
+        while len(content(log)) > 1_000_000:
+            await put(store, "probe", "")
     await store.aclose()
 
 
