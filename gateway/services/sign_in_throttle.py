@@ -75,10 +75,14 @@ class SignInThrottle:
 
         wait = await self._store.db.write(work)
         if wait:
-            error = LoginThrottled(
-                "Too many sign-ins failed; wait before the next one.", retry_after_seconds=-(-wait // 1000)
+            raise self._refusals.note(
+                LoginThrottled(
+                    "Too many sign-ins failed; wait before the next one.", retry_after_seconds=-(-wait // 1000)
+                ),
+                context,
+                action=SIGN_IN_THROTTLED,
+                resource_type="session",
             )
-            raise self._refusals.note(error, context, action=SIGN_IN_THROTTLED, resource_type="session")
 
 
 def _place(username: str, context: RequestContext) -> SignInPlace:

@@ -1,6 +1,8 @@
 """From a credential to a principal: refusals, caching, revocation, windows and scopes."""
 
+import gc
 import io
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -339,3 +341,23 @@ async def test_a_scope_is_no_permission_of_the_same_text(house: House) -> None:
     with pytest.raises(PermissionDenied):
         house.authentication.require(who, Permission.AUDIT_READ)
     house.authentication.require(CLI, Permission.AUDIT_READ)
+
+
+@pytest.mark.parametrize("credential", [None, "nonsense", UNKNOWN, "revoked"])
+async def test_what_a_refused_request_held_does_not_wait_for_the_collector(
+    house: House, credential: str | None
+) -> None:
+    if credential == "revoked":
+        key = await house.key()
+        await house.keys.revoke(CLI, key.record.id, CONTEXT)
+        credential = key.key
+    refused: weakref.ref[BaseException] | None = None
+    gc.disable()
+    try:
+        try:
+            await house.enter(credential)
+        except (MissingApiKey, InvalidApiKey, KeyRevoked) as error:
+            refused = weakref.ref(error)
+        assert refused is not None and refused() is None
+    finally:
+        gc.enable()
