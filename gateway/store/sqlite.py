@@ -38,6 +38,7 @@ _MAGIC = b"SQLite format 3\0"
 _READERS = 4
 _FRESH_ROWS = 256
 _CHECKPOINT_CHANGES = 6_000
+_CHECKPOINT_GROUPS = 150
 _WAL_BYTES = 48 * 1024 * 1024
 _TRUNCATE_BYTES = 64 * 1024 * 1024
 _BUSY_SECONDS = 5.0
@@ -69,7 +70,7 @@ class SqliteDatabase:
         self._lock: AbstractContextManager[object] = threading.RLock() if self._is_memory else FileLock(path + ".lock")
         self._connection: sqlite3.Connection | None = None
         self._is_durable: bool | None = None
-        self._changes = self._looked = 0
+        self._changes = self._looked = self._groups = 0
         self._fresh_rows: Counter[str] = Counter()
         self._idle: deque[sqlite3.Connection] = deque()
         self._writer = Writer(self._commit, self._tidy, log)
@@ -212,26 +213,30 @@ class SqliteDatabase:
     def _tidy(self, is_pause: bool) -> None:
         """Move, now and then, fresh rows to where they are indexed, and what was committed from the WAL into the file.
 
-        One thing at a time, since the next group may be waiting, and the file waits for a pause as long as the WAL is
-        not long. Nothing is lost when it fails.
+        One thing at a time, since the next group may be waiting. The file waits for a pause; in a busy hour one group
+        in some hundred waits for it, or more often when the WAL gets long. Nothing is lost when it fails.
         """
         connection = self._connection
         if connection is None or self._state == "closed":
             return
+        self._groups += not is_pause
         table, rows = max(self._fresh_rows.items(), key=itemgetter(1), default=("", 0))
         changes = connection.total_changes
-        is_due = not self._is_memory and changes - (self._changes if is_pause else self._looked) >= _CHECKPOINT_CHANGES
-        if rows < _FRESH_ROWS and not is_due:
+        is_behind = not self._is_memory and changes - self._changes >= _CHECKPOINT_CHANGES
+        is_due = is_behind and (is_pause or self._groups >= _CHECKPOINT_GROUPS)
+        may_be_long = is_behind and changes - self._looked >= _CHECKPOINT_CHANGES
+        if rows < _FRESH_ROWS and not is_due and not may_be_long:
             return
         try:
             with self._lock:
-                if is_due:
+                if may_be_long:
                     self._looked = changes
-                    if is_pause or wal.holds(self._path + "-wal", _WAL_BYTES):
-                        self._changes = changes
-                        self._checkpoint(connection)
-                        return
-                if rows >= _FRESH_ROWS:
+                    is_due = is_due or wal.holds(self._path + "-wal", _WAL_BYTES)
+                if is_due:
+                    self._changes = self._looked = changes
+                    self._groups = 0
+                    self._checkpoint(connection)
+                elif rows >= _FRESH_ROWS:
                     del self._fresh_rows[table]
                     self._move(connection, table)
         except (StoreUnavailable, OSError) as error:

@@ -45,18 +45,21 @@ async def test_what_was_committed_is_carried_into_the_file_in_a_pause(
     await store.aclose()
 
 
-async def test_a_log_that_is_long_is_carried_over_without_a_pause_and_begins_anew(
-    place: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("most", "groups", "least_bytes", "most_bytes"),
+    [(600_000, 1_000_000, 590_000, 650_000), (60_000_000, 50, 1_000_000, 1_500_000)],
+)
+async def test_in_a_busy_hour_what_was_committed_is_carried_over_once_in_so_many_groups_and_before_the_log_is_long(
+    place: Any, monkeypatch: pytest.MonkeyPatch, most: int, groups: int, least_bytes: int, most_bytes: int
 ) -> None:
     monkeypatch.setattr(sqlite, "_CHECKPOINT_CHANGES", 1)
-    monkeypatch.setattr(sqlite, "_WAL_BYTES", 600_000)
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_GROUPS", groups)
+    monkeypatch.setattr(sqlite, "_WAL_BYTES", most)
     monkeypatch.setattr(writer, "PAUSE_SECONDS", 60.0)
     store = await place.open()
-    sizes = []
     for number in range(200):
-        await put(store, "probe", f"{number}{PAGES_4}")
-        sizes.append(len(content(place.path + "-wal")))
-    assert 590_000 < sizes[-1] < 650_000  # and not 3.4 MB
+        await put(store, "probe", str(number % 10) * 16_000)
+    assert least_bytes < len(content(place.path + "-wal")) < most_bytes  # and not 4.5 MB
     await store.aclose()
 
 
