@@ -137,6 +137,11 @@ class Cursor:
         behind = max(0, number - self._numbers[step]) + left_out
         return max(0, place - self._lost + (view.position(behind) if view else behind))
 
+    def seek(self, place: int) -> None:
+        """Begin to look anew, from a place on."""
+        self.seen = self.begin = self.tokens = place
+        self.folded, self.begun, self.due, self.opens = "", (), (), []
+
     def move(self, chars: int, kept_chars: int) -> None:
         """Follow a text that has lost some characters at its beginning; so many of the normalized text are kept."""
         self.out -= chars

@@ -8,7 +8,7 @@ import re
 from string import ascii_lowercase, ascii_uppercase
 
 from gateway.shield.literals import squash_digits
-from gateway.shield.runs import CODE_LETTERS, HEAD_CHARS, LONG_RUN_CHARS, Runs, is_long
+from gateway.shield.runs import CODE_LETTERS, HEAD_CHARS, LONG_RUN_CHARS, RUN, Runs, is_long
 from gateway.shield.steps import KEPT_RUN_CHARS, ODD, PLAIN, Machine, State
 from gateway.shield.watched import SPACELESS
 
@@ -18,6 +18,8 @@ _groups = re.compile("[A-Za-z]+")
 # A run ended behind more than one letter; a word behind a single letter.
 _ended = re.compile(r"[A-Za-z0-9]{2}([\"'()\[\]{},]{1,3})\Z").search
 _after_letter = re.compile(r"[A-Za-z][ \n][A-Za-z]{2,}").fullmatch
+# What may stand before a word with which a run is looked at: signs, or another word that it goes on.
+_before_word = re.compile("[^A-Za-z0-9]*(?:[A-Za-z]+-)?").fullmatch
 _may_begin_code = re.compile("[0-9+(]").search
 
 
@@ -69,11 +71,17 @@ class Shapes(Machine):
 
     def _same_group(self, group: "re.Match[str]") -> str:
         letters = group[0]
-        if self._runs.is_head(letters):
+        if self._runs.is_head(letters) and _may_begin_run(group.string, *group.span()):
             return letters[:HEAD_CHARS] + letters[HEAD_CHARS:].translate(self._alike)
         # Letters that may stand in a code of characters go on with one.
         is_code = not letters.strip(CODE_LETTERS) and _may_begin_code(group.string, 0, group.start())
         return letters if is_code else letters.translate(self._alike)
+
+
+def _may_begin_run(text: str, start: int, end: int) -> bool:
+    """Say whether a word stands where the run begins that the text ends with."""
+    begin = len(text[:start].rstrip(RUN))
+    return not text[end:].strip(RUN) and _before_word(text, begin, start) is not None
 
 
 def _same_letters(runs: Runs) -> dict[int, str]:

@@ -23,10 +23,11 @@ from gateway.shield.detections import Detection, Direction, ScanResult, Severity
 from gateway.shield.engine import Shield
 from gateway.shield.mention import MENTIONABLE, SAYABLE, Mentions, lowered
 from gateway.shield.ordinary import AFTER_CHARS, is_undecided
-from gateway.shield.runs import LONG_RUN_CHARS, RUN
-from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge, points_of
+from gateway.shield.runs import LONG_RUN_CHARS, RUN, RUN_CHARS
+from gateway.shield.scoring import DEFAULT_POLICY, POINTS, Policy, judge
 from gateway.shield.steps import BLOCKED, LOST, MET, ODD, OPEN, PLAIN, Met, State
 from gateway.shield.watch import Watch
+from gateway.shield.watches import making, watch_of
 
 # So often the score is brought up to date with rules that are not watched; and so often once it is one to review, and
 # before so much goes out at once.
@@ -42,6 +43,8 @@ _STEPPED_CHARS = 256
 _IDLE_CHARS = 16
 _in_run = re.compile(f"[{re.escape(RUN)}]*").fullmatch
 _ends_in_run = re.compile(f"[{re.escape(RUN)}]{{{LONG_RUN_CHARS},}}").fullmatch
+# When a watch is made while pieces come, one step is gone for so many characters.
+_CHARS_A_STEP = 2
 # While it is open whether a match is a mention, it is looked at again for so many more.
 _WAITING_CHARS = 16
 
@@ -76,8 +79,8 @@ class StreamScanner:
     """
 
     __slots__ = (
-        "_at", "_base", "_begun", "_direction", "_found", "_idle_chars", "_mark", "_next_chars", "_parts", "_policy",
-        "_said", "_scored", "_scored_chars", "_shape", "_shield", "_state", "_text", "_waits", "_watch",
+        "_at", "_base", "_begun", "_coming", "_direction", "_found", "_idle_chars", "_mark", "_next_chars", "_parts",
+        "_policy", "_said", "_scored", "_scored_chars", "_shape", "_shield", "_state", "_text", "_waits", "_watch",
     )  # fmt: skip
 
     def __init__(self, shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> None:
@@ -99,7 +102,9 @@ class StreamScanner:
         self._state = Released("", Verdict.ALLOW, 0)
         # What that says beside the text.
         self._said = self._state[1:]
-        self._watch = self._watched(0)
+        self._watch = watch_of(shield, direction, policy, policy.block_at)
+        # The steps in which one over more rules is made, while it is wanted and not there: till then all is held.
+        self._coming: Generator[None, None, Watch] | None = None
         # Till it is so long, letters that go on with what is held, by a match or a run, are not looked at.
         self._idle_chars = 0
         # What the machines remember of it, and what they have marked since the rules were asked last.
@@ -148,6 +153,8 @@ class StreamScanner:
             ):
                 at.out, self._mark = live, shape.mark
                 return _released((text[out:live], *self._said))
+        if self._coming and not self._is_made(len(piece)):
+            return self._state
         if size < self._next_chars or (size < self._idle_chars and mark & LOST and _in_run(piece)):
             self._mark = LOST
             return self._state
@@ -178,7 +185,7 @@ class StreamScanner:
 
     def _looked(self, live: int, piece_chars: int) -> Released:
         """Return what may go out of what was looked at to its end."""
-        at, text, out = self._at, self._text, self._at.out
+        at, text, out, watch = self._at, self._text, self._at.out, self._watch
         size = len(text)
         if self._is_full(live):
             released = self._release_scored(live)
@@ -194,7 +201,7 @@ class StreamScanner:
             self._mark, self._text = BLOCKED, text[at.out :]
             self._base += at.out
             at.out = 0
-        elif piece_chars <= _STEPPED_CHARS and not self._waits:
+        elif piece_chars <= _STEPPED_CHARS and not (self._waits or self._coming or self._watch is not watch):
             self._find_way()
         return _released((released, *self._said)) if released else self._state
 
@@ -267,10 +274,34 @@ class StreamScanner:
         self._said = self._state[1:]
         if judged.verdict is not Verdict.ALLOW:
             self._scored_chars = CLOSELY_SCORED_CHARS
-        watch = self._watched(judged.score)
+        if judged.verdict is not Verdict.BLOCK:
+            missing = self._policy.block_at - judged.score
+            self._coming = making(self._shield, self._direction, self._policy, missing)
+            self._is_made(0)
+        return live
+
+    def _is_made(self, chars: int) -> bool:
+        """Go some steps on with the watch that the score asks for, the more the more came; say whether it is there."""
+        steps = self._coming
+        is_long = self.held_chars > RUN_CHARS
+        while steps:
+            try:
+                next(steps)
+            except StopIteration as made:
+                self._look_out(made.value)
+                return True
+            chars -= _CHARS_A_STEP
+            if chars <= 0 and not is_long:
+                break
+        self._mark = LOST
+        return False
+
+    def _look_out(self, watch: Watch) -> None:
+        """Look out for other rules, in what is held, too."""
+        self._coming = None
         if watch is not self._watch:
             self._watch, self._shape, self._begun = watch, watch.shapes.lost, watch.beginnings.lost
-        return live
+            self._at.seek(max(0, self._at.out - max(_CONTEXT_CHARS, watch.behind_chars)))
 
     def _undecided(self, fresh: list[Detection]) -> list[tuple[Detection, Severity]]:
         """Return the detections that what comes next may make mentions, or none, and how severe they are if none."""
@@ -307,10 +338,6 @@ class StreamScanner:
         before = self._found.get(one.rule)
         return before is None or POINTS[one.severity] > POINTS[before.severity]
 
-    def _watched(self, score: int) -> Watch:
-        """Return the watch for all rules that would block on top of a score."""
-        return _watch(self._shield, self._direction, self._policy, self._policy.block_at - score)
-
 
 def _met(begun: State, text: str, size: int) -> list[tuple[int, Met]]:
     """List the literals that are complete with the last letters of a text, each with how many come after it.
@@ -328,32 +355,4 @@ def _met(begun: State, text: str, size: int) -> list[tuple[int, Met]]:
 
 def make_ready(shield: Shield, direction: Direction, policy: Policy = DEFAULT_POLICY) -> Iterator[None]:
     """Make, in steps of a few milliseconds, what the first stream of a policy needs: between them others may run."""
-    yield from _making(shield, direction, policy, policy.block_at)
-
-
-def _watch(shield: Shield, direction: Direction, policy: Policy, missing: int) -> Watch:
-    """Return the watch over the rules of so many points. It is made once for a shield."""
-    steps = _making(shield, direction, policy, missing)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as made:
-            watch: Watch = made.value
-            return watch
-
-
-def _making(shield: Shield, direction: Direction, policy: Policy, missing: int) -> Generator[None, None, Watch]:
-    # Rules have few kinds of points, so there are few watches, whatever the score is.
-    least = min((points for points in POINTS.values() if points >= missing), default=missing)
-    actions = tuple(sorted(policy.category_actions.items()))
-    key, watches, layout = (direction, actions, policy.categories, least), shield.watches, shield.layout
-    watch = watches.get(key)
-    if isinstance(watch, Watch):
-        return watch
-    rules = (
-        (brief, layout.plan(number), partial(layout.compiled, number))
-        for number, brief in shield.counted(direction, policy)
-        if points_of(brief.category, brief.severity, policy) >= least
-    )
-    watch = watches[key] = yield from Watch.making(rules, direction, native=shield.matcher == "native")
-    return watch
+    yield from making(shield, direction, policy, policy.block_at)
