@@ -54,7 +54,7 @@ class SystemIds:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._now_at = clock.now_at
         self._last_at = -1
         self._high = ""
         self._drawn = ""
@@ -64,7 +64,7 @@ class SystemIds:
 
     def new(self, prefix: str) -> str:
         """Return `prefix`, an underscore and a 26-character ULID that sorts by time."""
-        at = self._clock.now_at()
+        at = self._now_at()
         count = self._count = self._count + 1
         if at > self._last_at or count > self._last:
             count = self._go_on(at)

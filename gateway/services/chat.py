@@ -173,7 +173,7 @@ class Chat:
         await self._settle(turn)
         body = scanned.body
         raw = reply.raw if body is reply.body else None  # what was changed is written anew
-        return ChatAnswer(body, self._summary(turn), reply.headers, raw)
+        return ChatAnswer(body, turn.summary(self._clock.monotonic_seconds()), reply.headers, raw)
 
     async def _answered(self, turn: Turn, request: ReadPrompt) -> tuple[Reply, ScannedReply]:
         """Return the reply, and what of it may be given out. Raises what `complete` does, but for the last."""
@@ -192,7 +192,7 @@ class Chat:
             known = None
         inbound = turn.inbound = known.scanned if known else await self._scanned(request, guard, generation)
         if inbound.action == "blocked":
-            raise PromptBlocked(self._summary(turn))
+            raise PromptBlocked(turn.summary(now_seconds()))
         if self._access.rules is not None:
             await self._check_prompt(turn, request.leaves)
         begun_seconds = now_seconds()
@@ -294,9 +294,6 @@ class Chat:
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name
         await self._access.check_prompt(turn.principal, turn.prompt, leaves, agent=agent)
-
-    def _summary(self, turn: Turn) -> ShieldSummary:
-        return turn.summary(self._clock.monotonic_seconds())
 
     def _settle(self, turn: Turn) -> Awaitable[None]:
         """Commit the audit event, the alerts and the traffic row of a turn together, whether or not anyone still waits.

@@ -145,10 +145,6 @@ class Turn:
         named = self.context.agent or self.prompt.user or self.principal.name
         return named[:MAX_AGENT_CHARS]
 
-    def model(self) -> str | None:
-        """Return the name of the model, unless something was found in it."""
-        return self._unless_found("model", self.prompt.model)
-
     def sighting(self, row: TrafficRow) -> Sighting:
         """Return who was seen in this completion, and with which tools, unless something was found in their names."""
         inbound = self.inbound
@@ -172,8 +168,12 @@ class Turn:
         elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
         overhead_us = elapsed_us - round(self.upstream_seconds * 1_000_000)
         detections: tuple[Mapping[str, object], ...] = ()
-        if inbound is not None and inbound.result.detections:
-            detections = tuple(described(inbound.result.detections))
+        model: str | None = None
+        if inbound is not None:
+            model = self.prompt.model
+            if inbound.result.detections:
+                model = self._unless_found("model", model)
+                detections = tuple(described(inbound.result.detections))
         if outbound is not None and outbound.result.detections:
             detections += tuple(described(outbound.result.detections))
         return TrafficRow(  # by position, since some twenty names take twice as long
@@ -186,7 +186,7 @@ class Turn:
             result.score,
             principal.key_prefix,
             self.agent() or principal.name,
-            self.model(),
+            model,
             self.provider,
             None,
             action,
