@@ -10,7 +10,7 @@ In a prompt, rules of words are patient: of a match that takes anything for more
 gap is not held. What such matches begin with ("show me", "pretend") stands in every text, and is no order by itself.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
 
 from gateway.shield.cursor import BEHIND_CHARS, Cursor, Open
@@ -151,7 +151,7 @@ class Watch:
             live = self._weighed(text, at, hits, live, (fresh, folded))
         return self._shaped(text, at, live)
 
-    def shaped(self, text: str, at: Cursor, met: Iterable[tuple[int, Met]], begun: State) -> int:
+    def shaped(self, text: str, at: Cursor, met: Sequence[tuple[int, Met]], begun: State) -> int:
         """Return what is live of a text of which the machines do not tell the shape. met, begun: as in `weighed`."""
         return self._shaped(text, at, self.weighed(text, at, met, begun, len(text) - begun.held_chars))
 
@@ -168,7 +168,7 @@ class Watch:
         at.is_suspect = at.is_suspect or self._runs.is_strange(text, out, live)
         return live
 
-    def weighed(self, text: str, at: Cursor, met: Iterable[tuple[int, Met]], begun: State, live: int) -> int:
+    def weighed(self, text: str, at: Cursor, met: Sequence[tuple[int, Met]], begun: State, live: int) -> int:
         """Return what is live of a text of which the machines tell all but what the rules say.
 
         met: the literals that were complete since it was looked at, each with how many letters came after it. live:
@@ -184,8 +184,8 @@ class Watch:
         folded = folded[met_blank:]
         at.read(len(text), folded, view, is_met=met_blank)
         at.begun, at.is_suspect = begun.begun, False
-        at.due = [(one.letters, one.lead) for one in begun.due]
-        hits = [(after + one.size, lead) for after, one in met for lead in one.leads]
+        at.due = [(one.letters, one.lead) for one in begun.due] if begun.due else ()
+        hits = [(after + one.size, lead) for after, one in met for lead in one.leads] if met else []
         return self._weighed(text, at, hits, live, (fresh, folded)) if hits or at.opens else max(live, at.out)
 
     def first_open(self, text: str, at: Cursor) -> int:
@@ -208,7 +208,15 @@ class Watch:
         is_capital = lambda place: view.source[view.position(place)].isupper()  # noqa: E731
         # Those that end earlier were asked before: if a match is under way, it is open.
         known, at.tokens = at.tokens - low, len(text)
-        found = [one for one in self._tokens.find(letters) if one[1] >= 0 and view.position(one[0]) >= known]
+        # Blanks alone are gone, mostly: a letter stands where it did, or so much further on.
+        gone = len(view.source) - len(letters) if view.is_even else len(text)
+        found = [
+            one
+            for one in self._tokens.find(letters)
+            if one[1] >= 0
+            and one[0] + gone >= known
+            and ((view.is_even and one[0] >= known) or view.position(one[0]) >= known)
+        ]
         if not found:
             return live
         hits = self._tokens.hits(letters, found, is_capital)
