@@ -17,7 +17,7 @@ from gateway.shield.ways import Way
 PLAIN, ODD, MET, OPEN, LOST, BLOCKED = 0, 1, 2, 4, 8, 16
 # What is longer is not remembered, nor are more states than so many, and where letters lead from there.
 KEPT_RUN_CHARS = 48
-MOST_STEPS = 98_304
+MOST_STEPS = 90_112
 
 
 class Met(NamedTuple):
