@@ -20,7 +20,7 @@ from urllib.parse import quote
 import anyio
 from anyio import to_thread
 
-from gateway.errors import Conflict, InvalidRequest, SetupError
+from gateway.errors import Conflict, GatewayError, InvalidRequest, SetupError
 from gateway.log import Log
 from gateway.store import wal
 from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
@@ -39,6 +39,8 @@ _READERS = 4
 _FRESH_ROWS = 256
 _CHECKPOINT_CHANGES = 6_000
 _CHECKPOINT_GROUPS = 150
+_LOOK_GROUPS = 16
+_PAUSE_BYTES = 4 * 1024 * 1024
 _WAL_BYTES = 48 * 1024 * 1024
 _TRUNCATE_BYTES = 64 * 1024 * 1024
 _BUSY_SECONDS = 5.0
@@ -65,6 +67,7 @@ class SqliteDatabase:
     def __init__(self, path: str, *, log: Log) -> None:
         self._path = path
         self._is_memory = path == MEMORY
+        self._wal_path = os.path.realpath(path) + "-wal"  # beside the file itself, if the path is a link
         self._place = Place(path, magic=_MAGIC)
         self._log = log
         self._lock: AbstractContextManager[object] = threading.RLock() if self._is_memory else FileLock(path + ".lock")
@@ -222,38 +225,35 @@ class SqliteDatabase:
         self._groups += not is_pause
         table, rows = max(self._fresh_rows.items(), key=itemgetter(1), default=("", 0))
         changes = connection.total_changes
-        is_behind = not self._is_memory and changes - self._changes >= _CHECKPOINT_CHANGES
-        is_due = is_behind and (is_pause or self._groups >= _CHECKPOINT_GROUPS)
-        may_be_long = is_behind and changes - self._looked >= _CHECKPOINT_CHANGES
+        is_due = may_be_long = False
+        if not self._is_memory:
+            is_behind = changes - self._changes >= _CHECKPOINT_CHANGES
+            is_due = is_behind and (is_pause or self._groups >= _CHECKPOINT_GROUPS)
+            may_be_long = changes != self._looked and (is_pause or self._groups % _LOOK_GROUPS == 0)
         if rows < _FRESH_ROWS and not is_due and not may_be_long:
             return
         try:
             with self._lock:
-                if may_be_long:
-                    self._looked = changes
-                    is_due = is_due or wal.holds(self._path + "-wal", _WAL_BYTES)
-                if is_due:
-                    self._changes = self._looked = changes
-                    self._groups = 0
-                    self._checkpoint(connection)
-                elif rows >= _FRESH_ROWS:
-                    del self._fresh_rows[table]
-                    self._move(connection, table)
-        except (StoreUnavailable, OSError) as error:
+                try:
+                    if may_be_long:
+                        self._looked = changes
+                        is_due = is_due or wal.holds(self._wal_path, _PAUSE_BYTES if is_pause else _WAL_BYTES)
+                    if is_due:
+                        self._changes, self._groups = changes, 0
+                        self._checkpoint(connection)
+                    elif rows >= _FRESH_ROWS:
+                        del self._fresh_rows[table]
+                        with self._transaction(connection, is_durable=False) as tx:
+                            settle_table(tx, table)
+                except BaseException:
+                    self._drop_writable()
+                    raise
+        except (GatewayError, sqlite3.Error, OSError) as error:  # nobody waits for it, and the thread must not end
             self._log.error("store_tidy_failed", error=error)
-
-    def _move(self, connection: sqlite3.Connection, table: str) -> None:
-        """Move the fresh rows of a table. What is deleted there stands elsewhere: its pages need not be overwritten."""
-        _run(connection, "PRAGMA secure_delete = FAST")
-        try:
-            with self._transaction(connection, is_durable=False) as tx:
-                settle_table(tx, table)
-        finally:
-            _run(connection, "PRAGMA secure_delete = ON")
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         """Carry over what no reader holds back. A log that a long look has made large is cut once that has ended."""
-        if os.stat(self._path + "-wal").st_size <= _TRUNCATE_BYTES:
+        if os.stat(self._wal_path).st_size <= _TRUNCATE_BYTES:
             _run(connection, "PRAGMA wal_checkpoint(PASSIVE)")
             return
         _run(connection, "PRAGMA busy_timeout = 0")  # whoever writes would wait for whoever reads
@@ -265,7 +265,7 @@ class SqliteDatabase:
     def _drop_writable(self) -> None:
         if self._connection is not None and not self._is_memory:
             connection, self._connection = self._connection, None
-            self._changes = self._looked = 0
+            self._changes = self._looked = self._groups = 0
             connection.close()
 
     def _close(self) -> None:

@@ -1,5 +1,6 @@
 """When what was committed is carried from the log into the file, and what is left of what was deleted."""
 
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ import pytest
 from anyio import to_thread
 
 from gateway.clock import SystemClock, SystemIds
+from gateway.errors import Conflict
 from gateway.services.audit import Audit
 from gateway.store import sqlite, writer
+from gateway.store.audit_pruning import prune_chain
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -21,6 +24,11 @@ def content(path: str) -> bytes:
     return Path(path).read_bytes()
 
 
+def put_behind_a_link(path: str, real: Path) -> None:
+    Path(path).rename(real)
+    Path(path).symlink_to(real)
+
+
 async def put(store: Store, name: str, value: str) -> None:
     await store.db.write(
         lambda tx: tx.execute(
@@ -29,6 +37,11 @@ async def put(store: Store, name: str, value: str) -> None:
             {"name": name, "value": value},
         )
     )
+
+
+def audit_of(store: Store) -> Audit:
+    clock = SystemClock()
+    return Audit(store=store, clock=clock, ids=SystemIds(clock), instance_id=store.instance_id)
 
 
 async def test_what_was_committed_is_carried_into_the_file_in_a_pause(
@@ -54,12 +67,45 @@ async def test_in_a_busy_hour_what_was_committed_is_carried_over_once_in_so_many
 ) -> None:
     monkeypatch.setattr(sqlite, "_CHECKPOINT_CHANGES", 1)
     monkeypatch.setattr(sqlite, "_CHECKPOINT_GROUPS", groups)
+    monkeypatch.setattr(sqlite, "_LOOK_GROUPS", 1)
     monkeypatch.setattr(sqlite, "_WAL_BYTES", most)
     monkeypatch.setattr(writer, "PAUSE_SECONDS", 60.0)
     store = await place.open()
     for number in range(200):
         await put(store, "probe", str(number % 10) * 16_000)
     assert least_bytes < len(content(place.path + "-wal")) < most_bytes  # and not 4.5 MB
+    await store.aclose()
+
+
+async def test_few_rows_that_are_long_are_carried_over_in_a_pause_too_where_the_database_is_behind_a_link(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_PAUSE_BYTES", 100_000)
+    monkeypatch.setattr(writer, "PAUSE_SECONDS", 0.001)
+    real = Path(place.path).with_name("real.db")
+    await (await place.open()).aclose()
+    put_behind_a_link(place.path, real)
+    store = await place.open()
+    await put(store, "probe", PAGES_4 * 10)
+    with anyio.fail_after(10):
+        while PAGES_4[:4000].encode() not in content(str(real)):
+            await anyio.lowlevel.checkpoint()
+    await store.aclose()
+
+
+async def test_the_writer_goes_on_when_rows_cannot_be_moved(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(tx: Transaction, table: str) -> None:
+        raise Conflict("The record conflicts with one that exists.")
+
+    monkeypatch.setattr(sqlite, "_FRESH_ROWS", 1)
+    store = await place.open()
+    audit = audit_of(store)
+    with monkeypatch.context() as damaged:
+        damaged.setattr(sqlite, "settle_table", refuse)
+        await audit.record(audit.event("tested", source="test"))
+        await put(store, "probe", "while rows cannot be moved")
+    await audit.record(audit.event("tested", source="test"))
+    assert (await audit.verify()).ok
     await store.aclose()
 
 
@@ -93,13 +139,25 @@ async def test_a_log_that_a_long_look_has_made_large_is_not_waited_for_and_is_cu
     await store.aclose()
 
 
+async def test_events_that_were_moved_and_pruned_are_not_left_in_the_file(place: Any) -> None:
+    store = await place.open()
+    audit = audit_of(store)
+    for number in range(18):
+        async with anyio.create_task_group() as group:
+            for other in range(100):
+                details = {"mark": f"[kept by nobody {number} {other}]"}
+                group.start_soon(audit.record, audit.event("tested", source="test", details=details))
+    await store.db.write(lambda tx: prune_chain(store.audit, tx, store.instance_id, before=2**60, limit=100_000))
+    await store.aclose()
+    assert set(re.findall(rb"\[kept by nobody [0-9]+ [0-9]+\]", content(place.path))) == {b"[kept by nobody 17 99]"}
+
+
 async def test_what_is_deleted_is_not_left_in_the_file_also_after_rows_were_moved(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_FRESH_ROWS", 1)
     store = await place.open()
-    clock = SystemClock()
-    audit = Audit(store=store, clock=clock, ids=SystemIds(clock), instance_id=store.instance_id)
+    audit = audit_of(store)
     await put(store, "secret", "that nobody keeps " * 1000)
     await audit.record(audit.event("tested", source="test"))
     await store.db.write(lambda tx: tx.execute("DELETE FROM meta WHERE name = 'secret'"))
