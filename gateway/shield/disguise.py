@@ -33,8 +33,6 @@ _TO_PLAIN_BUT_ONES = {code: plain for code, plain in _TO_PLAIN.items() if chr(co
 _ONES_AS_I = dict.fromkeys(map(ord, _ONES), "i")
 _ONES_AS_L = dict.fromkeys(map(ord, _ONES), "l")
 _LEET_WORD = re.compile(r"[A-Za-z0-9@$!|+]{1,20}")
-# What code and addresses are written in: numbers to a base, and names with a number behind them, joined by signs.
-_IN_CODE = re.compile(r"0[xX][0-9A-Fa-f]+|[A-Za-z]*[0-9]*(?:[@$!|+][A-Za-z]*[0-9]*)*")
 _LONGEST_NUMBER = 3
 _AROUND_CHARS = 96
 # How a word is read is remembered for one text.
@@ -125,7 +123,7 @@ class Disguises:
         builder = Builder("leet")
         words = _mixed_words(shapes)
         plain = lru_cache(_REMEMBERED_WORDS)(self._plain)
-        tells = lru_cache(_REMEMBERED_WORDS)(lambda word: self._tells(word, plain(word)))
+        tells = lru_cache(_REMEMBERED_WORDS)(lambda word: self._vocabulary.tells(plain(word).lower(), word.lower()))
         for low, high, spans in regions(words, around=_AROUND_CHARS, length=len(text)):
             start, end = spans[0]
             # One word alone with one sign in it is a name or a number.
@@ -143,13 +141,6 @@ class Disguises:
             builder.end_piece(low)
             builder.add(said, low, high)
         return builder.done()
-
-    def _tells(self, word: str, read: str) -> bool:
-        """Tell whether a word in leet says something: what code may write so must be read as one known word."""
-        if _IN_CODE.fullmatch(word):
-            is_name = len(word) == _LEET_LEAST_CHARS and word[-1].isdigit()
-            return not is_name and read.lower().rstrip("!|+") in self._vocabulary.words
-        return self._vocabulary.tells(read.lower(), word.lower())
 
     def _plain(self, word: str) -> str:
         """Read a word in leet. A 1 is an i or an l, whichever makes a word that is known; what ends it stays."""
