@@ -12,7 +12,7 @@ from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import Normalizer
 from gateway.shield.steps import KEPT_RUN_CHARS, MET, PLAIN, Begun, Due, Machine, Met, State
 from gateway.shield.watched import INNER_CHARS, KEPT_CHARS, SPACELESS, Lead, Leads
-from gateway.shield.ways import Way
+from gateway.shield.ways import Room, Way
 
 # So many characters tell with which letters a literal may have begun.
 _TOLD_CHARS = 40
@@ -30,10 +30,15 @@ class Beginnings(Machine):
 
     __slots__ = ("_awaited", "_fold", "_leads")
 
-    def __init__(self, leads: Leads, fold: Normalizer) -> None:
+    def __init__(self, leads: Leads, fold: Normalizer, room: Room) -> None:
+        """room: where the ways behind literals are remembered."""
         super().__init__()
         self._leads = leads
         self._fold = fold
+        self._forget()
+        room.enter(self._forget)
+
+    def _forget(self) -> None:
         # Of literals, the leads to follow at once, and those that wait.
         self._awaited: dict[str, tuple[tuple[Lead, ...], tuple[tuple[Lead, Way], ...]]] = {}
 

@@ -231,9 +231,11 @@ class StreamScanner:
     def _release_scored(self, live: int) -> str:
         """Release what stands before `live`, unless what is found there blocks. Forget what is scored."""
         at, text = self._at, self._text
-        live = self._score(live)
+        watch, live = self._watch, self._score(live)
         if self._state.verdict is Verdict.BLOCK:
             return ""
+        if self._coming or self._watch is not watch:
+            live = at.out  # more rules are to be asked of what is held
         released, at.out = text[at.out : live], live
         cut = min(live - max(_CONTEXT_CHARS, self._watch.behind_chars), self._watch.first_open(text, at))
         if cut > 0:
@@ -256,7 +258,10 @@ class StreamScanner:
         fresh = [
             one
             for one in self._shield.scan(self._text, self._direction, self._policy).detections
-            if done < one.end and one.start < live and (out <= one.start or one.end <= final) and self._is_news(one)
+            if done < one.end
+            and (one.start < live or one.end <= final)
+            and (out <= one.start or one.end <= final)
+            and self._is_news(one)
         ]
         self._waits = False
         if not fresh:
@@ -275,8 +280,7 @@ class StreamScanner:
         if judged.verdict is not Verdict.ALLOW:
             self._scored_chars = CLOSELY_SCORED_CHARS
         if judged.verdict is not Verdict.BLOCK:
-            missing = self._policy.block_at - judged.score
-            self._coming = making(self._shield, self._direction, self._policy, missing)
+            self._coming = self._making()
             self._is_made(0)
         return live
 
@@ -290,18 +294,27 @@ class StreamScanner:
             except StopIteration as made:
                 self._look_out(made.value)
                 return True
+            except BaseException:
+                self._coming = self._making()  # till it is there all is held
+                raise
             chars -= _CHARS_A_STEP
             if chars <= 0 and not is_long:
                 break
         self._mark = LOST
         return False
 
+    def _making(self) -> Generator[None, None, Watch]:
+        """Return the steps in which the watch is made that the score asks for."""
+        return making(self._shield, self._direction, self._policy, self._policy.block_at - self._state.score)
+
     def _look_out(self, watch: Watch) -> None:
         """Look out for other rules, in what is held, too."""
         self._coming = None
         if watch is not self._watch:
+            at = self._at
+            first = self._watch.first_open(self._text[: at.seen], at)
             self._watch, self._shape, self._begun = watch, watch.shapes.lost, watch.beginnings.lost
-            self._at.seek(max(0, self._at.out - max(_CONTEXT_CHARS, watch.behind_chars)))
+            at.seek(max(0, min(first, at.out - max(_CONTEXT_CHARS, watch.behind_chars))))
 
     def _undecided(self, fresh: list[Detection]) -> list[tuple[Detection, Severity]]:
         """Return the detections that what comes next may make mentions, or none, and how severe they are if none."""

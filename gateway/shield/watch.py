@@ -58,7 +58,7 @@ class Watch:
         "shapes",
     )
 
-    def __init__(self, fold: Normalizer, runs: Runs, leads: Leads, tokens: Leads, reach: "Reach") -> None:
+    def __init__(self, fold: Normalizer, runs: Runs, leads: Leads, tokens: Leads, reach: "Reach", room: Room) -> None:
         """leads, tokens: where literals lead, and long tokens, which are runs till they are complete."""
         self._fold = fold
         self._runs = runs
@@ -66,7 +66,7 @@ class Watch:
         self._tokens = tokens
         self.most_chars, self.behind_chars = reach
         self.is_strange = runs.is_strange
-        self.shapes, self.beginnings = Shapes(runs), Beginnings(leads, fold)
+        self.shapes, self.beginnings = Shapes(runs), Beginnings(leads, fold, room)
 
     @classmethod
     def making(
@@ -107,7 +107,7 @@ class Watch:
             yield
         found = yield from Leads.making(leads, native=native)
         long = yield from Leads.making(tokens, native=native)
-        return cls(fold, Runs(heads, unseen), found, long, reach)
+        return cls(fold, Runs(heads, unseen), found, long, reach, room)
 
     def live(self, text: str, at: Cursor) -> int:
         """Return where the first character is that may belong to a match under way at the end of a text.

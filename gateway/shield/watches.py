@@ -1,6 +1,6 @@
 """The watches of a shield: one for each direction, policy and number of points that its rules have. Reads no text."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from threading import Lock
 
@@ -29,13 +29,7 @@ def making(shield: Shield, direction: Direction, policy: Policy, missing: int) -
     key, watches = (direction, actions, policy.categories, least), shield.watches
     known = watches.get(key)
     if known is None:
-        rules = (
-            (brief, shield.layout.plan(number), partial(shield.layout.compiled, number))
-            for number, brief in shield.counted(direction, policy)
-            if points_of(brief.category, brief.severity, policy) >= least
-        )
-        steps = Watch.making(rules, direction, native=shield.matcher == "native")
-        known = watches.setdefault(key, Making(steps))
+        known = watches.setdefault(key, Making(partial(_steps, shield, direction, policy, least)))
     while isinstance(known, Making):
         watch = known.step()
         if watch is None:
@@ -48,14 +42,27 @@ def making(shield: Shield, direction: Direction, policy: Policy, missing: int) -
     return known
 
 
+def _steps(shield: Shield, direction: Direction, policy: Policy, least: int) -> Generator[None, None, Watch]:
+    rules = (
+        (brief, shield.layout.plan(number), partial(shield.layout.compiled, number))
+        for number, brief in shield.counted(direction, policy)
+        if points_of(brief.category, brief.severity, policy) >= least
+    )
+    return Watch.making(rules, direction, native=shield.matcher == "native")
+
+
 class Making:
-    """A watch that is being made. Threads may share it: each step is gone by one of them."""
+    """A watch that is being made. Threads may share it: each step is gone by one of them.
 
-    __slots__ = ("_lock", "_steps", "_watch")
+    begin: begins to make it; once more, if a step has failed.
+    """
 
-    def __init__(self, steps: Generator[None, None, Watch]) -> None:
+    __slots__ = ("_begin", "_lock", "_steps", "_watch")
+
+    def __init__(self, begin: Callable[[], Generator[None, None, Watch]]) -> None:
         self._lock = Lock()
-        self._steps = steps
+        self._begin = begin
+        self._steps = begin()
         self._watch: Watch | None = None
 
     def step(self) -> Watch | None:
@@ -66,4 +73,7 @@ class Making:
                     next(self._steps)
                 except StopIteration as made:
                     self._watch = made.value
+                except BaseException:
+                    self._steps = self._begin()
+                    raise
             return self._watch

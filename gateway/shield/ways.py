@@ -81,20 +81,20 @@ class Room:
     def __init__(self, most_steps: int) -> None:
         self._most_steps = most_steps
         self._steps = 0
-        self._all: list[Ways] = []
+        self._all: list[Callable[[], None]] = []
         self._classes: dict[str, Callable[[str], object]] = {}
 
-    def enter(self, ways: "Ways") -> None:
-        """Let ways remember something here."""
-        self._all.append(ways)
+    def enter(self, forget: Callable[[], None]) -> None:
+        """Let somebody remember ways here. forget: what has all of them forgotten."""
+        self._all.append(forget)
 
     def take(self) -> None:
         """Make room for one more step to remember, be it that all others are forgotten."""
         self._steps += 1
         if self._steps > self._most_steps:
             self._steps = 0
-            for ways in self._all:
-                ways.forget()
+            for forget in self._all:
+                forget()
 
     def is_of(self, source: str, char: str) -> bool:
         """Say whether a character is of a class, which is given as a regex."""
@@ -115,7 +115,7 @@ class Ways:
         self._room = room
         self._choices: dict[tuple[int, int], tuple[dict[str, list[tuple[Any, Place]]], list[Any]]] = {}
         self.forget()
-        room.enter(self)
+        room.enter(self.forget)
 
     def forget(self) -> None:
         """Forget what was worked out. Who stands in a set of ways goes on from there."""
