@@ -22,12 +22,12 @@ from anyio import to_thread
 
 from gateway.errors import Conflict, GatewayError, InvalidRequest, SetupError
 from gateway.log import Log
-from gateway.store import wal
 from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.filelock import FileLock
 from gateway.store.fresh import settle, settle_table
 from gateway.store.group import GroupTransaction
 from gateway.store.place import Place
+from gateway.store.wal import holds
 from gateway.store.writer import Work, Writer
 
 T = TypeVar("T")
@@ -237,7 +237,7 @@ class SqliteDatabase:
                 try:
                     if may_be_long:
                         self._looked = changes
-                        is_due = is_due or wal.holds(self._wal_path, _PAUSE_BYTES if is_pause else _WAL_BYTES)
+                        is_due = is_due or holds(self._wal_path, _PAUSE_BYTES if is_pause else _WAL_BYTES)
                     if is_due:
                         self._changes, self._groups = changes, 0
                         self._checkpoint(connection)
