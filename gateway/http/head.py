@@ -45,7 +45,8 @@ class Head:
     """The head of one request, its framing decided.
 
     size_bytes: how much of the buffer it took. body_bytes: declared length of the body, None when it is chunked.
-    is_last: the connection ends after this request. expects_continue: the body waits for ``100 Continue``.
+    is_last: the connection ends after this request. expects_continue: the body waits for ``100 Continue``. most_bytes:
+    what the body may have, once somebody has asked.
     """
 
     method: str
@@ -57,6 +58,7 @@ class Head:
     is_last: bool
     is_http10: bool = False
     expects_continue: bool = False
+    most_bytes: int | None = None
 
 
 def parse_head(

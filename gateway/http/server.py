@@ -10,6 +10,7 @@ from anyio.abc import TaskGroup
 
 from gateway.http.accept import Acceptor, Shares
 from gateway.http.answer import AnswerWriter
+from gateway.http.head import Head
 from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.session import Session, Site
 from gateway.http.transport import Sweep, open_accepted
@@ -64,7 +65,13 @@ class Server:
         on its way. What is left is cancelled.
         """
         writer = AnswerWriter()
-        sweep = Sweep(self._limits.sweep_seconds, writer.tick)
+        heads: dict[bytes, Head] = {}
+
+        def tick() -> None:
+            writer.tick()
+            heads.clear()  # their keys are not kept for longer than they are used, nor are the limits of a reload ago
+
+        sweep = Sweep(self._limits.sweep_seconds, tick)
         site = Site(
             self._handle,
             self._refuse,
@@ -74,6 +81,7 @@ class Server:
             self._allowed_hosts,
             writer,
             sweep,
+            heads,
         )
         self._stopping = anyio.Event()
         try:

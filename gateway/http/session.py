@@ -13,13 +13,16 @@ from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
 
 _KEPT_HEAD_BYTES = 1_024
+_KEPT_HEADS = 128
 
 
 @dataclass(slots=True, eq=False)
 class Site:
     """What all connections of one server share.
 
-    is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled.
+    heads: those of the last moment, by their bytes: what a head says depends on these alone, and clients send the same
+    ones again and again. is_stopping: answers end their connection. held_bytes: bodies that are arriving or being
+    handled.
     """
 
     handle: Callable[[Request], Awaitable[Response]]
@@ -30,6 +33,7 @@ class Site:
     allowed_hosts: frozenset[str] | None
     writer: AnswerWriter
     sweep: Sweep
+    heads: dict[bytes, Head]
     is_stopping: bool = False
     held_bytes: int = 0
 
@@ -49,8 +53,7 @@ class Session:
     """
 
     __slots__ = (
-        "_connection", "_held_bytes", "_is_first", "_is_head", "_is_surplus", "_last_head", "_last_raw", "_site",
-        "_unread",
+        "_connection", "_held_bytes", "_is_first", "_is_head", "_is_surplus", "_site", "_unread",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, site: Site, *, is_surplus: bool) -> None:
@@ -61,8 +64,6 @@ class Session:
         self._is_head = False
         self._held_bytes = 0
         self._is_first = True
-        self._last_raw = b""
-        self._last_head: Head | None = None
 
     async def run(self) -> None:
         """Serve until either side has had enough, then close. Only cancellation is raised."""
@@ -107,7 +108,9 @@ class Session:
         if body_bytes != 0:
             unread = self._unread
             if body_bytes == len(unread) <= site.limits.unchecked_bytes:  # all of it came with the head
-                if body_bytes > site.body_limit(head.method, head.path):
+                if head.most_bytes is None:
+                    head.most_bytes = site.body_limit(head.method, head.path)
+                if body_bytes > head.most_bytes:
                     raise _body_too_large()
                 request.body, self._unread = unread, b""
             else:
@@ -159,12 +162,12 @@ class Session:
                 connection.is_idle = False
             if not data:
                 return None
-        # What a head says depends on its own bytes alone, and a client that stays often sends the same ones again.
-        head = self._last_head
-        if head is None or not data.startswith(self._last_raw):
+        head = site.heads.get(data[: data.find(b"\r\n\r\n") + 4])
+        if head is None:
             head, data = await self._read_head(data)
             if head is None:
                 return None
+        self._is_first = False
         self._unread = data[head.size_bytes :]
         return head
 
@@ -198,11 +201,10 @@ class Session:
         self._is_head = data.startswith(b"HEAD ")
         site = self._site
         head = parse_head(data, site.limits, allowed_hosts=site.allowed_hosts, seen_bytes=seen_bytes)
-        if head is not None:
-            self._is_first = False
-            self._last_head = None
-            if head.size_bytes <= _KEPT_HEAD_BYTES:
-                self._last_raw, self._last_head = data[: head.size_bytes], head
+        if head is not None and head.size_bytes <= _KEPT_HEAD_BYTES:
+            if len(site.heads) >= _KEPT_HEADS:
+                site.heads.clear()
+            site.heads[data[: head.size_bytes]] = head
         return head
 
     def _idle_seconds(self) -> float:

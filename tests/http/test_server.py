@@ -66,6 +66,15 @@ async def test_a_head_that_comes_again_is_read_as_before_however_it_is_cut(serve
                 assert answer.body == (b"" if method == b"HEAD" else told)
 
 
+async def test_a_head_that_came_over_another_connection_is_read_as_there(serve: Serve) -> None:
+    async with serve() as house, house.wire() as one, house.wire() as two:
+        for number in range(200):  # more than are remembered
+            raw = GET.replace(b"b=1", b"b=%d" % number)
+            for wire in (one, two, one):
+                assert (await wire.ask(raw)).body == b"GET /a ?b=%d 0" % number
+        assert (await one.ask(post(b"xyz"))).body == (await two.ask(post(b"abc"))).body == b"POST /p ? 3"
+
+
 async def test_pipelined_requests_are_answered_one_after_the_other_in_order(serve: Serve) -> None:
     running = 0
 
