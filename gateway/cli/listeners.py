@@ -4,7 +4,7 @@ import re
 import socket
 
 from gateway.errors import SetupError
-from gateway.http.transport import adopt, listen
+from gateway.http.accept import adopt, listen
 from gateway.settings import Settings, is_loopback
 
 

@@ -1,4 +1,4 @@
-"""Accepting: every connection that waits, surviving the end of file descriptors, emptying the queue before closing."""
+"""Listening, and accepting: every connection that waits, surviving the end of file descriptors, with an empty queue."""
 
 import errno
 import mmap
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gateway.http.transport import Sweep
 
+_BACKLOG = 2_048
 _YIELD_SECONDS = 0.002
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -105,3 +106,46 @@ class Acceptor:
         if self._cancel_retry is None:
             self._cancel_retry = self._loop.call_later(wait_seconds, self.resume).cancel
         return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on `host` (a name or an address; "::" takes IPv4 as well) and `port` (0: any).
+
+    Raises:
+        OSError: the address is not ours, or the port is taken.
+    """
+    # As bytes, since the codec for names that are none is slow to import.
+    name = host.encode() if host.isascii() else host
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def adopt(descriptor: int) -> socket.socket:
+    """Return the listening TCP socket that another process opened and handed over as a file descriptor.
+
+    Raises:
+        OSError: it is none.
+    """
+    given = socket.socket(fileno=descriptor)
+    if given.family not in (socket.AF_INET, socket.AF_INET6) or given.type != socket.SOCK_STREAM:
+        given.detach()
+        raise OSError("it is no TCP socket")
+    if not given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        given.detach()
+        raise OSError("it does not listen")
+    given.set_inheritable(False)
+    given.setblocking(False)
+    return given

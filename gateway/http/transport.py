@@ -1,6 +1,7 @@
 """Sockets, connections and deadlines: the one file that names asyncio. Knows no HTTP.
 
-Theory of operation. One asyncio.Protocol feeds one long-lived task per connection; an answer is one `send`. No timer
+Theory of operation. One asyncio.Protocol feeds one long-lived task per connection; an answer is one `send`. TLS is
+asyncio's, what goes without it is `plain`'s. No timer
 belongs to a connection: its owner sets `deadline_seconds`, and one sweep a second ends what is late. What a peer sends
 while nobody reads is held up to `_READ_AHEAD_BYTES`, then the socket is no longer read.
 """
@@ -12,13 +13,13 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from gateway.http.plain import PlainTransport
 from gateway.http.wakeups import LATER_BYTES, Waiter, wakeups_here
 
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
 _ROOM_BYTES = 65_536
 _SHUTDOWN_SECONDS = 2.0
-_BACKLOG = 2_048
 
 
 class DeadlinePassed(Exception):
@@ -29,9 +30,9 @@ class _Feed(asyncio.BufferedProtocol):
     """What asyncio calls, and the state of one connection that its calls change."""
 
     __slots__ = (
-        "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_received", "_sweep", "_tls",
-        "_transport", "_wakeups", "arrival", "arrived_seconds", "deadline_seconds", "has_said_end", "is_full",
-        "is_gone", "is_idle", "is_tls", "peer",
+        "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_kept_at", "_loop", "_received",
+        "_sweep", "_tls", "_transport", "_wakeups", "arrival", "arrived_seconds", "deadline_seconds", "has_said_end",
+        "is_full", "is_gone", "is_idle", "is_tls", "peer",
     )  # fmt: skip
 
     def __init__(self, sweep: "Sweep") -> None:
@@ -45,25 +46,28 @@ class _Feed(asyncio.BufferedProtocol):
         self.has_said_end = False
         self._sweep = sweep
         self._loop = sweep.loop
-        self._transport: asyncio.Transport  # set by `connection_made`, before anybody else has this object
+        self._transport: (
+            asyncio.Transport | PlainTransport
+        )  # set by `connection_made`, before anybody else has this object
         self._tls: ssl.SSLObject | None = None
         self._received = b""
         self._has_ended = False
         self._is_lost = False
         self._is_held = False
         self._is_late = False
+        self._kept_at = -1
         self._wakeups = sweep.wakeups
         self.arrival = Waiter(sweep.wakeups)
         self._flusher: asyncio.Future[None] | None = None
         self._ending: asyncio.Future[None] | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+    def connection_made(self, transport: asyncio.BaseTransport | PlainTransport) -> None:
+        self._transport = cast(asyncio.Transport | PlainTransport, transport)
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             address = str(peer[0])
             self.peer = address.removeprefix("::ffff:") if "." in address else address
-        self._tls = transport.get_extra_info("ssl_object")
+        self._tls = cast(ssl.SSLObject | None, transport.get_extra_info("ssl_object"))
         self.is_tls = self._tls is not None
         self._sweep.add(cast(Connection, self))
 
@@ -71,7 +75,9 @@ class _Feed(asyncio.BufferedProtocol):
         return self._sweep.room
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = self._sweep.room[:nbytes].tobytes()
+        self.received(self._sweep.room[:nbytes].tobytes())
+
+    def received(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
         self.arrived_seconds = time.monotonic()
         if self.arrival.is_awaited:
@@ -159,6 +165,7 @@ class Connection(_Feed):
         wakeups = self._wakeups
         if wakeups.gathers and len(data) <= LATER_BYTES:
             wakeups.unsent.append((self._transport.write, data))
+            self._kept_at = wakeups.flushes
         else:
             if wakeups.unsent:
                 wakeups.flush()
@@ -179,9 +186,8 @@ class Connection(_Feed):
 
     def has_unsent(self) -> bool:
         """Say whether something that was written has not left yet."""
-        wakeups = self._wakeups
-        if wakeups.unsent and wakeups.keeps_back(self._transport.write):
-            wakeups.flush()
+        if self._kept_at == self._wakeups.flushes:
+            self._wakeups.flush()
         return self._transport.get_write_buffer_size() > 0
 
     def end_writing(self) -> None:
@@ -285,49 +291,6 @@ class Sweep:
         self._timer = self.loop.call_later(self._every_seconds, self._tick) if self.connections else None
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on `host` (a name or an address; "::" takes IPv4 as well) and `port` (0: any).
-
-    Raises:
-        OSError: the address is not ours, or the port is taken.
-    """
-    # As bytes, since the codec for names that are none is slow to import.
-    name = host.encode() if host.isascii() else host
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def adopt(descriptor: int) -> socket.socket:
-    """Return the listening TCP socket that another process opened and handed over as a file descriptor.
-
-    Raises:
-        OSError: it is none.
-    """
-    given = socket.socket(fileno=descriptor)
-    if given.family not in (socket.AF_INET, socket.AF_INET6) or given.type != socket.SOCK_STREAM:
-        given.detach()
-        raise OSError("it is no TCP socket")
-    if not given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        given.detach()
-        raise OSError("it does not listen")
-    given.set_inheritable(False)
-    given.setblocking(False)
-    return given
-
-
 def server_tls(cert: str, key: str) -> ssl.SSLContext:
     """Return a context for a server with the PEM files `cert` (with its chain) and `key`; TLS 1.2 and later.
 
@@ -346,14 +309,17 @@ async def open_accepted(
 ) -> Connection | None:
     """Make a connection of an accepted socket. None when the peer left or the handshake failed or took too long."""
     try:
+        if tls is None:
+            return _plain(accepted, sweep)
         _, connection = await sweep.loop.connect_accepted_socket(
             lambda: Connection(sweep),
             accepted,
             ssl=tls,
-            ssl_handshake_timeout=None if tls is None else handshake_seconds,
-            ssl_shutdown_timeout=None if tls is None else _SHUTDOWN_SECONDS,
+            ssl_handshake_timeout=handshake_seconds,
+            ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
         )
     except OSError:
+        accepted.close()
         return None
     return connection
 
@@ -366,12 +332,27 @@ async def dial(
     Raises:
         OSError: refused, unreachable, or the certificate or the handshake is bad (ssl.SSLError is an OSError).
     """
+    if tls is None:
+        plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        try:
+            plain.setblocking(False)
+            await sweep.loop.sock_connect(plain, (address, port))
+            return _plain(plain, sweep)
+        except BaseException:
+            plain.close()
+            raise
     _, connection = await sweep.loop.create_connection(
         lambda: Connection(sweep),
         address,
         port,
         ssl=tls,
-        server_hostname=None if tls is None else server_name,
-        ssl_shutdown_timeout=None if tls is None else _SHUTDOWN_SECONDS,
+        server_hostname=server_name,
+        ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
     )
+    return connection
+
+
+def _plain(connected: socket.socket, sweep: Sweep) -> Connection:
+    connection = Connection(sweep)
+    connection.connection_made(PlainTransport(sweep.loop, connected, connection, sweep.room))
     return connection

@@ -24,10 +24,10 @@ class Wakeups:
     """The tasks of one event loop that go on together, until they wait again, and what they send.
 
     loop: as `asyncio.get_running_loop` returns it. unsent: what is written while `gathers`, and with what; `flush`
-    before anything else is written or ended.
+    before anything else is written or ended. flushes: how often something was.
     """
 
-    __slots__ = ("_handles", "_is_due", "_is_waking", "_last", "_ready", "gathers", "loop", "unsent")
+    __slots__ = ("_handles", "_is_due", "_is_waking", "_last", "_ready", "flushes", "gathers", "loop", "unsent")
 
     def __init__(self, loop: Any) -> None:
         self.loop = loop
@@ -39,6 +39,7 @@ class Wakeups:
         self._is_due = False
         self._is_waking = False
         self.gathers = False
+        self.flushes = 0
 
     def add(self, waiter: "Waiter") -> None:
         """Have the task that awaits `waiter` go on in the next turn; not one that was added already."""
@@ -79,13 +80,10 @@ class Wakeups:
     def flush(self) -> None:
         """Send what was kept back."""
         if self.unsent:
+            self.flushes += 1
             unsent, self.unsent = self.unsent, []
             for write, data in unsent:
                 write(data)
-
-    def keeps_back(self, write: Callable[[bytes], object]) -> bool:
-        """Tell whether something is kept back that `write` sends."""
-        return any(kept == write for kept, _ in self.unsent)
 
     def call_last(self, call: Callable[[], object]) -> None:
         """Call `call` when all tasks that go on now wait again and what they wrote is sent, else in the next turn."""

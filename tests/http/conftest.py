@@ -10,10 +10,9 @@ import anyio
 import anyio.abc
 import pytest
 
-from gateway.http.accept import Shares
+from gateway.http.accept import Shares, listen
 from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.server import Server
-from gateway.http.transport import listen
 
 QUICK = Limits(sweep_seconds=0.02, drain_idle_seconds=0.05, linger_seconds=1.0, connections=64)
 

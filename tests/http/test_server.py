@@ -15,10 +15,10 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.http.accept import Shares
+from gateway.http.accept import Shares, listen
 from gateway.http.messages import HttpError, Limits, Request, Response, connections_allowed
 from gateway.http.server import Server
-from gateway.http.transport import listen, server_tls
+from gateway.http.transport import server_tls
 
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
 GET = b"GET /a?b=1 HTTP/1.1\r\nHost: here\r\n\r\n"

@@ -10,8 +10,8 @@ import anyio.to_thread
 import pytest
 from anyio.lowlevel import current_token
 
-from gateway.http.accept import Acceptor
-from gateway.http.transport import Connection, Sweep, listen, open_accepted
+from gateway.http.accept import Acceptor, listen
+from gateway.http.transport import Connection, Sweep, open_accepted
 
 
 @asynccontextmanager
