@@ -249,6 +249,7 @@ def _chat(of: _Gateway) -> object:
         access=of.access,
         policies=of.policies,
         agents=of.agent_sightings,
+        syncs_always=of.settings.audit_sync == "always",
     )
 
 

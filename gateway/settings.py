@@ -77,6 +77,11 @@ class Settings:
     retention_traffic_days: int = _row(30, "Days that rows of traffic are kept, 0 for ever.")
     retention_alerts_days: int = _row(90, "Days that closed alerts are kept, 0 for ever.")
     retention_audit_days: int = _row(365, "Days that audit events are kept, 0 for ever; the chain still verifies.")
+    audit_sync: str = _row(
+        "interval",
+        "When a chat in which nothing was found is on the disk: at most 0.1 s after its answer, or always before it.",
+        choices=("interval", "always"),
+    )
     drain_seconds: float = _row(30.0, "How long SIGTERM waits for what is in flight.")
     log_level: str = _row("info", "Least level that is logged.", choices=("debug", "info", "warning", "error"))
     sources: Mapping[str, str] = field(

@@ -61,6 +61,29 @@ class Wakeups:
 
     def wake(self) -> None:
         """Have all tasks that were added go on, then send what they wrote. Not for a task."""
+        try:
+            self._run()
+        finally:
+            if self._last:
+                self._call_last()
+
+    def _call_last(self) -> None:
+        """Call what waits for the end of the turn; who is woken by that goes on in the same turn."""
+        last, self._last = self._last, []
+        was_due, self._is_due = self._is_due, True  # whom these calls add goes on here, not in the next turn
+        try:
+            for call in last:
+                call()
+        finally:
+            self._is_due = was_due
+            if self._ready and not was_due:
+                self._run()
+                for call in self._last:
+                    self.loop.call_soon(call)
+                self._last = []
+
+    def _run(self) -> None:
+        """Have all tasks that were added go on, then send what they wrote."""
         ready, self._ready = self._ready, []
         self._is_waking = True
         self.gathers = len(ready) > 1
@@ -72,10 +95,6 @@ class Wakeups:
         finally:
             self._is_waking = self.gathers = False
             self.flush()
-            if self._last:
-                last, self._last = self._last, []
-                for call in last:
-                    call()
 
     def flush(self) -> None:
         """Send what was kept back."""

@@ -144,7 +144,7 @@ class AgentSightings:
         self._store.agents.update(tx, after)
         first_at, last_at = after.first_seen_at or occurred_at, after.last_seen_at or occurred_at
         tx.memo[memo] = _Noted(first_at, last_at, frozenset(after.tools) | {*tools})
-        tx.after_commit(memo, lambda is_durable: self._remember(folded, tx.memo.get(memo)))
+        tx.after_commit(memo, lambda: self._remember(folded, tx.memo.get(memo)))
 
     def greeted(self, client: str) -> None:
         """Note, behind, that an MCP client said who it is."""

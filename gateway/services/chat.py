@@ -77,7 +77,11 @@ class PromptBlocked(ContentPolicyViolation):
 
 
 class Chat:
-    """The chat of this gateway. routing: where the prompts go. bill: who pays for them."""
+    """The chat of this gateway.
+
+    routing: where the prompts go. bill: who pays for them. syncs_always: whether a plain chat, too, is on the disk
+    before it is answered.
+    """
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class Chat:
         access: AccessGuard | None = None,
         policies: Policies | None = None,
         agents: AgentSightings | None = None,
+        syncs_always: bool = False,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -110,6 +115,7 @@ class Chat:
         self._policy = policy
         self._policies = policies
         self._agents = agents
+        self._syncs_always = syncs_always
         self._captures = Captures(judge.judge_text)
         self._guard = ChatGuard(judge, dialect, policy, captures=self._captures)
         self._guards: dict[str, ChatGuard] = {}
@@ -324,7 +330,10 @@ class Chat:
             details_json=details_json,
             occurred_at=now_at,
         )
-        return self._audit.commit(partial(self._record, turn, row, event, self._besides(turn, row)))
+        besides = self._besides(turn, row)
+        work = partial(self._record, turn, row, event, besides)
+        is_plain = besides is None and outcome == "success" and not self._syncs_always
+        return self._audit.commit(work, is_plain=is_plain)
 
     def _besides(self, turn: Turn, row: TrafficRow) -> "_Besides | None":
         """Return what there is to write of a turn but for its row and event; of most there is nothing."""

@@ -251,8 +251,8 @@ class EventOutputs:
         if wanted.secret is not None and key_id is not None:
             keep(self._store, key_id, wanted.secret)
 
-    def _dropping(self, output: EventOutput) -> Callable[[bool], None]:
-        def drop(is_durable: bool) -> None:
+    def _dropping(self, output: EventOutput) -> Callable[[], None]:
+        def drop() -> None:
             key_id = id_of(output.secret)
             if key_id is not None:
                 self._store.keyfile.drop(key_id)

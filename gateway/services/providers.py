@@ -231,7 +231,7 @@ class Providers:
         if record.key_source() != STORED:
             return
 
-        def drop(is_durable: bool) -> None:
+        def drop() -> None:
             try:
                 self._store.keyfile.drop(_key_id(record))
             except OSError as error:

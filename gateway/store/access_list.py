@@ -117,7 +117,7 @@ class AccessRepository:
             tx.execute(ADD_HITS, {"id": entry_id, "hits": count})
 
     def _moved(self, tx: Transaction) -> None:
-        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        tx.after_commit("generation", self._generation.bump)
 
 
 def _entry(row: Row) -> AccessEntry:

@@ -36,7 +36,7 @@ class AgentRepository:
     def update(self, tx: Transaction, record: AgentRecord, *, is_authority: bool = False) -> None:
         """Write an agent as it stands now. is_authority: whether what it may do has changed."""
         if is_authority:
-            tx.after_commit("generation", lambda is_durable: self._generation.bump())
+            tx.after_commit("generation", self._generation.bump)
         tx.execute(UPDATE, _values(record))
 
     def all(self, tx: Transaction) -> tuple[tuple[int, AgentRecord], ...]:

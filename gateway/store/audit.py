@@ -102,8 +102,7 @@ class AuditRepository:
         before: ChainHead | None = tx.memo.get(name)
         if before is None:
             before = self.head(tx, event.instance_id)
-            # What the disk may still lose is not noted beside it: the file must never be ahead of the database.
-            tx.after_commit(name, lambda is_durable: self._note(tx, event.instance_id) if is_durable else None)
+            tx.after_commit(name, lambda: self._headfile.hold(event.instance_id, tx.memo[name]))
         seq = before.seq + 1
         after = ChainHead(seq, chain(before.hash, event, seq=seq))
         tx.add(EVENTS, (*_VALUES(event), *_json(event), seq, before.hash, after.hash))
@@ -184,9 +183,6 @@ class AuditRepository:
         last = rows[limit - 1] if len(rows) > limit else None
         following = None if last is None else write_cursor(query, (last["occurred_at"], last["position"]))
         return Page(events, limit, following)
-
-    def _note(self, tx: Transaction, instance_id: str) -> None:
-        self._headfile.write(instance_id, tx.memo[f"audit_head:{instance_id}"])
 
 
 def _where(wanted: AuditFilter) -> Where:

@@ -164,7 +164,7 @@ class BudgetRepository:
         return Standing(budget, period, row["spent"], row["reserved"], row["soft_at"], row["exceeded_at"], True)
 
     def _moved(self, tx: Transaction) -> None:
-        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        tx.after_commit("generation", self._generation.bump)
 
 
 def _place(standing: Standing) -> dict[str, object]:

@@ -61,8 +61,8 @@ class Transaction(Protocol):
         """Insert a plain row before the commit, together with others of its kind."""
         ...
 
-    def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
-        """Run `work` once after the commit, while nobody else can write. It is told whether the disk has it all.
+    def after_commit(self, name: str, work: Callable[[], None], /) -> None:
+        """Run `work` once after the commit, while nobody else can write.
 
         It must not fail: what was committed stands.
         """
@@ -89,10 +89,11 @@ class Database(Protocol):
         """Write what is queued, then close. May be called twice."""
         ...
 
-    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
+    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True, is_brief: bool = False) -> T:
         """Run `work` and return its result once it is committed and on the disk.
 
-        is_durable: false when every process has to see it, but a power cut may undo it: the disk is not waited for.
+        is_durable: false when every process has to see it, but a power cut may undo it: the disk is not waited for, and
+        has it a tenth of a second later. is_brief: it takes microseconds, so that the event loop may do it itself.
         Works of many callers share one commit. An exception of `work` takes back that work alone and is raised here.
         A caller that is cancelled no longer waits; the work is still done.
 
@@ -106,6 +107,13 @@ class Database(Protocol):
 
         Raises:
             StoreUnavailable: the queue is full or the disk refuses; `work` was not taken.
+        """
+        ...
+
+    def at_sync(self, take: Callable[[], Callable[[], None] | None]) -> None:
+        """Call `take` whenever all that is committed goes to the disk, and what it returns when the disk has it.
+
+        Both while nobody else can write; something may be committed in between.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""One writer at a time over all processes of a host: a blocking flock, in turn. Knows no database.
+"""One writer at a time over all processes of a host: a flock, in turn. Knows no database.
 
 Two files. Who wants the lock first takes the turn, waits for the lock, and gives the turn away. So a busy process that
 has just let go of the lock cannot take it again before one that was waiting, which flock alone would let it do.
@@ -6,28 +6,53 @@ has just let go of the lock cannot take it again before one that was waiting, wh
 
 import fcntl
 import os
+import threading
 from types import TracebackType
 
 
 class FileLock:
-    """An exclusive lock on `path`, for one thread at a time. The files stay where they are."""
+    """An exclusive lock on `path`, for one thread of one process at a time. The files stay where they are."""
 
     def __init__(self, path: str) -> None:
-        self._turn = _LockedFile(path + ".turn")
-        self._lock = _LockedFile(path)
+        self._threads = threading.Lock()
+        self._turn = _LockedFile(path + ".turn", is_watched=False)  # two turns would only be less fair
+        self._lock = _LockedFile(path, is_watched=True)
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock and tell so; not `blocking`, nothing is waited for.
+
+        Raises:
+            OSError: a file cannot be made.
+        """
+        if not self._threads.acquire(blocking):
+            return False
+        has_lock = False
+        try:
+            if self._turn.acquire(blocking):
+                try:
+                    has_lock = self._lock.acquire(blocking)
+                finally:
+                    self._turn.release()
+        finally:
+            if not has_lock:
+                self._threads.release()
+        return has_lock
+
+    def release(self) -> None:
+        """Let go of the lock."""
+        try:
+            self._lock.release()
+        finally:
+            self._threads.release()
 
     def __enter__(self) -> "FileLock":
-        self._turn.acquire()
-        try:
-            self._lock.acquire()
-        finally:
-            self._turn.release()
+        self.acquire()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lock.release()
+        self.release()
 
     def close(self) -> None:
         """Close the files."""
@@ -36,15 +61,16 @@ class FileLock:
 
 
 class _LockedFile:
-    """A file that is locked as a whole."""
+    """A file that is locked as a whole. is_watched: one of its name that takes its place is locked instead."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_watched: bool) -> None:
         self._path = path
+        self._is_watched = is_watched
         self._descriptor = -1
         self._identity = (0, 0)
 
-    def acquire(self) -> None:
-        """Wait for the lock.
+    def acquire(self, blocking: bool) -> bool:
+        """Lock the file and tell so; not `blocking`, only if nobody else has it.
 
         Raises:
             OSError: the file cannot be made.
@@ -53,11 +79,16 @@ class _LockedFile:
             if self._descriptor < 0:
                 self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 self._identity = _identity(os.fstat(self._descriptor))
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            if not self._is_watched:
+                return True
             # Somebody may have removed the file, and others would then lock another one of its name.
             try:
                 if _identity(os.stat(self._path)) == self._identity:
-                    return
+                    return True
             except FileNotFoundError:
                 pass
             self.close()

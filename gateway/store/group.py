@@ -38,7 +38,7 @@ class GroupTransaction:
         self._run = run
         self._rows: list[tuple[Insert, Sequence[object]]] = []
         self._is_guarded = True
-        self._hooks: dict[str, Callable[[bool], None]] = {}
+        self._hooks: dict[str, Callable[[], None]] = {}
         self.memo: dict[str, Any] = {}
         self.fresh_rows: Counter[str] = Counter()
 
@@ -58,11 +58,11 @@ class GroupTransaction:
         """Insert a plain row before the commit."""
         self._rows.append((insert, row))
 
-    def after_commit(self, name: str, work: Callable[[bool], None], /) -> None:
+    def after_commit(self, name: str, work: Callable[[], None], /) -> None:
         """Run `work` after the commit, under the lock."""
         self._hooks.setdefault(name, work)
 
-    def take_hooks(self) -> list[Callable[[bool], None]]:
+    def take_hooks(self) -> list[Callable[[], None]]:
         """Return what is to run after the commit, and forget it.
 
         A hook may know this transaction: a circle that would hold all rows of the group until the collector comes.
@@ -78,6 +78,7 @@ class GroupTransaction:
         """
         memo, rows, hooks = self.memo.copy(), len(self._rows), len(self._hooks)
         self._is_guarded = False
+        work.error = None  # of a group that did not stand
         try:
             work.result = work.call(self)
         except StoreUnavailable:

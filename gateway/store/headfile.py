@@ -1,11 +1,13 @@
 """The end of the audit chain, kept in a small file beside the database, so that a cut-off end is noticed. No SQL.
 
-The file follows the database, never the other way: it is written after each commit that the disk has. When it names an
-event that the database does not have, it is left as it is, as evidence, until an operator removes it.
+The file follows the database, never the other way: what was committed is held until the disk has it, and written then.
+When it names an event that the database does not have, it is left as it is, as evidence, until an operator removes it.
 """
 
 import json
 import os
+from collections.abc import Callable
+from functools import partial
 
 from gateway.domain.audit import ChainHead
 
@@ -18,6 +20,7 @@ class HeadFile:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._descriptor = -1
+        self._held: tuple[str, ChainHead] | None = None
         self.is_trusted = path is not None
 
     @property
@@ -33,16 +36,19 @@ class HeadFile:
         raw = self._content()
         if raw is None:
             return None
-        try:
-            record = json.loads(raw.decode("ascii"))
-            if record["instance_id"] == instance_id and type(record["seq"]) is int:
-                return ChainHead(record["seq"], str(record["hash"]))
-        except (ValueError, LookupError, TypeError):
-            pass
-        return ChainHead(2**53, "")
+        return _read(raw, instance_id) or ChainHead(2**53, "")
+
+    def hold(self, instance_id: str, head: ChainHead) -> None:
+        """Keep the end of the chain, which the disk may still lose."""
+        self._held = instance_id, head
+
+    def take(self) -> Callable[[], None] | None:
+        """Return what writes the end that is held, to be called once the disk has it; None when there is none."""
+        held, self._held = self._held, None
+        return None if held is None else partial(self.write, *held)
 
     def write(self, instance_id: str, head: ChainHead) -> None:
-        """Note the end of the chain, if the file was found to fit the database.
+        """Note the end of the chain, if the file was found to fit the database. Another process may know a later one.
 
         Raises:
             OSError: the file cannot be written.
@@ -50,7 +56,10 @@ class HeadFile:
         if self._path is None or not self.is_trusted:
             return
         if self._descriptor < 0:
-            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        noted = _read(os.pread(self._descriptor, _BYTES, 0), instance_id)
+        if noted is not None and noted.seq >= head.seq:
+            return
         record = json.dumps({"instance_id": instance_id, "seq": head.seq, "hash": head.hash})
         os.pwrite(self._descriptor, record.ljust(_BYTES).encode("ascii"), 0)
 
@@ -72,3 +81,14 @@ class HeadFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _read(raw: bytes, instance_id: str) -> ChainHead | None:
+    """Return what a record says of the chain of `instance_id`, or None when it is no record of that."""
+    try:
+        record = json.loads(raw.decode("ascii"))
+        if record["instance_id"] == instance_id and type(record["seq"]) is int:
+            return ChainHead(record["seq"], str(record["hash"]))
+    except (ValueError, LookupError, TypeError):
+        pass
+    return None

@@ -123,7 +123,7 @@ class KeyRepository:
 
     def change(self, tx: Transaction, record: KeyRecord) -> None:
         """Write what may change of a key, and raise the version. Holds in every process once committed."""
-        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        tx.after_commit("generation", self._generation.bump)
         tx.execute(
             CHANGE,
             {
@@ -142,7 +142,7 @@ class KeyRepository:
 
         Holds in every process once committed.
         """
-        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        tx.after_commit("generation", self._generation.bump)
         values = {"id": key_id, "now_at": now_at, "revoked_at": now_at if revoked_at is None else revoked_at}
         return tx.execute(REVOKE, values) == 1
 

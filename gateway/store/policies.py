@@ -59,7 +59,7 @@ class PolicyRepository:
 
     def change(self, tx: Transaction, record: PolicyRecord) -> None:
         """Write all but id and maker, and raise the version. Holds in every process once committed."""
-        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        tx.after_commit("generation", self._generation.bump)
         tx.execute(CHANGE, _values(record))
 
     def remove(self, tx: Transaction, policy_id: str) -> None:

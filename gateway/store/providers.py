@@ -74,7 +74,7 @@ class ProviderRepository:
         tx.execute(REMOVE, {"id": provider_id})
 
     def _move_generation(self, tx: Transaction) -> None:
-        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        tx.after_commit("generation", self._generation.bump)
 
 
 def _values(provider: Provider) -> dict[str, object]:

@@ -93,7 +93,7 @@ class RiskAcceptanceRepository:
         )
 
     def _moved(self, tx: Transaction) -> None:
-        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        tx.after_commit("generation", self._generation.bump)
 
 
 def _acceptance(row: Row) -> RiskAcceptance:

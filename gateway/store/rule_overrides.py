@@ -34,7 +34,7 @@ class RuleOverrideRepository:
 
     def keep(self, tx: Transaction, record: RuleOverride) -> None:
         """Write what holds for a rule from now on."""
-        tx.after_commit("generation", lambda is_durable: self._generation.bump())
+        tx.after_commit("generation", self._generation.bump)
         tx.execute(
             KEEP,
             {

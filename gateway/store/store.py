@@ -37,11 +37,12 @@ from gateway.store import (
 )
 from gateway.store.backup import copy_before_migration
 from gateway.store.database import Database, StoreUnavailable, Transaction
+from gateway.store.driver import MEMORY
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.migrations import migrate
-from gateway.store.sqlite import MEMORY, SqliteDatabase
+from gateway.store.sqlite import SqliteDatabase
 
 
 class Store(Assembly):
@@ -90,6 +91,7 @@ class Store(Assembly):
         self.generation = generation or Generation(None)
         self.headfile = headfile or HeadFile(None)
         self.keyfile = keyfile or KeyFile(None)
+        db.at_sync(self.headfile.take)
         self.instance_id = ""
         self.origin: str | None = None
 
@@ -180,7 +182,7 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
         noted = store.headfile.read(instance_id)
         if noted is None:
             head = store.audit.head(tx, instance_id)
-            tx.after_commit("headfile", lambda is_durable: store.headfile.write(instance_id, head))
+            tx.after_commit("headfile", lambda: store.headfile.write(instance_id, head))
         elif store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
             store.headfile.is_trusted = False
             log.error("audit_chain_cut", file=store.headfile.path, noted_seq=noted.seq)

@@ -15,7 +15,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gateway.http.wakeups import Waiter, Wakeups, wakeups_here
 from gateway.log import Log
@@ -31,15 +31,18 @@ RETRY_SECONDS = 0.5
 WAIT_SECONDS = 30.0
 STOP_SECONDS = 10.0
 PAUSE_SECONDS = 0.05
+SYNC_SECONDS = 0.1
+BRIEF_WORKS = 128
 
 
 class Work:
     """One work in the queue and what became of it.
 
-    waiter: what its caller awaits, or None. is_durable: the disk must have it before that.
+    waiter: what its caller awaits, or None. is_durable: the disk must have it before that. is_brief: it is done in
+    microseconds and may be done in the event loop.
     """
 
-    __slots__ = ("call", "error", "is_abandoned", "is_durable", "queued_seconds", "result", "waiter")
+    __slots__ = ("call", "error", "is_abandoned", "is_brief", "is_durable", "queued_seconds", "result", "waiter")
 
     def __init__(
         self,
@@ -48,9 +51,11 @@ class Work:
         *,
         queued_seconds: float = 0.0,
         is_durable: bool = False,
+        is_brief: bool = True,
     ) -> None:
         self.call = call
         self.is_durable = is_durable
+        self.is_brief = is_brief
         self.result: Any = None
         self.error: BaseException | None = None
         self.is_abandoned = False
@@ -58,18 +63,46 @@ class Work:
         self.queued_seconds = queued_seconds
 
 
+class Base(Protocol):
+    """What the works of a writer are committed to. Only `commit_here` and `is_due` are called in the event loop."""
+
+    def commit(self, works: Sequence[Work], is_durable: bool) -> None:
+        """Do a group of works, commit it, and set the `result` or `error` of each. is_durable: the disk must have it.
+
+        Raises:
+            StoreUnavailable: none of it stands.
+        """
+        ...
+
+    def commit_here(self, works: Sequence[Work]) -> bool:
+        """Do what `commit` does and tell so, or do nothing where something would have to be waited for.
+
+        Raises:
+            StoreUnavailable: none of it stands.
+        """
+        ...
+
+    def is_due(self) -> bool:
+        """Tell whether `tidy` has something to do."""
+        ...
+
+    def tidy(self, is_pause: bool) -> None:
+        """Do one thing that nobody waits for. is_pause: no group has come for a while. Raises nothing."""
+        ...
+
+    def sync(self) -> None:
+        """Bring to the disk what was committed. Raises nothing."""
+        ...
+
+
 class Writer:
     """One thread and its queue. Every method but `stop` is for the event loop that ran `start`.
 
-    commit: has a group of works done and committed, sets their `result` or `error`, and raises StoreUnavailable when
-    none of it stands. The flag says whether the disk must have it. tidy: does after a group what nobody waits for, and
-    once more when no other has come for a while, which the flag says; raises nothing. has_failed: the last group could
-    not be written.
+    has_failed: the last group could not be written.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Work], bool], None], tidy: Callable[[bool], None], log: Log) -> None:
-        self._commit = commit
-        self._tidy = tidy
+    def __init__(self, base: Base, log: Log) -> None:
+        self._base = base
         self._log = log
         self._wakeups: Wakeups  # set by `start`, before anybody writes
         self._waiters: list[Waiter] = []  # that nobody awaits now
@@ -84,10 +117,13 @@ class Writer:
         self._timer: Any = None
         self._timer_seconds = 0.0
         self._watch: Any = None
+        self._sync_timer: Any = None
+        self._wants_sync = False
+        self._group_seconds = 0.0  # when the last one was committed
         self.has_failed = False
         self._is_failing = False
         self._is_stopping = False
-        self._group: list[Work] = []
+        self._groups: deque[list[Work]] = deque()  # for the thread
         # Locked while the thread waits. A semaphore of the library takes ten times as long to wake one thread.
         self._bell = threading.Lock()
         self._bell.acquire()
@@ -102,30 +138,27 @@ class Writer:
     def stop(self) -> bool:
         """Have the queue written and end the thread; tell whether it has ended. Blocks, at most some seconds."""
         self._is_stopping = True
-        with contextlib.suppress(RuntimeError):  # it was rung already, and the thread has not heard it yet
-            self._bell.release()
+        self._ring()
         self._thread.join(STOP_SECONDS)
         return not self._thread.is_alive()
 
-    async def write(self, call: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
-        """Queue `call` and wait until it is committed, and on the disk if `is_durable`.
+    async def write(self, call: Callable[[Transaction], T], *, is_durable: bool = True, is_brief: bool = False) -> T:
+        """Queue `call` and wait until it is committed, and on the disk if `is_durable`. See `Database.write`.
 
         Raises:
             StoreUnavailable: see `Database.write`.
         """
         loop = self._loop
         waiter = self._waiters.pop() if self._waiters else Waiter(self._wakeups)
-        work = Work(call, waiter, queued_seconds=loop.time(), is_durable=is_durable)
+        work = Work(call, waiter, queued_seconds=loop.time(), is_durable=is_durable, is_brief=is_brief)
         self._put(work)
         self._waiting[work] = None
         self._fresh += 1
         if self._watch is None:
             self._watch = loop.call_later(WAIT_SECONDS, self._give_up)
         if not self._is_busy:
-            if self._fresh == 1:
-                self._wakeups.call_last(self._look)
-            elif self._fresh == self._expected:
-                self._hand_over()
+            if self._fresh == 1 or self._fresh == self._expected:
+                self._wakeups.call_last(self._look)  # not at once: this one must be awaited before it is delivered
         await waiter
         if not work.is_abandoned:  # then, or when its caller was cancelled, it will be called for this work once more
             self._waiters.append(waiter)
@@ -180,20 +213,50 @@ class Writer:
             self._timer = None
         if self._is_busy or self._is_stopping or not self._queue:
             return
+        group = self._take()
+        self._fresh = max(0, len(self._waiting) - sum(1 for work in group if work.waiter is not None))
+        if _is_brief(group) and self._commit_here(group):
+            self._delivered(group)
+            return
         self._is_busy = True
-        self._group = self._take()
-        self._fresh = max(0, len(self._waiting) - sum(1 for work in self._group if work.waiter is not None))
-        self._bell.release()
+        self._groups.append(group)
+        self._ring()
+
+    def _ring(self) -> None:
+        """Have the thread look what there is for it."""
+        try:
+            self._bell.release()
+        except RuntimeError:  # it was rung already, and the thread has not heard it yet
+            pass
 
     def _take(self) -> list[Work]:
         queue = self._queue
         return [queue.popleft() for _ in range(min(len(queue), GROUP_WORKS))]
 
+    def _commit_here(self, group: Sequence[Work]) -> bool:
+        """Commit a group in the event loop and tell so: not when there is something to wait for."""
+        try:
+            if not self._base.commit_here(group):
+                return False
+        except BaseException as error:  # handed to whoever waits
+            self._fail(group, error)
+        else:
+            self._note_success(group)
+            if self._base.is_due():
+                self._ring()
+        return True
+
     def _deliver(self, group: Sequence[Work]) -> None:
-        """Wake the callers of a group that was committed or refused."""
+        """Wake the callers of a group that the thread has done."""
         self._is_busy = False
-        delivered = 0
+        self._delivered(group)
+        self._wakeups.wake()
+
+    def _delivered(self, group: Sequence[Work]) -> None:
+        """Wake the callers of a group that was committed or refused."""
+        delivered, is_durable = 0, False
         for work in group:
+            is_durable = is_durable or work.is_durable
             waiter = work.waiter
             if waiter is None:
                 continue
@@ -203,9 +266,15 @@ class Writer:
         if not self._waiting and self._watch is not None:
             self._watch.cancel()
             self._watch = None
+        if not is_durable and self._sync_timer is None:
+            self._sync_timer = self._loop.call_later(SYNC_SECONDS, self._ask_sync)
         self._expected = delivered + self._fresh or 1
         self._look()
-        self._wakeups.wake()
+
+    def _ask_sync(self) -> None:
+        self._sync_timer = None
+        self._wants_sync = True
+        self._ring()
 
     def _give_up(self) -> None:
         """Refuse what has waited too long, and look again when the oldest of the others may have."""
@@ -227,31 +296,39 @@ class Writer:
         is_resting = True
         while True:
             if not self._bell.acquire(timeout=-1 if is_resting else PAUSE_SECONDS):
-                is_resting = True
-                self._tidy(True)
+                is_resting = self._loop.time() - self._group_seconds >= PAUSE_SECONDS
+                if is_resting:
+                    self._base.tidy(True)
                 continue
-            group, self._group = self._group, []
-            if group:
-                is_resting = False
-                self._do(group)
-            del group  # what was delivered ends in the loop, which has just used it, and not here before the next
+            is_resting = False
+            if self._groups:
+                self._do(self._groups.popleft())
+            if self._wants_sync:
+                self._wants_sync = False
+                self._base.sync()
             while self._is_stopping:
                 rest = self._take()
                 if not rest:
                     return
                 self._do(rest)
+            self._base.tidy(False)
 
     def _do(self, group: Sequence[Work]) -> None:
         try:
-            self._commit(group, any(work.is_durable for work in group))
+            self._base.commit(group, any(work.is_durable for work in group))
         except BaseException as error:  # handed to whoever waits; the thread must not end
             self._fail(group, error)
         else:
-            self._is_failing = self.has_failed = False
-            self._report(group)
+            self._note_success(group)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._deliver, group)
-        self._tidy(False)
+
+    def _note_success(self, group: Sequence[Work]) -> None:
+        self._group_seconds = self._loop.time()
+        self._is_failing = self.has_failed = False
+        for work in group:
+            if work.waiter is None and work.error is not None:
+                self._log.error("store_work_failed", error=work.error)
 
     def _fail(self, works: Sequence[Work], error: BaseException) -> None:
         is_unavailable = isinstance(error, StoreUnavailable)
@@ -268,7 +345,12 @@ class Writer:
             self._queue.extendleft(reversed(behind))
             self._is_failing = True
 
-    def _report(self, works: Sequence[Work]) -> None:
-        for work in works:
-            if work.waiter is None and work.error is not None:
-                self._log.error("store_work_failed", error=work.error)
+
+def _is_brief(group: Sequence[Work]) -> bool:
+    """Tell whether the event loop may do a group itself."""
+    if len(group) > BRIEF_WORKS:
+        return False
+    for work in group:
+        if work.is_durable or not work.is_brief:
+            return False
+    return True

@@ -91,6 +91,37 @@ def test_two_hundred_megabytes_of_an_upstream_take_bounded_memory(proxy: Served,
     assert proxy.chat("Good morning.").status == 200
 
 
+# When an answer is on the disk: the end of the chain is noted beside the database only then.
+
+
+def noted(data_dir: Path) -> int:
+    return int(json.loads((data_dir / "gateway.db.head").read_text("ascii"))["seq"])
+
+
+@pytest.mark.parametrize("content", ["Good morning.", ATTACK])
+def test_an_answer_waits_for_the_disk_where_the_operator_wants_it_and_a_blocked_one_everywhere(
+    archive: Path, tmp_path: Path, content: str
+) -> None:
+    wish = "always" if content != ATTACK else "interval"
+    served = start(archive, tmp_path / "data", "--audit-sync", wish)
+    served.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+    for _ in range(10):
+        assert served.chat(content).status in (200, 400)
+        at_once = noted(tmp_path / "data")
+        assert at_once == chats(served)[0]["seq"]
+    assert served.process.stop() == 0
+
+
+def test_a_plain_chat_is_on_the_disk_soon_after_its_answer(archive: Path, tmp_path: Path) -> None:
+    served = start(archive, tmp_path / "data")
+    served.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+    for _ in range(10):
+        assert served.chat("Good morning.").status == 200
+        seq = chats(served)[0]["seq"]
+        until(lambda seq=seq: noted(tmp_path / "data") == seq, 5)
+    assert served.process.stop() == 0
+
+
 # Callers who leave.
 
 

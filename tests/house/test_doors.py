@@ -21,7 +21,7 @@ DOORS = {
     "ssl": ("gateway/http/",),
     "asyncio": ("gateway/http/transport.py",),
     "ahocorasick": ("gateway/shield/automaton.py",),
-    "sqlite3": ("gateway/store/sqlite.py",),
+    "sqlite3": ("gateway/store/driver.py",),
     "tomllib": ("gateway/settings.py",),
     "random": ("gateway/domain/demo.py",),
     "secrets": (),

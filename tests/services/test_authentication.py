@@ -210,7 +210,7 @@ async def test_the_first_use_is_recorded_once(house: House, tmp_path: Path) -> N
 async def test_a_first_use_that_cannot_be_recorded_is_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     created = await house.key()
 
-    async def fail(work: object) -> None:
+    async def fail(work: object, **how: bool) -> None:
         raise StoreUnavailable("no")
 
     with monkeypatch.context() as patch:

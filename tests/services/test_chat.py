@@ -538,7 +538,7 @@ async def test_the_words_of_an_upstream_are_passed_on_only_when_clean() -> None:
 async def test_what_cannot_be_recorded_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     async with room() as here:
 
-        async def refuse(_: object) -> None:
+        async def refuse(_: object, **how: bool) -> None:
             raise StoreUnavailable("full")
 
         monkeypatch.setattr(here.store.db, "write", refuse)

@@ -226,7 +226,7 @@ async def test_a_find_that_cannot_be_recorded_is_not_answered(monkeypatch: pytes
     async with room() as here:
         here.shield.answer = BLOCKED
 
-        async def refuse(work: Any) -> None:
+        async def refuse(work: Any, **how: bool) -> None:
             raise StoreUnavailable("The disk is full.")
 
         with monkeypatch.context() as patched:

@@ -202,7 +202,7 @@ async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
         setter(f"{number}-now")(tx)
         tx.add(META, (f"{number}-plain", ""))
         tx.memo["count"] = tx.memo.get("count", 0) + 1
-        tx.after_commit("note", lambda is_durable: noted.append(tx.memo["count"]))
+        tx.after_commit("note", lambda: noted.append(tx.memo["count"]))
         if number % 2:
             raise LookupError(number)
 
@@ -466,21 +466,4 @@ async def test_two_processes_append_to_one_chain(place: Any) -> None:
     assert [event.seq for event in events] == list(range(1, 201))
     assert {event.actor for event in events} == {"one", "two"}
     assert all(later.prev_hash == earlier.hash for earlier, later in zip(events, events[1:], strict=False))
-    await store.aclose()
-
-
-async def test_a_write_that_a_power_cut_may_undo_is_seen_by_all_and_the_disk_is_not_waited_for(place: Any) -> None:
-    store, other = await place.open(), await place.open()
-    told: list[bool] = []
-
-    def work(tx: Transaction) -> None:
-        tx.execute("INSERT INTO meta (name, value) VALUES ('probe', 'x')")
-        tx.after_commit("probe", told.append)
-
-    await store.db.write(work, is_durable=False)
-    seen = await other.db.read(lambda tx: tx.query("SELECT value FROM meta WHERE name = 'probe'"))
-    assert [row["value"] for row in seen] == ["x"]
-    await store.db.write(lambda tx: tx.after_commit("probe", told.append))
-    assert told == [False, True]
-    await other.aclose()
     await store.aclose()

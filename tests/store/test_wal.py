@@ -12,7 +12,7 @@ from anyio import to_thread
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import Conflict
 from gateway.services.audit import Audit
-from gateway.store import sqlite, writer
+from gateway.store import driver, upkeep, writer
 from gateway.store.audit_pruning import prune_chain
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -47,7 +47,7 @@ def audit_of(store: Store) -> Audit:
 async def test_what_was_committed_is_carried_into_the_file_in_a_pause(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_CHECKPOINT_CHANGES", 3)
+    monkeypatch.setattr(upkeep, "_CHECKPOINT_CHANGES", 3)
     monkeypatch.setattr(writer, "PAUSE_SECONDS", 0.001)
     store = await place.open()
     for number in range(3):
@@ -65,10 +65,10 @@ async def test_what_was_committed_is_carried_into_the_file_in_a_pause(
 async def test_in_a_busy_hour_what_was_committed_is_carried_over_once_in_so_many_groups_and_before_the_log_is_long(
     place: Any, monkeypatch: pytest.MonkeyPatch, most: int, groups: int, least_bytes: int, most_bytes: int
 ) -> None:
-    monkeypatch.setattr(sqlite, "_CHECKPOINT_CHANGES", 1)
-    monkeypatch.setattr(sqlite, "_CHECKPOINT_GROUPS", groups)
-    monkeypatch.setattr(sqlite, "_LOOK_GROUPS", 1)
-    monkeypatch.setattr(sqlite, "_WAL_BYTES", most)
+    monkeypatch.setattr(upkeep, "_CHECKPOINT_CHANGES", 1)
+    monkeypatch.setattr(upkeep, "_CHECKPOINT_GROUPS", groups)
+    monkeypatch.setattr(upkeep, "_LOOK_GROUPS", 1)
+    monkeypatch.setattr(upkeep, "_WAL_BYTES", most)
     monkeypatch.setattr(writer, "PAUSE_SECONDS", 60.0)
     store = await place.open()
     for number in range(200):
@@ -80,7 +80,7 @@ async def test_in_a_busy_hour_what_was_committed_is_carried_over_once_in_so_many
 async def test_few_rows_that_are_long_are_carried_over_in_a_pause_too_where_the_database_is_behind_a_link(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_PAUSE_BYTES", 100_000)
+    monkeypatch.setattr(upkeep, "_PAUSE_BYTES", 100_000)
     monkeypatch.setattr(writer, "PAUSE_SECONDS", 0.001)
     real = Path(place.path).with_name("real.db")
     await (await place.open()).aclose()
@@ -97,11 +97,11 @@ async def test_the_writer_goes_on_when_rows_cannot_be_moved(place: Any, monkeypa
     def refuse(tx: Transaction, table: str) -> None:
         raise Conflict("The record conflicts with one that exists.")
 
-    monkeypatch.setattr(sqlite, "_FRESH_ROWS", 1)
+    monkeypatch.setattr(upkeep, "_FRESH_ROWS", 1)
     store = await place.open()
     audit = audit_of(store)
     with monkeypatch.context() as damaged:
-        damaged.setattr(sqlite, "settle_table", refuse)
+        damaged.setattr(upkeep, "settle_table", refuse)
         await audit.record(audit.event("tested", source="test"))
         await put(store, "probe", "while rows cannot be moved")
     await audit.record(audit.event("tested", source="test"))
@@ -113,8 +113,8 @@ async def test_a_log_that_a_long_look_has_made_large_is_not_waited_for_and_is_cu
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("_CHECKPOINT_CHANGES", 1), ("_WAL_BYTES", 600_000), ("_TRUNCATE_BYTES", 1_000_000)):
-        monkeypatch.setattr(sqlite, name, value)
-    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 60.0)
+        monkeypatch.setattr(upkeep, name, value)
+    monkeypatch.setattr(driver, "BUSY_SECONDS", 60.0)
     store = await place.open()
     log = place.path + "-wal"
     looking, seen = threading.Event(), threading.Event()
@@ -155,7 +155,7 @@ async def test_events_that_were_moved_and_pruned_are_not_left_in_the_file(place:
 async def test_what_is_deleted_is_not_left_in_the_file_also_after_rows_were_moved(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_FRESH_ROWS", 1)
+    monkeypatch.setattr(upkeep, "_FRESH_ROWS", 1)
     store = await place.open()
     audit = audit_of(store)
     await put(store, "secret", "that nobody keeps " * 1000)

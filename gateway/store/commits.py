@@ -1,0 +1,211 @@
+"""Groups of works, each one transaction of the one connection that writes, under the lock. Knows no queue, no thread.
+
+Theory of operation. SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once,
+and an archive runs on whatever SQLite the host has. So whoever writes holds a flock (`filelock`), and makes checkpoints
+under that lock too; every other connection is read-only. `:memory:` is one connection under one lock.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+from gateway.errors import GatewayError, SetupError
+from gateway.log import Log
+from gateway.store.database import StoreUnavailable
+from gateway.store.driver import MEMORY, Busy, Connection, Error, Writable
+from gateway.store.filelock import FileLock
+from gateway.store.place import Place
+from gateway.store.upkeep import Upkeep
+from gateway.store.writer import Work
+
+APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
+_MAGIC = b"SQLite format 3\0"
+
+
+class Commits:
+    """What a writer commits to: see `writer.Base`.
+
+    lock: who holds it may write. place: where the file lies. before_sync: see `Database.at_sync`.
+    """
+
+    def __init__(self, path: str, log: Log) -> None:
+        self._path = path
+        self._is_memory = path == MEMORY
+        self._wal_path = os.path.realpath(path) + "-wal"  # beside the file itself, if the path is a link
+        self._log = log
+        self.lock: FileLock | threading.RLock = threading.RLock() if self._is_memory else FileLock(path + ".lock")
+        self.place = Place(path, magic=_MAGIC)
+        self.before_sync: Callable[[], Callable[[], None] | None] = _nothing
+        self._writable: Writable | None = None
+        self._upkeep: Upkeep
+        self._is_unsafe = False
+        self._is_closed = False
+
+    def open(self) -> None:
+        """Make or open the file, see to it that it is ours, before the first byte is written, and connect to it.
+
+        Raises:
+            OSError, StoreUnavailable, driver.Error: it cannot be used. SetupError: it is another program's.
+        """
+        if not self._is_memory:
+            self.place.prepare()
+        with self.lock:
+            try:
+                self._check(self._connected())
+            except BaseException:
+                self._drop()  # under the lock, since closing may make a checkpoint
+                raise
+
+    def connection(self) -> Connection:
+        """Return the connection, to read by where there is only one. For whoever holds the lock.
+
+        Raises:
+            StoreUnavailable: the database is closed.
+        """
+        return self._connected().connection
+
+    def close(self) -> None:
+        """Bring all to where it belongs, and close the connection. Nobody commits any more."""
+        self._is_closed = True
+        if self._writable is None:
+            return
+        try:
+            with self.lock:
+                if not self._is_memory:
+                    self._upkeep.end()
+                    self._do(self.before_sync())
+                self._writable.close()
+        except (StoreUnavailable, OSError) as error:
+            self._log.error("store_close_failed", error=error)
+        self._writable = None
+        if isinstance(self.lock, FileLock):
+            self.lock.close()
+
+    def commit(self, works: Sequence[Work], is_durable: bool) -> None:
+        """Do a group of works in one transaction. See `writer.Base`."""
+        try:
+            with self.lock:
+                self._commit(works, is_durable=is_durable or self._is_unsafe, is_patient=True)
+        except OSError as error:
+            raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
+
+    def commit_here(self, works: Sequence[Work]) -> bool:
+        """Do a group of works in one transaction if nothing has to be waited for. See `writer.Base`."""
+        if self._writable is None or self._is_unsafe:
+            return False
+        try:
+            if not self.lock.acquire(blocking=False):
+                return False
+            try:
+                self._commit(works, is_durable=False, is_patient=False)
+            except Busy:
+                return False
+            finally:
+                self.lock.release()
+        except OSError as error:
+            raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
+        return True
+
+    def is_due(self) -> bool:
+        """Tell whether `tidy` has something to do. See `writer.Base`."""
+        return self._upkeep.is_due(is_pause=False)
+
+    def tidy(self, is_pause: bool) -> None:
+        """Do what nobody waits for. See `writer.Base`."""
+        if self._writable is None or self._is_closed or not self._upkeep.is_due(is_pause=is_pause):
+            return
+        try:
+            with self.lock:
+                try:
+                    if self._writable is not None:
+                        self._upkeep.run(is_pause=is_pause)
+                except BaseException:
+                    self._drop()
+                    raise
+        except (GatewayError, Error, OSError) as error:  # nobody waits for it, and the thread must not end
+            self._log.error("store_tidy_failed", error=error)
+
+    def sync(self) -> None:
+        """Bring to the disk what was committed. See `writer.Base`."""
+        if self._is_memory:
+            return
+        try:
+            with self.lock:
+                note = self.before_sync()
+            descriptor = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+            with self.lock:
+                self._do(note)
+        except OSError as error:
+            self._is_unsafe = True  # until a commit that waits for the disk succeeds
+            self._log.error("store_sync_failed", error=error)
+
+    def _commit(self, works: Sequence[Work], *, is_durable: bool, is_patient: bool) -> None:
+        if not self._is_memory:
+            # Before a connection is made: SQLite removes the WAL of an empty file that has taken the place.
+            self.place.check()
+        writable = self._connected()
+        try:
+            with writable.transaction(is_durable=is_durable, is_patient=is_patient) as tx:
+                for work in works:
+                    if not work.is_abandoned:
+                        tx.do(work)
+                tx.finish()
+        except StoreUnavailable as error:
+            if is_patient or not isinstance(error, Busy):
+                self._drop()
+            raise
+        self._upkeep.note(tx)
+        for hook in tx.take_hooks():
+            self._do(hook)
+        if is_durable:
+            self._is_unsafe = False
+            self._do(self.before_sync())
+
+    def _do(self, work: Callable[[], None] | None) -> None:
+        """Do what goes with a commit: that stands, whatever comes of it."""
+        try:
+            if work is not None:
+                work()
+        except OSError as error:
+            self._log.error("store_after_commit_failed", error=error)
+
+    def _connected(self) -> Writable:
+        if self._is_closed:
+            raise StoreUnavailable("The database is closed.")
+        if self._writable is None:
+            self._writable = Writable(MEMORY if self._is_memory else address(self._path, "rw"))
+            self._upkeep = Upkeep(self._writable, None if self._is_memory else self._wal_path)
+        return self._writable
+
+    def _drop(self) -> None:
+        if self._writable is not None and not self._is_memory:
+            writable, self._writable = self._writable, None
+            writable.close()
+
+    def _check(self, writable: Writable) -> None:
+        """See to it that this is our own database, before the first byte is written."""
+        tables = writable.run("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        owner = writable.run("PRAGMA application_id").fetchone()[0]
+        if owner != APPLICATION_ID:
+            if tables or owner:
+                raise SetupError(f"The file {self._path} is the database of another program: choose another path.")
+            writable.run(f"PRAGMA application_id = {APPLICATION_ID}")
+        if self._is_memory:
+            return
+        mode = writable.run("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise SetupError(f"The file system of {self._path} cannot hold the database (no WAL): use a local disk.")
+
+
+def address(path: str, mode: str) -> str:
+    """Return the URI of a database file. mode: ``ro`` or ``rw``."""
+    return f"file:{quote(os.path.abspath(path))}?mode={mode}"
+
+
+def _nothing() -> None:
+    """Do nothing before the disk has what was committed."""

@@ -1,0 +1,235 @@
+"""When what was committed is on the disk, what the file beside it says then, and where brief works are done."""
+
+import errno
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from gateway.domain.audit import AuditEvent, ChainHead
+from gateway.store.database import Transaction
+from gateway.store.filelock import FileLock
+from gateway.store.headfile import HeadFile
+from gateway.store.store import Store
+
+WORKS_OF_A_CROWD = 60
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What this process brought to the disk itself, and which end of the chain it noted then."""
+    told: list[str] = []
+    sync, write = os.fdatasync, HeadFile.write
+
+    def note_sync(descriptor: int) -> None:
+        sync(descriptor)
+        told.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+
+    def note_write(self: HeadFile, instance_id: str, head: ChainHead) -> None:
+        told.append(f"head {head.seq}")
+        write(self, instance_id, head)
+
+    monkeypatch.setattr(os, "fdatasync", note_sync)
+    monkeypatch.setattr(HeadFile, "write", note_write)
+    return told
+
+
+def append(store: Store, threads: list[int] | None = None) -> Callable[[Transaction], None]:
+    """Return a work that appends one event, and notes in which thread it was done."""
+    id = store_ids.new("evt")
+    event = AuditEvent(
+        id=id,
+        occurred_at=1,
+        source="test",
+        action="done",
+        actor="me",
+        actor_type="local",
+        instance_id=store.instance_id,
+    )
+
+    def work(tx: Transaction) -> None:
+        store.audit.append(tx, event)
+        if threads is not None:
+            threads.append(threading.get_ident())
+
+    return work
+
+
+class _Ids:
+    """Ids that count."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def new(self, kind: str) -> str:
+        self.count += 1
+        return f"{kind}_{self.count}"
+
+
+store_ids = _Ids()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    with anyio.fail_after(10):
+        while not is_so():  # noqa: ASYNC110  # what another thread does
+            await anyio.sleep(0.005)
+
+
+def noted(path: str, store: Store) -> int:
+    head = HeadFile(path + ".head").read(store.instance_id)
+    assert head is not None
+    return head.seq
+
+
+@pytest.mark.parametrize("is_brief", [True, False])
+async def test_what_a_power_cut_may_undo_is_seen_by_all_and_on_the_disk_soon_and_noted_only_then(
+    place: Any, told: list[str], is_brief: bool
+) -> None:
+    store, other = await place.open(), await place.open()
+    told.clear()
+    await store.db.write(append(store))
+    assert told == ["head 1"]  # SQLite itself has waited for the disk
+    await store.db.write(append(store), is_durable=False, is_brief=is_brief)
+    assert told == ["head 1"]
+    seen = await other.db.read(lambda tx: store.audit.chain(tx, store.instance_id, after_seq=1, limit=10))
+    assert [event.seq for event in seen] == [2]
+    await until(lambda: len(told) >= 3)
+    assert told == ["head 1", "gateway.db-wal", "head 2"]
+    assert noted(place.path, store) == 2
+    await other.aclose()
+    await store.aclose()
+
+
+async def test_what_waits_for_the_disk_takes_along_what_did_not(place: Any, told: list[str]) -> None:
+    store = await place.open()
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    told.clear()
+    await store.db.write(append(store))
+    assert told == ["head 2"]
+    await store.aclose()
+
+
+async def test_an_orderly_end_notes_what_was_committed_last(place: Any) -> None:
+    store = await place.open()
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    await store.aclose()
+    assert noted(place.path, store) == 1
+
+
+async def test_one_process_does_not_note_an_earlier_end_than_another(place: Any, told: list[str]) -> None:
+    store, other = await place.open(), await place.open()
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    await other.db.write(append(other))
+    assert noted(place.path, store) == 2
+    await until(lambda: told[-1] == "head 1")
+    assert noted(place.path, store) == 2
+    await other.aclose()
+    await store.aclose()
+
+
+async def test_brief_works_of_one_turn_are_one_commit_in_the_event_loop_and_others_are_not(store: Store) -> None:
+    threads: list[int] = []
+    commits: list[None] = []
+
+    def work(tx: Transaction) -> None:
+        append(store, threads)(tx)
+        tx.after_commit("commit", lambda: commits.append(None))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(WORKS_OF_A_CROWD):
+            tasks.start_soon(lambda: store.db.write(work, is_durable=False, is_brief=True))
+    assert threads == [threading.get_ident()] * WORKS_OF_A_CROWD
+    assert len(commits) == 1
+    await store.db.write(work, is_durable=False)
+    await store.db.write(work)
+    assert threading.get_ident() not in threads[WORKS_OF_A_CROWD:]
+
+
+async def test_a_task_whose_works_follow_each_other_lets_others_go_on(store: Store) -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(count)
+        for _ in range(100):
+            await store.db.write(append(store), is_durable=False, is_brief=True)
+        tasks.cancel_scope.cancel()
+    assert turns >= 50
+
+
+async def test_a_brief_work_that_fails_is_refused_alone(store: Store) -> None:
+    def fail(tx: Transaction) -> None:
+        append(store)(tx)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await store.db.write(fail, is_durable=False, is_brief=True)
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    events = await store.db.read(lambda tx: store.audit.chain(tx, store.instance_id, after_seq=0, limit=10))
+    assert [event.seq for event in events] == [1]
+
+
+async def test_the_event_loop_does_not_wait_for_another_process_that_writes(place: Any) -> None:
+    store = await place.open()
+    lock = FileLock(place.path + ".lock")
+    threads: list[int] = []
+    with lock:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: store.db.write(append(store, threads), is_durable=False, is_brief=True))
+            await anyio.sleep(0.1)  # passes: the loop goes on
+            assert threads == []
+            lock.release()
+            await until(lambda: len(threads) == 1)
+            lock.acquire()
+    assert threads != [threading.get_ident()]
+    await store.aclose()
+
+
+async def test_the_event_loop_does_not_wait_for_another_program_that_writes(place: Any) -> None:
+    store = await place.open()
+    other = sqlite3.connect(place.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    threads: list[int] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: store.db.write(append(store, threads), is_durable=False, is_brief=True))
+        await anyio.sleep(0.1)
+        assert threads == []
+        other.execute("ROLLBACK")
+        await until(lambda: len(threads) == 1)
+    assert threads != [threading.get_ident()]
+    other.close()
+    await store.db.write(append(store, threads), is_durable=False, is_brief=True)
+    assert threads[1] == threading.get_ident()
+    await store.aclose()
+
+
+async def test_a_disk_that_does_not_take_the_log_is_waited_for_until_it_does(
+    place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await place.open()
+    threads: list[int] = []
+
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", refuse)
+        await store.db.write(append(store, threads), is_durable=False, is_brief=True)
+        await until(lambda: "store_sync_failed" in place.stream.getvalue())
+    told.clear()
+    await store.db.write(append(store, threads), is_durable=False, is_brief=True)
+    assert told == ["head 2"]  # it has waited for the disk
+    await store.db.write(append(store, threads), is_durable=False, is_brief=True)
+    assert [thread == threading.get_ident() for thread in threads] == [True, False, True]
+    await store.aclose()
