@@ -8,6 +8,7 @@ from gateway.shield.layout import CHARS_PER_TRY
 from gateway.shield.normalize import LONGEST_FOLD_CHARS, View
 from gateway.shield.patterns import LEAST_VALUE_CHARS, is_value_char
 from gateway.shield.runner import Lead, Runner, Span
+from gateway.shield.shapes import Shapes
 
 _DIGITS_PER_TRY = 256
 _VALUES = bytes(48 if is_value_char(chr(byte)) else 46 for byte in range(256))
@@ -38,6 +39,7 @@ class Attempt:
 
     direction: which rules are wanted, or None for all. budget: for each block. left: what may still be spent on the
     one at hand; below 0 it is cut short. windows: where the matches of a rule may begin, to be searched at the end.
+    has_digits, has_values: whether a digit, or a long value, may stand somewhere in the view.
     """
 
     __slots__ = (
@@ -47,6 +49,8 @@ class Attempt:
         "_with_text_rules",
         "budget",
         "direction",
+        "has_digits",
+        "has_values",
         "is_cut_short",
         "left",
         "signals",
@@ -58,11 +62,13 @@ class Attempt:
     def __init__(
         self,
         view: View,
+        shapes: Shapes | None = None,
         *,
         with_text_rules: bool,
         direction: Direction | None = None,
         budget: int = 0,
     ) -> None:
+        """shapes: of `view.source`, if they are known."""
         self.view = view
         self.direction = direction
         self.subject = view.text
@@ -72,6 +78,10 @@ class Attempt:
         self.is_cut_short = False
         self._is_even = view.is_even
         self._widest = LONGEST_FOLD_CHARS if view.others else 1
+        # Where all is ASCII and nothing was left out, the view has what its source has.
+        told = shapes if self._is_even and not view.others else None
+        self.has_digits = told is None or told.has_digits
+        self.has_values = told is None or told.has_values
         self._with_text_rules = with_text_rules
         self._matches: dict[Runner, list[Span]] = {}
         self.windows: dict[Runner, list[tuple[int, int]]] = {}
@@ -84,7 +94,7 @@ class Attempt:
                 return
             if runner.is_led_by_words:
                 chars = runner.wanted_chars
-                if chars and not self.holds_value(place, max(lead.high, 0), chars - lead.low):
+                if chars and not (self.has_values and self.holds_value(place, max(lead.high, 0), chars - lead.low)):
                     return
                 if self._is_even and not self._may_match(lead, place):
                     self.left -= 1

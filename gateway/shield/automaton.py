@@ -15,16 +15,19 @@ except ImportError:
 # Root edges for the commonest first letters, so that the automaton leaves the root's list of edges early; a question
 # mark stands for whatever is not ASCII where only ASCII is looked for.
 _EARLY_EXITS = (" ", "e", "t", "?")
+# Nodes lie in memory as they are made, and those of the first letters are read at nearly every character.
+_FIRST_CHARS = 3
 
 Find = Callable[[str], list[tuple[int, int]]]
 
 
-def build(words: Sequence[str], *, native: bool | None = None) -> tuple[Find, str]:
+def build(words: Sequence[str], *, native: bool | None = None, is_dense: bool = False) -> tuple[Find, str]:
     """Make a function that finds every occurrence of every word, overlapping ones too.
 
-    native: True for pyahocorasick, False for the twin, None for the first that is there. Words are distinct and not
-    empty; they are added in the order given. The function returns (end, index) pairs, `end` the offset of the last
-    character and `index` the place in `words`, in no particular order. The second value is ``native`` or ``python``.
+    native: True for pyahocorasick, False for the twin, None for the first that is there. is_dense: whether to take half
+    as long again, so that what is read most lies together in memory. Words are distinct and not empty; they are added
+    in the order given. The function returns (end, index) pairs, `end` the offset of the last character and `index` the
+    place in `words`, in no particular order. The second value is ``native`` or ``python``.
 
     Raises:
         ImportError: native was asked for and is not there.
@@ -32,7 +35,7 @@ def build(words: Sequence[str], *, native: bool | None = None) -> tuple[Find, st
     made = kind(native=native)
     if not words:
         return _find_nothing, made
-    return (_build_native if made == "native" else _build_python)(words), made
+    return _build_native(words, is_dense=is_dense) if made == "native" else _build_python(words), made
 
 
 def kind(*, native: bool | None = None) -> str:
@@ -50,13 +53,19 @@ def _find_nothing(text: str) -> list[tuple[int, int]]:
     return []
 
 
-def _build_native(words: Sequence[str]) -> Find:
+def _build_native(words: Sequence[str], *, is_dense: bool) -> Find:
     automaton = ahocorasick.Automaton()
     for letter in _EARLY_EXITS:
         # NUL never stands in a normalized text, so these words are never found.
         automaton.add_word(letter + "\0", -1)
+    beginnings = dict.fromkeys([word[:_FIRST_CHARS] for word in words]) if is_dense else {}
+    for beginning in beginnings:
+        automaton.add_word(beginning, -1)
     for index, word in enumerate(words):
         automaton.add_word(word, index)
+    for beginning in beginnings.keys() - words:
+        # The nodes stay, since words lead through them.
+        automaton.remove_word(beginning)
     automaton.make_automaton()
     scan = automaton.iter
 

@@ -144,7 +144,7 @@ class Index:
         # The numbers in the layout of the anchors, which have others here.
         self._numbers = [*numbered]
         anchors = [*numbered.values()]
-        self._find, _ = automaton.build(anchors, native=native)
+        self._find, _ = automaton.build(anchors, native=native, is_dense=True)
         self._is_ascii = all(map(str.isascii, anchors))
         # The last one is for words that automaton.build adds for itself.
         self._known: list[_Anchor | None] = [*[None] * len(anchors), _NO_ANCHOR]
@@ -266,7 +266,7 @@ class Index:
         if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
-        known, is_plain = self._known, part.isascii()
+        known, is_plain, has_values = self._known, part.isascii(), attempt.has_values
         for last, number in hits:
             last += begin
             then, stop, steps, edge, size, others, value = known[number] or self._make(number)
@@ -277,7 +277,7 @@ class Index:
             if then is not None and (behind := part[last + 1 : last + stop]) not in then:
                 if is_plain or behind.isascii():
                     continue
-            if value is not None and not attempt.holds_value(base + last, *value):
+            if value is not None and not (has_values and attempt.holds_value(base + last, *value)):
                 continue
             if steps is None:
                 steps = self._open(number)

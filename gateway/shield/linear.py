@@ -18,9 +18,10 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, repeat
+from operator import add
 
 from gateway.shield.detections import Detection, Severity
 from gateway.shield.normalize import View
@@ -109,11 +110,22 @@ def windows_of(count: int) -> Iterator[tuple[int, int]]:
         yield start, min(count, start + WINDOW_WORDS)
 
 
-def passages_of(normalized: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the words of a normalized text in passages, and the number of each one's first word.
+def passages_of(normalized: str) -> Iterable[tuple[int, list[bytes]]]:
+    """Return the words of a normalized text in passages, and the number of each one's first word.
 
     The windows of a passage are windows of the text, and each is in one passage.
     """
+    if len(normalized) > _PIECE_CHARS:
+        return _passages_of_many(normalized)
+    words = words_of(normalized)
+    return [
+        (place, words[place : place + _PASSAGE_WORDS])
+        for place in range(0, max(1, len(words) - STEP_WORDS), PASSAGE_WINDOWS * STEP_WORDS)
+    ]
+
+
+def _passages_of_many(normalized: str) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the same for a text of several pieces."""
     words: list[bytes] = []
     first = 0
     for piece in _pieces(normalized):
@@ -145,11 +157,14 @@ def hot_windows(
 ) -> list[tuple[int, int]]:
     """Return the windows of a passage whose distinct words have so much heat. hot: the words that have some."""
     warmth = heat.__getitem__
-    if sum(map(warmth, hot.intersection(words))) < need:
+    found = hot.intersection(words)
+    if sum(map(warmth, found)) < need:
         return []
     # A window is two steps. What both say together is never less than what they say as one, and costs less.
-    steps = [hot.intersection(words[start : start + STEP_WORDS]) for start in range(0, len(words), STEP_WORDS)]
+    steps = [found.intersection(words[start : start + STEP_WORDS]) for start in range(0, len(words), STEP_WORDS)]
     sums = [sum(map(warmth, step)) for step in steps]
+    if max(map(add, sums, sums[1:]), default=need) < need:
+        return []
     return [
         (start, end)
         for number, (start, end) in enumerate(windows_of(len(words)))

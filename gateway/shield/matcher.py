@@ -98,7 +98,7 @@ class Matcher:
         with_text_rules: whether the rules for the text as it is are run too. budget: for one block.
         """
         shapes = shapes or Shapes(view.source)
-        attempt = Attempt(view, direction=direction, with_text_rules=with_text_rules, budget=budget)
+        attempt = Attempt(view, shapes, direction=direction, with_text_rules=with_text_rules, budget=budget)
         runs: Ranges = []
         for begin in range(0, len(view.text), BLOCK_CHARS):
             attempt.left = budget
@@ -122,10 +122,11 @@ class Matcher:
         text = attempt.subject
         base, end = max(0, begin - BEFORE_CHARS), min(begin + BLOCK_CHARS, len(text))
         part = text[base : end + _AHEAD_CHARS] if base or end < len(text) else text
-        sent = part.encode("utf-8", "surrogatepass")
-        raw = sent.translate(_DIGITS)
-        if raw != sent:
-            part = raw.decode("utf-8", "surrogatepass")
+        raw = sent = part.encode("utf-8", "surrogatepass")
+        if attempt.has_digits:
+            raw = sent.translate(_DIGITS)
+            if raw != sent:
+                part = raw.decode("utf-8", "surrogatepass")
         self._index("words", attempt.direction).follow(
             attempt, text, part, base=base, begin=begin - base, end=end - base
         )
@@ -134,7 +135,7 @@ class Matcher:
                 self._index(name, attempt.direction).follow(
                     attempt, text, part, base=base, begin=begin - base, end=end - base
                 )
-        if self._runs and "00" in part:
+        if attempt.has_digits and self._runs and "00" in part:
             # What crosses the edge of a block is long enough on both sides to be seen by both.
             kinds = part.encode("ascii", "replace").translate(_RUNS)
             start = kinds.find(_LEAST_RUN)

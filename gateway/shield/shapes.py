@@ -12,7 +12,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from itertools import accumulate
 
-from gateway.shield.patterns import is_token_char
+from gateway.shield.patterns import LEAST_VALUE_CHARS, is_token_char, is_value_char
 
 BLOCK_CHARS = 16_384
 LEAST_TOKEN_CHARS = 16
@@ -47,6 +47,9 @@ _KINDS = bytes(
 )
 _TOKENS = bytes(48 if is_token_char(chr(byte)) else 46 for byte in range(256))
 _LONG_TOKEN = b"0" * LEAST_TOKEN_CHARS
+# A long token is a long value too.
+_VALUES = bytes(48 if is_value_char(chr(byte)) else 46 for byte in range(256))
+_LONG_VALUE = b"0" * LEAST_VALUE_CHARS
 _BASE64 = bytes(97 if byte in _LETTERS + _DIGITS + b"+/-_" else 46 for byte in range(256))
 _HEX_DIGITS = bytes(97 if byte in b"0123456789abcdefABCDEF" else 46 for byte in range(256))
 _HEX_KINDS = bytes(49 if byte in b"0123456789abcdefABCDEF" else 50 if byte in SEPARATORS else 48 for byte in range(256))
@@ -63,6 +66,8 @@ class Shapes:
     """The shapes of one text. Spans are half-open, in order, and do not touch.
 
     raw: one byte a character, those beyond ASCII as question marks.
+    has_digits: whether a digit may stand there. has_values: whether LEAST_VALUE_CHARS characters of a value stand in
+    a row somewhere.
     tokens: spans of every run of at least LEAST_TOKEN_CHARS characters of a token.
     base64, letters: places where 16 of its characters, or 20 of those, stand in a row.
     apart: places before two letters that stand alone beside one another.
@@ -72,12 +77,14 @@ class Shapes:
     """
 
     __slots__ = (
-        "apart", "base64", "codes", "hexadecimal", "letters", "marked", "mixed", "raw", "text", "tokens",
+        "apart", "base64", "codes", "has_digits", "has_values", "hexadecimal", "letters", "marked", "mixed", "raw",
+        "text", "tokens",
     )  # fmt: skip
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.raw = _bytes_of(text)
+        self.has_digits = self.has_values = False
         self.tokens: Ranges = []
         self.base64: list[int] = []
         self.hexadecimal: Ranges = []
@@ -90,15 +97,20 @@ class Shapes:
         for begin in range(0, size, BLOCK_CHARS):
             end = min(begin + BLOCK_CHARS, size)
             block = self.raw[begin : end + _AHEAD_CHARS] if size > BLOCK_CHARS else self.raw
-            kinds = block.translate(_TOKENS)
-            if _LONG_TOKEN in kinds:
-                self._find_tokens(block, kinds + b".", begin, end)
+            value = block.translate(_VALUES).find(_LONG_VALUE)
+            if value >= 0:
+                self.has_values = True
+                self._find_tokens(block, value, begin, end)
             self._compare(block, begin, end)
 
-    def _find_tokens(self, block: bytes, kinds: bytes, begin: int, end: int) -> None:
-        """kinds: those of the block's characters, and one behind it that is in no token."""
+    def _find_tokens(self, block: bytes, place: int, begin: int, end: int) -> None:
+        """place: where the block's first token may begin."""
+        # One behind the block is in no token.
+        kinds = block.translate(_TOKENS) + b"."
+        start = kinds.find(_LONG_TOKEN, place)
+        if start < 0:
+            return
         spans: Ranges = []
-        start = kinds.find(_LONG_TOKEN)
         while start >= 0:
             last = kinds.index(b".", start)
             spans.append((start, last))
@@ -148,6 +160,9 @@ class Shapes:
             add_span(self.mixed, begin, end)
         # What may stand apart and is no letter is a digit, or one of a few signs.
         digits = (x ^ x >> 2) & part
+        if not digits:
+            return
+        self.has_digits = True
         if digits.bit_count() < _LEAST_DIGITS:
             return
         if _HEX_MARK.search(block):
