@@ -1,6 +1,5 @@
 """A group of works in one transaction: each can be taken back alone, plain rows go in together. Knows no driver."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import chain
@@ -40,7 +39,7 @@ class GroupTransaction:
         self._is_guarded = True
         self._hooks: dict[str, Callable[[], None]] = {}
         self.memo: dict[str, Any] = {}
-        self.fresh_rows: Counter[str] = Counter()
+        self.fresh_rows: dict[str, int] = {}
 
     def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
         """Run one statement and return how many rows it changed."""
@@ -102,7 +101,10 @@ class GroupTransaction:
             rows_of.setdefault(insert, []).append(row)
         for insert, rows in rows_of.items():
             if insert.is_fresh:
-                self.fresh_rows[insert.table] += len(rows)
+                self.fresh_rows[insert.table] = len(rows)
+            if len(rows) == 1:
+                self._run(_insert_sql(insert, 1), rows[0])
+                continue
             begin = 0
             for size in pieces(len(rows), _INSERT_ROWS):
                 self._insert(insert, rows[begin : begin + size])

@@ -7,7 +7,6 @@ of these fails.
 """
 
 import os
-from collections import Counter
 from operator import itemgetter
 
 from gateway.store.driver import Writable
@@ -30,12 +29,13 @@ class Upkeep:
     def __init__(self, writable: Writable, wal_path: str | None) -> None:
         self._writable = writable
         self._wal_path = wal_path
-        self._fresh_rows: Counter[str] = Counter()
+        self._fresh_rows: dict[str, int] = {}
         self._changed = self._changes = self._looked = self._groups = 0
 
     def note(self, tx: GroupTransaction) -> None:
         """Take note of a group that was committed."""
-        self._fresh_rows.update(tx.fresh_rows)
+        for table, rows in tx.fresh_rows.items():
+            self._fresh_rows[table] = self._fresh_rows.get(table, 0) + rows
         self._changed = self._writable.changes
         self._groups += 1
 
