@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio import to_thread
+from anyio import open_signal_receiver, to_thread
 from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 
@@ -233,7 +233,7 @@ async def obey_signals(
     stop: Callable[[], None], live: Live | None, options: argparse.Namespace, *, task_status: TaskStatus[None]
 ) -> None:
     """Stop on SIGTERM and SIGINT; reload `live` on SIGHUP. None: the supervisor reloads."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+    with open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         task_status.started()
         async for number in signals:
             if number != signal.SIGHUP:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from gateway import compose, parts, settings
+from gateway import common_pages, compose, parts, settings
 from gateway.cli import rehearsal
 from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
@@ -114,9 +114,11 @@ def serve_group(site: Site) -> int:
         stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS,
         hung_seconds=HUNG_SECONDS,
     )
-    gc.collect()  # what loading left fills no room between things that stay
+    tidy_up()  # what loading left fills no room between things that stay
     rehearsal.rehearse(site, group.shared)
     tidy_up()  # and no collection in a worker writes to the pages that all have in common
+    common_pages.keep_apart()
+    gc.freeze()
     first = keeper.once()
     if isinstance(first, Child):
         anyio.run(begin_group, site, group.shared)

@@ -3,6 +3,7 @@
 Nothing is made ready before it is met: what must stand behind an anchor, what it leads to, and a rule's regex.
 """
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -142,7 +143,7 @@ class Index:
         self._left_out = layout.left_out(direction)
         numbered = layout.anchors(name, direction)
         # The numbers in the layout of the anchors, which have others here.
-        self._numbers = [*numbered]
+        self._numbers = array("I", numbered)
         anchors = [*numbered.values()]
         self._find, _ = automaton.build(anchors, native=native, is_dense=True)
         self._is_ascii = all(map(str.isascii, anchors))
