@@ -34,6 +34,9 @@ class Matches(NamedTuple):
     is_cut_short: bool
 
 
+_NOTHING_FOUND = Matches((), frozenset(), False)
+
+
 class Attempt:
     """One scan under way.
 
@@ -179,8 +182,8 @@ class Attempt:
 
     def finish(self) -> Matches:
         """Search the windows, drop overlapping matches of one rule, and lead all spans back to the source."""
-        if not self.windows and not self._matches:
-            return Matches((), frozenset(self.signals), self.is_cut_short)
+        if not (self.windows or self._matches or self.signals or self.is_cut_short):
+            return _NOTHING_FOUND
         for runner, windows in self.windows.items():
             subject = self.view.source if runner.on_text else self.subject
             for low, high in merge_windows(windows):

@@ -15,7 +15,7 @@ from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.detections import Direction
 from gateway.shield.layout import Layout, Row, Word
 from gateway.shield.literals import ALONE
-from gateway.shield.runner import Lead, Runner, Step
+from gateway.shield.runner import Lead, PlainStep, Runner, Step
 from gateway.shield.sequels import TEXT_END
 
 if TYPE_CHECKING:
@@ -40,15 +40,25 @@ class _Anchor(NamedTuple):
 
     then: frozenset[str] | None
     end: int
-    steps: tuple[Step, ...] | None
+    steps: tuple[PlainStep, ...] | None
     edge: frozenset[str] | None = None
     size: int = 0
-    others: tuple[Step, ...] = ()
+    others: tuple[PlainStep, ...] = ()
     value: tuple[int, int] | None = None
 
 
+# The fields of an anchor, and of a step, in order: a plain tuple is taken apart in a third of the time of a named one.
+_Plain = tuple[
+    frozenset[str] | None,
+    int,
+    tuple[PlainStep, ...] | None,
+    frozenset[str] | None,
+    int,
+    tuple[PlainStep, ...],
+    tuple[int, int] | None,
+]
 # Of words that automaton.build adds for itself.
-_NO_ANCHOR = _Anchor(None, 0, ())
+_NO_ANCHOR: _Plain = _Anchor(None, 0, ())[:]
 
 
 def _step(word: Word, size: int, row: Row, runner: Runner) -> Step:
@@ -148,7 +158,7 @@ class Index:
         self._find, _ = automaton.build(anchors, native=native, is_dense=True)
         self._is_ascii = all(map(str.isascii, anchors))
         # The last one is for words that automaton.build adds for itself.
-        self._known: list[_Anchor | None] = [*[None] * len(anchors), _NO_ANCHOR]
+        self._known: list[_Plain | None] = [*[None] * len(anchors), _NO_ANCHOR]
         self._sizes = [*map(len, anchors), 1]
         # What following one anchor may cost.
         self._dearest = layout.dearest(name)
@@ -158,7 +168,7 @@ class Index:
         for word in self._layout.words(self._name, self._numbers[place]):
             yield word, [row for row in word.leads if row[0] not in self._left_out]
 
-    def _make(self, number: int) -> _Anchor:
+    def _make(self, number: int) -> _Plain:
         """Make ready what an anchor's gate is, but none of the rules behind it."""
         size = self._sizes[number]
         pieces: list[str] = []
@@ -168,26 +178,27 @@ class Index:
                 pieces = []
                 break
             pieces += chain.from_iterable(told)
-        made = self._known[number] = _Anchor(*_gate(pieces), None)
+        made: _Plain = _Anchor(*_gate(pieces), None)[:]
+        self._known[number] = made
         return made
 
-    def _open(self, number: int) -> tuple[Step, ...]:
+    def _open(self, number: int) -> tuple[PlainStep, ...]:
         """Make ready the rules behind an anchor."""
         words = [*self._words(number)]
-        steps = tuple(self._told(number, words))
-        known = self._known[number] or self._make(number)
+        steps = [*self._told(number, words)]
+        then, end, *_ = self._known[number] or self._make(number)
         if len(steps) == 1:
             # The anchor's own gate is the step's.
-            steps = (steps[0]._replace(then=None),)
+            steps = [steps[0]._replace(then=None)]
         size = self._sizes[number]
         letter = words[0][0].literal[words[0][0].before]
         edge = _shared_edge(letter, [step.edge for step in steps if step.edge and step.ahead == size - 1])
         others = tuple(
-            step for step in steps if step.ahead != size - 1 or not (step.edge and edge and edge <= step.edge)
+            step[:] for step in steps if step.ahead != size - 1 or not (step.edge and edge and edge <= step.edge)
         )
-        value = _shared_value(steps)
-        self._known[number] = known._replace(steps=steps, edge=edge, size=size, others=others, value=value)
-        return steps
+        told = tuple(step[:] for step in steps)
+        self._known[number] = _Anchor(then, end, told, edge, size, others, _shared_value(steps))[:]
+        return told
 
     def _told(self, number: int, words: Iterable[tuple[Word, list[Row]]]) -> Iterator[Step]:
         size = self._sizes[number]
@@ -230,7 +241,7 @@ class Index:
         ends: list[int] = []
         known = self._known
         for last, number in hits:
-            steps = (known[number] or self._make(number)).steps
+            steps = (known[number] or self._make(number))[2]
             for ahead, _, _, edge, _, _, chars, lead in self._open(number) if steps is None else steps:
                 place = last - ahead
                 if place < 0 or (edge is not None and place and part[place - 1] in edge):

@@ -50,6 +50,9 @@ class Step(NamedTuple):
     lead: Lead | str
 
 
+PlainStep = tuple[int, frozenset[str] | None, int, frozenset[str] | None, int, Try | None, int, Lead | str]
+
+
 class Span(NamedTuple):
     """Where a rule matched, and the part of it that is reported: half-open spans in the rule's subject."""
 

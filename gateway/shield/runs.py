@@ -9,6 +9,9 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
+from gateway.shield.decode import decodings
+from gateway.shield.shapes import Shapes
+
 # So much of a run without a known beginning is held, and no more.
 RUN_CHARS = 4_096
 # A run so long may hide another text, which is then scanned for.
@@ -20,6 +23,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _TOKENS = _LETTERS + "+/_-="
 RUN = _LETTERS + "!#$%&*+-./:;<=>@\\^_`|~"
 CODE_LETTERS = "abcdefABCDEFxXuU"
+_RUN_CHARS = frozenset(RUN)
 _CODES = f"0123456789{CODE_LETTERS}+ ,:;\r\n-.()/"
 _BETWEEN = frozenset(" \t\r\n._-*|/,+~:;'\"=<>()[]{}")
 _DIGIT = re.compile(r"(?<![0-9A-Za-z])[0-9+(]")
@@ -27,10 +31,14 @@ _DIGIT = re.compile(r"(?<![0-9A-Za-z])[0-9+(]")
 _WORD = re.compile(r"[^A-Za-z0-9%&\\]{0,3}([A-Za-z]?[a-z]{0,15})[.:;!>*`-]{0,3}")
 _LONG_RUNS = re.compile(f"[{re.escape(RUN)}]{{{LONG_RUN_CHARS},{RUN_CHARS}}}")
 _LONG_RUN = re.compile(f"[{re.escape(RUN)}]{{{LONG_RUN_CHARS}}}")
-_STRANGE = re.compile(
-    "[0-9][0-9 ,:;.()/+-]{8}|[0-9][0-9a-fA-FxXuU+ ,:;\\r\\n-]{14}"
-    "|(?<![A-Za-z0-9])(?:[A-Za-z0-9@$!][^A-Za-z0-9@$!]{1,4}){3}"
-)
+_APART = "(?<![A-Za-z0-9])(?:[A-Za-z0-9@$!][^A-Za-z0-9@$!]{1,4}){3}"
+_STRANGE = re.compile(f"[0-9][0-9 ,:;.()/+-]{{8}}|[0-9][0-9a-fA-FxXuU+ ,:;\\r\\n-]{{14}}|{_APART}")
+_LETTERS_APART = re.compile(_APART)
+# What a list of codes or of digits is made of, invisible characters among them; no encoding has fewer hexadecimal
+# digits in it.
+_RUN_OF_CODES = re.compile(f"[{re.escape(_CODES)}\\x00-\\x1f\\x7f]+")
+_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+LEAST_CODE_DIGITS = 12
 # What no encoding does without, in a run so long.
 _CODED = re.compile("[0-9A-Z%&\\\\]")
 
@@ -75,11 +83,15 @@ class Plain(NamedTuple):
 class Runs:
     """Tells where the runs begin that a text ends with."""
 
-    __slots__ = ("_heads", "_letters", "_short", "_unseen", "heads")
+    __slots__ = ("_heads", "_least_digits", "_letters", "_short", "_unseen", "heads")
 
-    def __init__(self, heads: Collection[str], unseen: str) -> None:
-        """heads: how keys begin, as they are written. unseen: invisible characters that something begins with."""
+    def __init__(self, heads: Collection[str], unseen: str, least_digits: int) -> None:
+        """heads: how keys begin, as they are written. unseen: invisible characters that something begins with.
+
+        least_digits: of what no literal leads to.
+        """
         self.heads = frozenset(heads)
+        self._least_digits = min(least_digits, LEAST_CODE_DIGITS)
         self._short = frozenset(head for head in heads if len(head) < HEAD_CHARS)
         # How those begin.
         self._letters = frozenset(head[0] for head in self._short)
@@ -137,11 +149,25 @@ class Runs:
         """Say whether a span may hide another text, or what no literal leads to."""
         if end - start < _STRANGE_CHARS:
             return False
-        if _STRANGE.search(text, start, end):
+        if _STRANGE.search(text, start, end) and (
+            _LETTERS_APART.search(text, start, end) or self._has_codes(text, start, end)
+        ):
             return True
-        if any(_CODED.search(run[0]) for run in _LONG_RUNS.finditer(text, start, end)):
+        if any(_CODED.search(run[0]) and _may_hide(run) for run in _LONG_RUNS.finditer(text, start, end)):
             return True
         return not text.isascii() and any(char in self._unseen for char in text[start:end])
+
+    def _has_codes(self, text: str, start: int, end: int) -> bool:
+        """Say whether a span may hold digits that are codes, or a number that no literal leads to."""
+        if not text.isascii():
+            return True
+        least = self._least_digits
+        run = _RUN_OF_CODES.search(text, len(text[:start].rstrip(_CODES)))
+        while run and run.start() < end:
+            if len(run[0]) >= least and sum(map(_HEX_DIGITS.__contains__, run[0])) >= least:
+                return True
+            run = _RUN_OF_CODES.search(text, run.end())
+        return False
 
     def is_head(self, word: str) -> bool:
         """Say whether a key may begin with a word, as it is written."""
@@ -149,6 +175,15 @@ class Runs:
             return True
         short = self._short
         return word[:1] in self._letters and (word[:3] in short or word[:2] in short or word[:1] in short)
+
+
+def _may_hide(run: "re.Match[str]") -> bool:
+    """Say whether a run may hide another text; one that is cut may."""
+    text, (start, end) = run.string, run.span()
+    if text[start - 1 : start] in _RUN_CHARS or text[end : end + 1] in _RUN_CHARS:
+        return True
+    shapes = Shapes(run[0])
+    return bool(shapes.mixed or shapes.letters or shapes.apart or decodings(shapes, frozenset()))
 
 
 def is_long(text: str, start: int) -> bool:

@@ -23,7 +23,7 @@ from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import Plan
 from gateway.shield.redact import MASKED_CATEGORIES
 from gateway.shield.run_steps import Shapes
-from gateway.shield.runs import HEAD_CHARS, RUN_CHARS, Runs, is_long
+from gateway.shield.runs import HEAD_CHARS, LEAST_CODE_DIGITS, RUN_CHARS, Runs, is_long
 from gateway.shield.steps import Begun, Met, State
 from gateway.shield.watched import KEPT_CHARS, SPACELESS, Compiled, Entry, Hit, Lead, Leads
 from gateway.shield.ways import Room
@@ -86,7 +86,7 @@ class Watch:
         tokens: dict[str, dict[Lead, None]] = {}
         # How tokens begin, as they are written.
         heads: set[str] = set()
-        unseen, reach = "", Reach(RUN_CHARS, BEHIND_CHARS)
+        unseen, least_digits, reach = "", LEAST_CODE_DIGITS, Reach(RUN_CHARS, BEHIND_CHARS)
         for brief, plan, compiled in rules:
             is_masked, on_text = brief.category in MASKED_CATEGORIES, brief.view == "text"
             is_patient = direction is Direction.INBOUND and not is_masked
@@ -94,6 +94,8 @@ class Watch:
                 plan.source, plan.reach_chars, room, on_text=on_text, is_patient=is_patient, compiled=compiled
             )
             unseen += plan.first
+            if plan.how == "digits":
+                least_digits = min(least_digits, plan.run_digits)
             is_head = plan.how == "tokens" and not any(lead.low for lead in plan.leads)
             if is_head:
                 heads.update(lead.literal[:HEAD_CHARS] for lead in plan.leads)
@@ -107,7 +109,7 @@ class Watch:
             yield
         found = yield from Leads.making(leads, native=native)
         long = yield from Leads.making(tokens, native=native)
-        return cls(fold, Runs(heads, unseen), found, long, reach, room)
+        return cls(fold, Runs(heads, unseen, least_digits), found, long, reach, room)
 
     def live(self, text: str, at: Cursor) -> int:
         """Return where the first character is that may belong to a match under way at the end of a text.
