@@ -18,7 +18,6 @@ from anyio import run
 from gateway import compose, parts
 from gateway.cli.answering import Live, Site
 from gateway.clock import SystemClock
-from gateway.errors import GatewayError
 from gateway.http.messages import Headers, Request
 from gateway.jobs import run_each
 from gateway.log import Log
@@ -33,15 +32,18 @@ _THREAD_SECONDS = 5.0
 def rehearse(site: Site, shared: parts.Shared) -> None:
     """Do in memory what a worker does first. Returns when no thread is left, since the next thing is to fork."""
     # Windows and board of its own: those of the workers count what is asked of them.
-    apart = replace(shared, limiter=rate_windows.RateWindows(), board=metric_board.MetricBoard(1))
+    limiter, board = rate_windows.RateWindows(), metric_board.MetricBoard(1)
+    apart = replace(shared, limiter=limiter, board=board)
     try:
         run(_play, site, apart)
-    except GatewayError:
+    except Exception:  # what is wrong is met again by a worker, and told there
         return
     finally:
         for thread in threading.enumerate():
             if thread is not threading.main_thread():
                 thread.join(_THREAD_SECONDS)
+        limiter.close()
+        board.close()
 
 
 async def _play(site: Site, shared: parts.Shared) -> None:

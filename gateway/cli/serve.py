@@ -114,11 +114,7 @@ def serve_group(site: Site) -> int:
         stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS,
         hung_seconds=HUNG_SECONDS,
     )
-    tidy_up()  # what loading left fills no room between things that stay
-    rehearsal.rehearse(site, group.shared)
-    tidy_up()  # and no collection in a worker writes to the pages that all have in common
-    common_pages.keep_apart()
-    gc.freeze()
+    group.get_ready()
     first = keeper.once()
     if isinstance(first, Child):
         anyio.run(begin_group, site, group.shared)
@@ -165,6 +161,14 @@ class Group:
             started_at=SystemClock().now_at(),
         )
 
+    def get_ready(self) -> None:
+        """Do once what each worker would do, and leave them little to write to of what all have in common."""
+        tidy_up()  # what loading left fills no room between things that stay
+        rehearsal.rehearse(self.site, self.shared)
+        tidy_up()  # and no collection in a worker writes to the pages that all have in common
+        common_pages.keep_apart()
+        gc.freeze()
+
     def reload(self) -> bool:
         """Read settings and rules again; say whether they are good, so that new workers may take over with them."""
         try:
@@ -175,6 +179,7 @@ class Group:
             return False
         self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config))
         self.shared = replace(self.shared, scanner=scanner)
+        self.get_ready()
         return True
 
 

@@ -1,7 +1,9 @@
 """What is done before workers are forked: it leaves no thread, no file and no word, and no fault of it ends a start."""
 
 import argparse
+import gc
 import io
+import os
 import socket
 import threading
 from dataclasses import replace
@@ -49,6 +51,19 @@ def test_a_rehearsal_leaves_no_thread_no_file_and_no_word(tmp_path: Path) -> Non
     site.close()
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are counted by a folder of Linux")
+def test_a_rehearsal_before_each_reload_holds_nothing_open(tmp_path: Path) -> None:
+    site, shared = make(tmp_path / "data", io.StringIO())
+    rehearse(site, shared)
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        rehearse(site, shared)
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+    site.close()
+
+
 def test_a_rehearsal_asks_no_upstream(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as upstream:
         upstream.setblocking(False)
@@ -61,12 +76,15 @@ def test_a_rehearsal_asks_no_upstream(tmp_path: Path) -> None:
     site.close()
 
 
-def test_a_fault_of_a_rehearsal_is_left_to_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", [SetupError("There is no room."), RuntimeError("No thread can be started.")])
+def test_a_fault_of_a_rehearsal_is_left_to_the_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
     asked: list[str] = []
 
     def refuse(path: str) -> None:
         asked.append(path)
-        raise SetupError("There is no room.")
+        raise fault
 
     monkeypatch.setattr(compose, "make_data_dir", refuse)
     site, shared = make(tmp_path / "data", io.StringIO())
