@@ -94,14 +94,16 @@ class Live:
 
     async def reload(self, options: argparse.Namespace) -> None:
         """Read settings and rules again, and keep the old ones when the new cannot be used."""
-        old = self._composition.gateway
+        log = self._composition.gateway.log
         try:
             # In a thread, since reading the rules takes a while, and meanwhile requests are answered.
             new = await to_thread.run_sync(lambda: self._composition.reload(load_settings(options).settings))
             self._dispatch = Dispatch(new)
             await note_reload(new)
+            await anyio.sleep(SETTLE_SECONDS)  # what is in flight has the rules of before
+            tidy_up()  # which took those for what stays
         except GatewayError as error:
-            old.log.error("reload_refused", reason=error.message)
+            log.error("reload_refused", reason=error.message)
 
 
 async def answer(site: Site, shared: parts.Shared | None = None, child: Child | None = None) -> None:
