@@ -9,6 +9,7 @@ queued for somebody else. asyncio takes any object with `_asyncio_future_blockin
 `asyncio.isfuture`): it asks for `_loop`, leaves a callback, and asks for the `result` when that is called.
 """
 
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextvars import Context
 from typing import Any
@@ -69,18 +70,21 @@ class Wakeups:
 
     def _call_last(self) -> None:
         """Call what waits for the end of the turn; who is woken by that goes on in the same turn."""
-        last, self._last = self._last, []
+        last, self._last = deque(self._last), []
         was_due, self._is_due = self._is_due, True  # whom these calls add goes on here, not in the next turn
         try:
-            for call in last:
-                call()
+            while last:
+                last.popleft()()
         finally:
             self._is_due = was_due
-            if self._ready and not was_due:
-                self._run()
-                for call in self._last:
-                    self.loop.call_soon(call)
+            try:
+                if self._ready and not was_due:
+                    self._run()
+            finally:
+                last.extend(self._last)
                 self._last = []
+                for call in last:
+                    self.loop.call_soon(call)
 
     def _run(self) -> None:
         """Have all tasks that were added go on, then send what they wrote."""

@@ -138,7 +138,7 @@ class Audit:
             AuditUnavailable: it was not taken.
         """
         try:
-            self._store.db.write_behind(lambda tx: self._store.audit.append(tx, event))
+            self._store.db.write_behind(lambda tx: self._store.audit.append(tx, event), is_brief=True)
         except StoreUnavailable as error:
             raise AuditUnavailable(
                 "The audit log cannot be written; try again.", retry_after_seconds=error.retry_after_seconds

@@ -332,8 +332,8 @@ class Chat:
         )
         besides = self._besides(turn, row)
         work = partial(self._record, turn, row, event, besides)
-        is_plain = besides is None and outcome == "success" and not self._syncs_always
-        return self._audit.commit(work, is_plain=is_plain)
+        is_plain = besides is None and outcome == "success" and self._bill.is_settled(turn, row)
+        return self._audit.commit(work, is_plain=is_plain and not self._syncs_always)
 
     def _besides(self, turn: Turn, row: TrafficRow) -> "_Besides | None":
         """Return what there is to write of a turn but for its row and event; of most there is nothing."""

@@ -70,6 +70,11 @@ class ChatBill:
         if turn.reply is not None and turn.used is not None and turn.used.microusd is None and row.model is not None:
             self._tell_unknown(tx, row.model, row.occurred_at)
 
+    def is_settled(self, turn: Turn, row: TrafficRow) -> bool:
+        """Tell whether `settle` has nothing to write."""
+        is_known = turn.reply is None or turn.used is None or turn.used.microusd is not None or row.model in self._told
+        return turn.hold_id is None and turn.over_budget is None and is_known
+
     def _tell_unknown(self, tx: Transaction, model: str, occurred_at: int) -> None:
         if model in self._told:
             return

@@ -39,7 +39,9 @@ class Commits:
         self.before_sync: Callable[[], Callable[[], None] | None] = _nothing
         self._writable: Writable | None = None
         self._upkeep: Upkeep
+        self._is_unsynced = True  # the log may hold what an earlier process left in it
         self._is_unsafe = False
+        self._is_carried = False
         self._is_closed = False
 
     def open(self) -> None:
@@ -98,6 +100,8 @@ class Commits:
             if not self.lock.acquire(blocking=False):
                 return False
             try:
+                if self._is_carried:  # the next commit begins the log anew, and SQLite waits for the disk then
+                    return False
                 self._commit(works, is_durable=False, is_patient=False)
             except Busy:
                 return False
@@ -119,7 +123,7 @@ class Commits:
             with self.lock:
                 try:
                     if self._writable is not None:
-                        self._upkeep.run(is_pause=is_pause)
+                        self._is_carried |= self._upkeep.run(is_pause=is_pause)
                 except BaseException:
                     self._drop()
                     raise
@@ -131,23 +135,52 @@ class Commits:
         if self._is_memory:
             return
         try:
-            with self.lock:
-                note = self.before_sync()
-            descriptor = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fdatasync(descriptor)
-            finally:
-                os.close(descriptor)
+            note = self._sync()
             with self.lock:
                 self._do(note)
         except OSError as error:
             self._is_unsafe = True  # until a commit that waits for the disk succeeds
             self._log.error("store_sync_failed", error=error)
 
+    def _sync_before(self) -> None:
+        """Bring to the disk what was committed before a group that waits for it: SQLite does so only if that writes.
+
+        Raises:
+            StoreUnavailable: the disk has not taken it.
+        """
+        try:
+            self._sync()
+        except OSError as error:
+            self._is_unsafe = True
+            raise StoreUnavailable("The disk does not take the database's log.", retry_after_seconds=5) from error
+
+    def _sync(self) -> Callable[[], None] | None:
+        """Bring the log to the disk, whoever writes meanwhile, and return what is to be noted of it.
+
+        Raises:
+            OSError: the disk has not taken it.
+        """
+        self._is_unsynced = False
+        note = self.before_sync()
+        try:
+            descriptor = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            return note  # nothing was ever written
+        except OSError:
+            self._is_unsynced = True
+            raise
+        return note
+
     def _commit(self, works: Sequence[Work], *, is_durable: bool, is_patient: bool) -> None:
         if not self._is_memory:
             # Before a connection is made: SQLite removes the WAL of an empty file that has taken the place.
             self.place.check()
+        if is_durable and self._is_unsynced and not self._is_memory:
+            self._sync_before()
         writable = self._connected()
         try:
             with writable.transaction(is_durable=is_durable, is_patient=is_patient) as tx:
@@ -159,12 +192,15 @@ class Commits:
             if is_patient or not isinstance(error, Busy):
                 self._drop()
             raise
+        self._is_carried = False
         self._upkeep.note(tx)
         for hook in tx.take_hooks():
             self._do(hook)
         if is_durable:
             self._is_unsafe = False
             self._do(self.before_sync())
+        else:
+            self._is_unsynced = True
 
     def _do(self, work: Callable[[], None] | None) -> None:
         """Do what goes with a commit: that stands, whatever comes of it."""

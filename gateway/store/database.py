@@ -102,8 +102,8 @@ class Database(Protocol):
         """
         ...
 
-    def write_behind(self, work: Callable[[Transaction], object]) -> None:
-        """Queue `work` to be committed within about 50 milliseconds, and return at once.
+    def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
+        """Queue `work` to be committed within about 50 milliseconds, and return at once. is_brief: as for `write`.
 
         Raises:
             StoreUnavailable: the queue is full or the disk refuses; `work` was not taken.

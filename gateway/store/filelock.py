@@ -40,10 +40,8 @@ class FileLock:
 
     def release(self) -> None:
         """Let go of the lock."""
-        try:
-            self._lock.release()
-        finally:
-            self._threads.release()
+        self._lock.release()
+        self._threads.release()
 
     def __enter__(self) -> "FileLock":
         self.acquire()
@@ -94,9 +92,12 @@ class _LockedFile:
             self.close()
 
     def release(self) -> None:
-        """Let go of the lock."""
+        """Let go of the lock. Raises nothing: what was done under the lock is done."""
         if self._descriptor >= 0:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            except OSError:
+                self.close()
 
     def close(self) -> None:
         """Close the file, which lets go of the lock."""

@@ -43,8 +43,11 @@ class HeadFile:
         self._held = instance_id, head
 
     def take(self) -> Callable[[], None] | None:
-        """Return what writes the end that is held, to be called once the disk has it; None when there is none."""
-        held, self._held = self._held, None
+        """Return what writes the end that is held, to be called once the disk has it; None when there is none.
+
+        Another thread may hold a later one at the same time.
+        """
+        held = self._held
         return None if held is None else partial(self.write, *held)
 
     def write(self, instance_id: str, head: ChainHead) -> None:

@@ -47,6 +47,7 @@ class SqliteDatabase:
         """Write what is queued, then close."""
         if self._state == "open":
             self._state = "closing"
+            self._writer.end()
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._close)
 
@@ -56,9 +57,9 @@ class SqliteDatabase:
         """Run `work` and return once it is committed. See `Database.write`."""
         return self._writer.write(work, is_durable=is_durable, is_brief=is_brief)
 
-    def write_behind(self, work: Callable[[Transaction], object]) -> None:
+    def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
         """Queue `work`. See `Database.write_behind`."""
-        self._writer.write_behind(work)
+        self._writer.write_behind(work, is_brief=is_brief)
 
     def at_sync(self, take: Callable[[], Callable[[], None] | None]) -> None:
         """Say what is done around each way to the disk. See `Database.at_sync`."""
@@ -118,7 +119,7 @@ class SqliteDatabase:
             self._idle.pop().close()
 
     def _close(self) -> None:
-        has_ended = self._writer.stop()
+        has_ended = self._writer.join()
         self._state = "closed"
         self._close_idle()
         if (

@@ -180,12 +180,12 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
         instance_id = store.meta.instance_id(tx, ids)
         store.origin = store.meta.origin(tx)
         noted = store.headfile.read(instance_id)
-        if noted is None:
-            head = store.audit.head(tx, instance_id)
-            tx.after_commit("headfile", lambda: store.headfile.write(instance_id, head))
-        elif store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
+        if noted is not None and store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
             store.headfile.is_trusted = False
             log.error("audit_chain_cut", file=store.headfile.path, noted_seq=noted.seq)
+        else:  # a process that was killed may have committed more than it has noted
+            head = store.audit.head(tx, instance_id)
+            tx.after_commit("headfile", lambda: store.headfile.hold(instance_id, head))
         return instance_id
 
     return work

@@ -43,8 +43,8 @@ class Upkeep:
         """Tell whether there may be something to do. Needs no lock."""
         return self._most_rows()[1] >= _FRESH_ROWS or self._is_behind(is_pause) or self._may_be_long(is_pause)
 
-    def run(self, *, is_pause: bool) -> None:
-        """Do one of the things that are due. For whoever holds the lock.
+    def run(self, *, is_pause: bool) -> bool:
+        """Do one of the things that are due, and tell whether the log was carried over. For whoever holds the lock.
 
         Raises:
             StoreUnavailable, OSError: it could not be done.
@@ -62,6 +62,7 @@ class Upkeep:
             with self._writable.transaction(is_durable=False) as tx:
                 settle_table(tx, table)
             self._changed = self._writable.changes
+        return is_due
 
     def end(self) -> None:
         """Move all rows and empty the log, before the connection is closed for good.

@@ -32,6 +32,7 @@ WAIT_SECONDS = 30.0
 STOP_SECONDS = 10.0
 PAUSE_SECONDS = 0.05
 SYNC_SECONDS = 0.1
+SLOW_SECONDS = 0.05
 BRIEF_WORKS = 128
 
 
@@ -51,7 +52,7 @@ class Work:
         *,
         queued_seconds: float = 0.0,
         is_durable: bool = False,
-        is_brief: bool = True,
+        is_brief: bool = False,
     ) -> None:
         self.call = call
         self.is_durable = is_durable
@@ -96,7 +97,7 @@ class Base(Protocol):
 
 
 class Writer:
-    """One thread and its queue. Every method but `stop` is for the event loop that ran `start`.
+    """One thread and its queue. Every method but `join` is for the event loop that ran `start`.
 
     has_failed: the last group could not be written.
     """
@@ -119,6 +120,7 @@ class Writer:
         self._watch: Any = None
         self._sync_timer: Any = None
         self._wants_sync = False
+        self._sync_seconds = 0.0  # since when it is under way, 0 when it is not
         self._group_seconds = 0.0  # when the last one was committed
         self.has_failed = False
         self._is_failing = False
@@ -135,10 +137,13 @@ class Writer:
         self._loop = self._wakeups.loop
         self._thread.start()
 
-    def stop(self) -> bool:
-        """Have the queue written and end the thread; tell whether it has ended. Blocks, at most some seconds."""
+    def end(self) -> None:
+        """Take nothing more, and have the thread write what is queued and end."""
         self._is_stopping = True
         self._ring()
+
+    def join(self) -> bool:
+        """Wait for the thread after `end`, at most some seconds, and tell whether it has ended. For any thread."""
         self._thread.join(STOP_SECONDS)
         return not self._thread.is_alive()
 
@@ -157,7 +162,7 @@ class Writer:
         if self._watch is None:
             self._watch = loop.call_later(WAIT_SECONDS, self._give_up)
         if not self._is_busy:
-            if self._fresh == 1 or self._fresh == self._expected:
+            if self._fresh == 1 or self._fresh >= self._expected:
                 self._wakeups.call_last(self._look)  # not at once: this one must be awaited before it is delivered
         await waiter
         if not work.is_abandoned:  # then, or when its caller was cancelled, it will be called for this work once more
@@ -167,15 +172,15 @@ class Writer:
         result: T = work.result
         return result
 
-    def write_behind(self, call: Callable[[Transaction], object]) -> None:
-        """Queue `call`.
+    def write_behind(self, call: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
+        """Queue `call`. See `Database.write_behind`.
 
         Raises:
             StoreUnavailable: see `Database.write_behind`.
         """
         if self._is_failing:
             raise StoreUnavailable("The database cannot be written now.", retry_after_seconds=1)
-        self._put(Work(call))
+        self._put(Work(call, is_brief=is_brief))
         if self._timer is None and not self._is_busy:
             self._set_timer(GATHER_SECONDS)
 
@@ -222,6 +227,10 @@ class Writer:
         self._groups.append(group)
         self._ring()
 
+    def _is_disk_slow(self) -> bool:
+        """Tell whether the disk has not taken the log for a while: then nothing is written in the event loop."""
+        return self._sync_seconds > 0 and self._loop.time() - self._sync_seconds > SLOW_SECONDS
+
     def _ring(self) -> None:
         """Have the thread look what there is for it."""
         try:
@@ -236,7 +245,7 @@ class Writer:
     def _commit_here(self, group: Sequence[Work]) -> bool:
         """Commit a group in the event loop and tell so: not when there is something to wait for."""
         try:
-            if not self._base.commit_here(group):
+            if self._is_disk_slow() or not self._base.commit_here(group):
                 return False
         except BaseException as error:  # handed to whoever waits
             self._fail(group, error)
@@ -285,6 +294,7 @@ class Writer:
                 self._watch = self._loop.call_later(work.queued_seconds - late_seconds, self._give_up)
                 return
             del self._waiting[work]
+            self._fresh = min(self._fresh, len(self._waiting))
             work.is_abandoned = True
             work.error = StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
             if work.waiter is not None:
@@ -305,13 +315,20 @@ class Writer:
                 self._do(self._groups.popleft())
             if self._wants_sync:
                 self._wants_sync = False
+                self._sync_seconds = self._loop.time()
                 self._base.sync()
-            while self._is_stopping:
-                rest = self._take()
-                if not rest:
-                    return
-                self._do(rest)
+                self._sync_seconds = 0.0
+            if self._is_stopping:
+                self._do_rest()
+                return
             self._base.tidy(False)
+
+    def _do_rest(self) -> None:
+        """Do what is left when the loop gives nothing any more."""
+        while self._groups:
+            self._do(self._groups.popleft())
+        while self._queue:
+            self._do(self._take())
 
     def _do(self, group: Sequence[Work]) -> None:
         try:

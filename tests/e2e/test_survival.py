@@ -98,15 +98,18 @@ def noted(data_dir: Path) -> int:
     return int(json.loads((data_dir / "gateway.db.head").read_text("ascii"))["seq"])
 
 
-@pytest.mark.parametrize("content", ["Good morning.", ATTACK])
-def test_an_answer_waits_for_the_disk_where_the_operator_wants_it_and_a_blocked_one_everywhere(
-    archive: Path, tmp_path: Path, content: str
+@pytest.mark.parametrize("reason", ["the operator wants it", "it is blocked", "it is paid for"])
+def test_an_answer_waits_for_the_disk_where_the_operator_wants_it_and_where_more_than_a_plain_chat_is_recorded(
+    archive: Path, tmp_path: Path, reason: str
 ) -> None:
-    wish = "always" if content != ATTACK else "interval"
+    wish = "always" if reason == "the operator wants it" else "interval"
     served = start(archive, tmp_path / "data", "--audit-sync", wish)
     served.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+    if reason == "it is paid for":
+        body = {"window": "month", "limit": 100, "unit": "requests", "name": "all"}
+        assert served.ask("POST", "/api/budgets", body, key=None).status == 201
     for _ in range(10):
-        assert served.chat(content).status in (200, 400)
+        assert served.chat(ATTACK if reason == "it is blocked" else "Good morning.").status in (200, 400)
         at_once = noted(tmp_path / "data")
         assert at_once == chats(served)[0]["seq"]
     assert served.process.stop() == 0

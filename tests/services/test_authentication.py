@@ -291,7 +291,7 @@ async def test_a_use_that_cannot_be_noted_is_let_in_and_noted_later(
     await house.enter(created.key)
     house.clock.pass_seconds(60)
 
-    def fail(work: object) -> None:
+    def fail(work: object, **how: bool) -> None:
         raise StoreUnavailable("no")
 
     with monkeypatch.context() as patch:

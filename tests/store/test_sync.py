@@ -1,6 +1,7 @@
 """When what was committed is on the disk, what the file beside it says then, and where brief works are done."""
 
 import errno
+import fcntl
 import os
 import sqlite3
 import threading
@@ -13,7 +14,8 @@ import anyio.lowlevel
 import pytest
 
 from gateway.domain.audit import AuditEvent, ChainHead
-from gateway.store.database import Transaction
+from gateway.store import upkeep, writer
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.filelock import FileLock
 from gateway.store.headfile import HeadFile
 from gateway.store.store import Store
@@ -111,8 +113,117 @@ async def test_what_waits_for_the_disk_takes_along_what_did_not(place: Any, told
     await store.db.write(append(store), is_durable=False, is_brief=True)
     told.clear()
     await store.db.write(append(store))
-    assert told == ["head 2"]
+    assert told == ["gateway.db-wal", "head 2"]
     await store.aclose()
+
+
+async def test_the_file_is_not_ahead_of_the_disk_when_what_waits_for_it_writes_nothing(
+    place: Any, told: list[str]
+) -> None:
+    store = await place.open()
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    told.clear()
+    await store.db.write(lambda tx: tx.execute("UPDATE meta SET value = value WHERE name = 'nothing'"))
+    assert told == ["gateway.db-wal", "head 1"]
+    await store.aclose()
+
+
+async def test_a_start_notes_what_a_process_that_was_killed_has_committed(place: Any, told: list[str]) -> None:
+    killed = await place.open()
+    await killed.db.write(append(killed), is_durable=False, is_brief=True)
+    assert noted(place.path, killed) == 0
+    told.clear()
+    store = await place.open()
+    assert told[-2:] == ["gateway.db-wal", "head 1"]
+    await store.aclose()
+    await killed.aclose()
+
+
+async def test_the_commit_that_begins_the_log_anew_is_not_done_in_the_event_loop(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_CHECKPOINT_CHANGES", 1)
+    monkeypatch.setattr(upkeep, "_CHECKPOINT_GROUPS", 1)
+    store = await place.open()
+    threads: list[int] = []
+    await store.db.write(append(store))
+    await anyio.sleep(0.2)  # the log is carried over
+    for _ in range(2):
+        await store.db.write(append(store, threads), is_durable=False, is_brief=True)
+    assert threads[0] != threading.get_ident()
+    await store.aclose()
+
+
+async def test_nothing_is_written_in_the_event_loop_while_the_disk_does_not_take_the_log(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await place.open()
+    is_slow, go = threading.Event(), threading.Event()
+    sync = os.fdatasync
+
+    def wait(descriptor: int) -> None:
+        is_slow.set()
+        go.wait(10)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", wait)
+    threads: list[int] = []
+    await store.db.write(append(store, threads), is_durable=False, is_brief=True)
+    await until(is_slow.is_set)
+    await anyio.sleep(writer.SLOW_SECONDS * 2)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: store.db.write(append(store, threads), is_durable=False, is_brief=True))
+        await anyio.sleep(0.1)
+        assert len(threads) == 1
+        go.set()
+    assert [thread == threading.get_ident() for thread in threads] == [True, False]
+    await store.aclose()
+
+
+async def test_a_lock_that_cannot_be_given_back_is_had_again_and_what_was_done_is_done(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await place.open()
+    flock = fcntl.flock
+
+    def refuse(descriptor: int, how: int) -> None:
+        if how == fcntl.LOCK_UN:
+            raise OSError(errno.ENOLCK, "none left")
+        flock(descriptor, how)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", refuse)
+        for is_brief in (True, False, True):
+            await store.db.write(append(store), is_durable=False, is_brief=is_brief)
+    await store.db.write(append(store))
+    events = await store.db.read(lambda tx: store.audit.chain(tx, store.instance_id, after_seq=0, limit=10))
+    assert [event.seq for event in events] == [1, 2, 3, 4]
+    await store.aclose()
+
+
+async def test_whoever_is_taken_when_the_database_closes_is_answered(place: Any) -> None:
+    for round in range(6):
+        store, answers = await place.open(), []
+
+        async def ask(store: Store = store, answers: list[bool] = answers) -> None:
+            try:
+                while True:
+                    await store.db.write(append(store), is_durable=False, is_brief=True)
+                    answers.append(True)
+            except StoreUnavailable:
+                answers.append(False)
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(8):
+                    tasks.start_soon(ask)
+                lock = FileLock(place.path + ".lock")
+                for _ in range(round):
+                    await anyio.lowlevel.checkpoint()
+                with lock:
+                    await anyio.sleep(0.005)
+                await store.aclose()
+        assert answers.count(False) == 8
 
 
 async def test_an_orderly_end_notes_what_was_committed_last(place: Any) -> None:
@@ -229,7 +340,7 @@ async def test_a_disk_that_does_not_take_the_log_is_waited_for_until_it_does(
         await until(lambda: "store_sync_failed" in place.stream.getvalue())
     told.clear()
     await store.db.write(append(store, threads), is_durable=False, is_brief=True)
-    assert told == ["head 2"]  # it has waited for the disk
+    assert told == ["gateway.db-wal", "head 2"]  # it has waited for the disk
     await store.db.write(append(store, threads), is_durable=False, is_brief=True)
     assert [thread == threading.get_ident() for thread in threads] == [True, False, True]
     await store.aclose()
