@@ -28,7 +28,9 @@ class Wakeups:
     before anything else is written or ended. flushes: how often something was.
     """
 
-    __slots__ = ("_handles", "_is_due", "_is_waking", "_last", "_ready", "flushes", "gathers", "loop", "unsent")
+    __slots__ = (
+        "_handles", "_is_alone", "_is_due", "_is_waking", "_last", "_ready", "flushes", "gathers", "loop", "unsent",
+    )  # fmt: skip
 
     def __init__(self, loop: Any) -> None:
         self.loop = loop
@@ -39,6 +41,7 @@ class Wakeups:
         self._last: list[Callable[[], object]] = []
         self._is_due = False
         self._is_waking = False
+        self._is_alone = False
         self.gathers = False
         self.flushes = 0
 
@@ -62,6 +65,7 @@ class Wakeups:
 
     def wake(self) -> None:
         """Have all tasks that were added go on, then send what they wrote. Not for a task."""
+        self._is_alone = len(self._ready) == 1
         try:
             self._run()
         finally:
@@ -97,7 +101,7 @@ class Wakeups:
                 assert wakeup is not None  # nobody else takes it
                 waiter._context.run(wakeup, waiter)
         finally:
-            self._is_waking = self.gathers = False
+            self._is_waking = self._is_alone = self.gathers = False
             self.flush()
 
     def flush(self) -> None:
@@ -107,6 +111,11 @@ class Wakeups:
             unsent, self.unsent = self.unsent, []
             for write, data in unsent:
                 write(data)
+
+    def is_alone(self) -> bool:
+        """Tell whether the task that runs is the only one that goes on now. Told once, so that it gives way then."""
+        is_alone, self._is_alone = self._is_alone and not self._ready, False
+        return is_alone
 
     def call_last(self, call: Callable[[], object]) -> None:
         """Call `call` when all tasks that go on now wait again and what they wrote is sent, else in the next turn."""

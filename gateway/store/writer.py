@@ -156,21 +156,30 @@ class Writer:
         loop = self._loop
         waiter = self._waiters.pop() if self._waiters else Waiter(self._wakeups)
         work = Work(call, waiter, queued_seconds=loop.time(), is_durable=is_durable, is_brief=is_brief)
-        self._put(work)
-        self._waiting[work] = None
-        self._fresh += 1
-        if self._watch is None:
-            self._watch = loop.call_later(WAIT_SECONDS, self._give_up)
-        if not self._is_busy:
-            if self._fresh == 1 or self._fresh >= self._expected:
+        if not self._is_done_at_once(work):
+            self._put(work)
+            self._waiting[work] = None
+            self._fresh += 1
+            if self._is_busy:
+                self._set_watch()
+            elif self._fresh == 1 or self._fresh >= self._expected:
                 self._wakeups.call_last(self._look)  # not at once: this one must be awaited before it is delivered
-        await waiter
+            await waiter
         if not work.is_abandoned:  # then, or when its caller was cancelled, it will be called for this work once more
             self._waiters.append(waiter)
         if work.error is not None:
             raise work.error
         result: T = work.result
         return result
+
+    def _is_done_at_once(self, work: Work) -> bool:
+        """Commit a brief work, unless others are waiting or expected or may come in this turn, and tell so."""
+        if work.is_durable or not work.is_brief or self._expected > 1 or not self._wakeups.is_alone():
+            return False
+        if self._is_busy or self._is_stopping or self._queue or not self._commit_here((work,)):
+            return False
+        self._delivered((work,))
+        return True
 
     def write_behind(self, call: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
         """Queue `call`. See `Database.write_behind`.
@@ -224,12 +233,18 @@ class Writer:
             self._delivered(group)
             return
         self._is_busy = True
+        self._set_watch()
         self._groups.append(group)
         self._ring()
 
     def _is_disk_slow(self) -> bool:
         """Tell whether the disk has not taken the log for a while: then nothing is written in the event loop."""
         return self._sync_seconds > 0 and self._loop.time() - self._sync_seconds > SLOW_SECONDS
+
+    def _set_watch(self) -> None:
+        """See to it that nobody waits for the thread for too long."""
+        if self._watch is None and self._waiting:
+            self._watch = self._loop.call_later(WAIT_SECONDS, self._give_up)
 
     def _ring(self) -> None:
         """Have the thread look what there is for it."""

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from gateway.domain.audit import AuditEvent, ChainHead
+from gateway.http.wakeups import Waiter, wakeups_here
 from gateway.store import upkeep, writer
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.filelock import FileLock
@@ -277,6 +278,44 @@ async def test_a_task_whose_works_follow_each_other_lets_others_go_on(store: Sto
             await store.db.write(append(store), is_durable=False, is_brief=True)
         tasks.cancel_scope.cancel()
     assert turns >= 50
+
+
+async def test_a_task_that_goes_on_alone_has_its_first_brief_work_done_at_once(store: Store) -> None:
+    wakeups = wakeups_here()
+    waiter = Waiter(wakeups)
+    done: list[bool] = []
+
+    async def go_on() -> None:
+        await waiter
+        for _ in range(2):
+            writing = first_step(store.db.write(append(store), is_durable=False, is_brief=True))
+            done.append(writing is None)
+            if writing is not None:
+                await writing
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(go_on)
+        await anyio.wait_all_tasks_blocked()
+        waiter.call()
+    assert done == [True, False]
+
+
+def first_step(writing: Any) -> Any:
+    """Return what is left of a write after its first step, None when it is done."""
+
+    class Rest:
+        def __init__(self, first: object) -> None:
+            self.first = first
+
+        def __await__(self) -> Any:
+            yield self.first
+            yield from writing.__await__()
+
+    try:
+        first = writing.send(None)
+    except StopIteration:
+        return None
+    return Rest(first)
 
 
 async def test_a_brief_work_that_fails_is_refused_alone(store: Store) -> None:
