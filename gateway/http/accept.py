@@ -10,6 +10,7 @@ from gateway.http.transport import Sweep
 _BACKLOG = 2_048
 _YIELD_SECONDS = 0.002
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_NO_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})  # somebody has shut it down
 
 
 class Shares:
@@ -34,9 +35,10 @@ class Shares:
 class Acceptor:
     """Takes connections from listening sockets, each time until none is left.
 
-    take: gets each new socket and says whether there is room for another. After False, or when the process has run out
-    of file descriptors, nothing is accepted until `resume`, or until `retry_seconds` have passed. is_ahead: whether
-    other processes should have the next connection; they get `_YIELD_SECONDS` to take it.
+    take: gets each new socket with the IP address of its peer, and says whether there is room for another. After
+    False, or when the process has run out of file descriptors, nothing is accepted until `resume`, or until
+    `retry_seconds` have passed. is_ahead: whether other processes should have the next connection; they get
+    `_YIELD_SECONDS` to take it.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class Acceptor:
         listeners: Sequence[socket.socket],
         sweep: Sweep,
         *,
-        take: Callable[[socket.socket], bool],
+        take: Callable[[socket.socket, str], bool],
         retry_seconds: float,
         accepts_per_turn: int = 512,
         is_ahead: Callable[[], bool] | None = None,
@@ -88,15 +90,18 @@ class Acceptor:
         self._has_yielded = False
         for _ in range(self._accepts_per_turn):
             try:
-                accepted, _address = listener.accept()
+                accepted, address = listener.accept()
             except (BlockingIOError, InterruptedError):
                 return False
             except OSError as error:
                 if error.errno in _OUT_OF_DESCRIPTORS:
                     return self._pause(self._retry_seconds)
+                if error.errno in _NO_LISTENER:
+                    return False
                 continue  # the peer left before we came: ECONNABORTED, EPROTO
             accepted.setblocking(False)
-            if not self._take(accepted):
+            # The address is told now: whoever has reset the connection has none any more, and is answered all the same.
+            if not self._take(accepted, _ip_of(address)):
                 return self._pause(self._retry_seconds)
         return True
 
@@ -106,6 +111,14 @@ class Acceptor:
         if self._cancel_retry is None:
             self._cancel_retry = self._loop.call_later(wait_seconds, self.resume).cancel
         return False
+
+
+def _ip_of(address: object) -> str:
+    """Return the IP address of a socket's address: an IPv4 one as such, also if it came over IPv6."""
+    if not isinstance(address, tuple):
+        return ""
+    text = str(address[0])
+    return text.removeprefix("::ffff:") if "." in text else text
 
 
 def listen(host: str, port: int) -> socket.socket:

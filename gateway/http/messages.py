@@ -18,7 +18,7 @@ class Headers:
     """Header fields by lower-case name. A field that was sent several times is joined with ``", "``.
 
     The server refuses a request that repeats a field which must be single, so a joined value is always a list.
-    facts: what the handler has made of these fields. Requests of one connection whose heads are alike byte for byte
+    facts: what the handler has made of these fields. Requests of one server whose heads are alike byte for byte
     have the same object, so that nothing of it has to be made twice.
     """
 

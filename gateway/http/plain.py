@@ -7,10 +7,12 @@ told to the protocol, and when, is as asyncio tells it.
 """
 
 import socket
+import struct
 from typing import Any, Protocol
 
 _FULL_BYTES = 65_536
 _EMPTIED_BYTES = 16_384
+_RESET = struct.pack("ii", 1, 0)  # struct linger: on, for no time
 _TCP = (socket.AF_INET, socket.AF_INET6)
 
 
@@ -70,13 +72,8 @@ class PlainTransport:
         self.resume_reading()
 
     def get_extra_info(self, name: str) -> object:
-        """Return the peer's address as ``peername``, and None for everything else."""
-        if name != "peername":
-            return None
-        try:
-            return self._socket.getpeername()
-        except OSError:  # it is gone
-            return None
+        """Return None: whoever has made the socket knows more of it."""
+        return None
 
     def pause_reading(self) -> None:
         """Receive nothing for now."""
@@ -134,7 +131,9 @@ class PlainTransport:
                 self._end(None)
 
     def abort(self) -> None:
-        """Close the socket without sending what is held."""
+        """Close the socket without sending what is held, nor what the system holds for a peer that does not take it."""
+        if self._unsent:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._lose(None)
 
     def _read(self) -> None:
@@ -184,5 +183,9 @@ class PlainTransport:
         self._loop.call_soon(self._lost, error)
 
     def _lost(self, error: OSError | None) -> None:
-        self._receiver.connection_lost(error)
-        self._socket.close()
+        receiver = self._receiver
+        del self._receiver  # which knows this object: a circle that would stay until the collector comes
+        try:
+            receiver.connection_lost(error)
+        finally:
+            self._socket.close()

@@ -12,7 +12,8 @@ from gateway.http.accept import Acceptor, Shares
 from gateway.http.answer import AnswerWriter
 from gateway.http.head import Head
 from gateway.http.messages import HttpError, Limits, Request, Response
-from gateway.http.session import Session, Site
+from gateway.http.session import Session
+from gateway.http.site import Site
 from gateway.http.transport import Sweep, open_accepted
 
 
@@ -101,7 +102,7 @@ class Server:
                 try:
                     if not self._is_stopping:
                         await self._stopping.wait()
-                    site.is_stopping = True
+                    site.stop()
                 finally:
                     acceptor.close()
                 await crowd.drain()
@@ -127,21 +128,21 @@ class _Crowd:
         self._note(0)
         self._gone = anyio.Event()
 
-    def take(self, accepted: socket.socket) -> bool:
-        """Start a task for a new connection; say whether there is room for another."""
+    def take(self, accepted: socket.socket, peer: str) -> bool:
+        """Start a task for a new connection from the IP address `peer`; say whether there is room for another."""
         limits = self._site.limits
         self._count += 1
         self._note(self._count)
         # A closed connection may have bytes to send yet: it still takes a descriptor.
         open_count = max(self._count, len(self._site.sweep.connections))
-        self._tasks.start_soon(self._run, accepted, open_count > limits.connections)
+        self._tasks.start_soon(self._run, accepted, peer, open_count > limits.connections)
         return open_count < limits.connections + limits.connections // 8 + 8
 
-    async def _run(self, accepted: socket.socket, is_surplus: bool) -> None:
+    async def _run(self, accepted: socket.socket, peer: str, is_surplus: bool) -> None:
         limits = self._site.limits
         try:
             connection = await open_accepted(
-                accepted, self._site.sweep, tls=self._tls, handshake_seconds=limits.handshake_seconds
+                accepted, self._site.sweep, peer=peer, tls=self._tls, handshake_seconds=limits.handshake_seconds
             )
             if connection is None:
                 return

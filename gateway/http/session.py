@@ -1,41 +1,20 @@
 """One connection of the server: head, body, handler, answer, again. Knows no route and no API key."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 
 import anyio
 import anyio.lowlevel
 
-from gateway.http.answer import CONTINUE, LAST_CHUNK, AnswerWriter, render_chunk
+from gateway.http.answer import CONTINUE, LAST_CHUNK, render_chunk
 from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.head import Head, parse_head
-from gateway.http.messages import HttpError, Limits, Request, Response
-from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
+from gateway.http.messages import HttpError, Request, Response
+from gateway.http.site import Site
+from gateway.http.transport import NEVER, Connection, DeadlinePassed
+from gateway.http.wakeups import LATER_BYTES
 
 _KEPT_HEAD_BYTES = 1_024
 _KEPT_HEADS = 128
-
-
-@dataclass(slots=True, eq=False)
-class Site:
-    """What all connections of one server share.
-
-    heads: those of the last moment, by their bytes: what a head says depends on these alone, and clients send the same
-    ones again and again. is_stopping: answers end their connection. held_bytes: bodies that are arriving or being
-    handled.
-    """
-
-    handle: Callable[[Request], Awaitable[Response]]
-    refuse: Callable[[HttpError], Response]
-    body_limit: Callable[[str, str], int]
-    check: Callable[[Request], Awaitable[Response | None]] | None
-    limits: Limits
-    allowed_hosts: frozenset[str] | None
-    writer: AnswerWriter
-    sweep: Sweep
-    heads: dict[bytes, Head]
-    is_stopping: bool = False
-    held_bytes: int = 0
 
 
 class _Refused(Exception):
@@ -53,7 +32,7 @@ class Session:
     """
 
     __slots__ = (
-        "_connection", "_held_bytes", "_is_first", "_is_head", "_is_surplus", "_site", "_unread",
+        "_connection", "_held_bytes", "_is_first", "_is_head", "_is_long", "_is_surplus", "_site", "_unread",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, site: Site, *, is_surplus: bool) -> None:
@@ -64,6 +43,7 @@ class Session:
         self._is_head = False
         self._held_bytes = 0
         self._is_first = True
+        self._is_long = False
 
     async def run(self) -> None:
         """Serve until either side has had enough, then close. Only cancellation is raised."""
@@ -73,7 +53,10 @@ class Session:
                 while (head := await self._next_head()) is not None and await self._serve(head):
                     pass
                 if self._unread or connection.has_unread():
-                    await self._linger()
+                    await self._linger(site.limits.linger_seconds)
+                elif self._is_long and not connection.is_tls:
+                    # What the peer sends while the end of a long answer is on its way would have it cut off.
+                    await self._linger(site.limits.write_seconds)
             except HttpError as error:
                 await self._refuse(site.refuse(error))
             except _Refused as refused:
@@ -139,6 +122,8 @@ class Session:
             await self._answer_stream(response, stream, is_last=is_last, is_http10=head.is_http10)
         if self._held_bytes:
             self._release()
+        if is_last:
+            self._is_long = stream is not None or len(raw) > LATER_BYTES
         return not is_last and not connection.is_gone
 
     # Reading.
@@ -327,13 +312,22 @@ class Session:
         """Send a stream until it ends, or the peer does: then the connection is closed."""
         async with anyio.create_task_group() as tasks:
 
-            async def break_off() -> None:
-                await self._connection.wait_end()
+            def end() -> None:
                 self._connection.close(self._site.limits.write_seconds)
                 tasks.cancel_scope.cancel()
 
+            async def break_off() -> None:
+                await self._connection.wait_end()
+                end()
+
             tasks.start_soon(break_off)
-            await self._send_stream(stream, is_chunked=is_chunked)
+            self._site.watchers.add(end)
+            try:
+                if self._site.is_stopping:
+                    end()
+                await self._send_stream(stream, is_chunked=is_chunked)
+            finally:
+                self._site.watchers.discard(end)
             tasks.cancel_scope.cancel()
 
     async def _send_stream(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:
@@ -372,16 +366,16 @@ class Session:
         connection, site = self._connection, self._site
         self._release()
         connection.write(site.writer.render(response, is_last=True, is_head=self._is_head))
-        await self._linger()
+        await self._linger(site.limits.linger_seconds)
 
-    async def _linger(self) -> None:
+    async def _linger(self, most_seconds: float) -> None:
         """After the last answer, read and throw away for a while what was sent besides.
 
         Closing at once would reset the connection, and the reset can overtake the answer.
         """
         connection, site = self._connection, self._site
         connection.end_writing()
-        connection.deadline_seconds = site.sweep.now_seconds() + site.limits.linger_seconds
+        connection.deadline_seconds = site.sweep.now_seconds() + most_seconds
         left_bytes = site.limits.linger_bytes
         try:
             while left_bytes > 0:

@@ -35,10 +35,10 @@ class _Feed(asyncio.BufferedProtocol):
         "is_full", "is_gone", "is_idle", "is_tls", "peer",
     )  # fmt: skip
 
-    def __init__(self, sweep: "Sweep") -> None:
+    def __init__(self, sweep: "Sweep", peer: str = "") -> None:
         self.arrived_seconds = 0.0
         self.deadline_seconds = NEVER
-        self.peer = ""
+        self.peer = peer
         self.is_tls = False
         self.is_full = False
         self.is_idle = False
@@ -63,10 +63,6 @@ class _Feed(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport | PlainTransport) -> None:
         self._transport = cast(asyncio.Transport | PlainTransport, transport)
-        peer = transport.get_extra_info("peername")
-        if isinstance(peer, tuple):
-            address = str(peer[0])
-            self.peer = address.removeprefix("::ffff:") if "." in address else address
         self._tls = cast(ssl.SSLObject | None, transport.get_extra_info("ssl_object"))
         self.is_tls = self._tls is not None
         self._sweep.add(cast(Connection, self))
@@ -305,14 +301,17 @@ def server_tls(cert: str, key: str) -> ssl.SSLContext:
 
 
 async def open_accepted(
-    accepted: socket.socket, sweep: Sweep, *, tls: ssl.SSLContext | None, handshake_seconds: float
+    accepted: socket.socket, sweep: Sweep, *, peer: str = "", tls: ssl.SSLContext | None, handshake_seconds: float
 ) -> Connection | None:
-    """Make a connection of an accepted socket. None when the peer left or the handshake failed or took too long."""
+    """Make a connection of an accepted socket. None when the peer left or the handshake failed or took too long.
+
+    peer: the IP address of its other end, as it was when it was accepted.
+    """
     try:
         if tls is None:
-            return _plain(accepted, sweep)
+            return _plain(accepted, sweep, peer)
         _, connection = await sweep.loop.connect_accepted_socket(
-            lambda: Connection(sweep),
+            lambda: Connection(sweep, peer),
             accepted,
             ssl=tls,
             ssl_handshake_timeout=handshake_seconds,
@@ -337,12 +336,12 @@ async def dial(
         try:
             plain.setblocking(False)
             await sweep.loop.sock_connect(plain, (address, port))
-            return _plain(plain, sweep)
+            return _plain(plain, sweep, address)
         except BaseException:
             plain.close()
             raise
     _, connection = await sweep.loop.create_connection(
-        lambda: Connection(sweep),
+        lambda: Connection(sweep, address),
         address,
         port,
         ssl=tls,
@@ -352,7 +351,7 @@ async def dial(
     return connection
 
 
-def _plain(connected: socket.socket, sweep: Sweep) -> Connection:
-    connection = Connection(sweep)
+def _plain(connected: socket.socket, sweep: Sweep, peer: str) -> Connection:
+    connection = Connection(sweep, peer)
     connection.connection_made(PlainTransport(sweep.loop, connected, connection, sweep.room))
     return connection

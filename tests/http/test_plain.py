@@ -1,12 +1,14 @@
 """What a connection without TLS does that its peer, or the protocol above it, can see."""
 
 import errno
+import gc
 import socket
 import struct
 from collections.abc import Iterator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.lowlevel import current_token
 
@@ -224,12 +226,36 @@ async def test_an_end_that_cannot_be_told_loses_the_connection(pair: tuple[socke
     await told.until("OSError")
 
 
-async def test_who_is_gone_has_no_address(pair: tuple[socket.socket, ...]) -> None:
+async def test_what_the_system_holds_for_a_connection_that_is_given_up_is_dropped(
+    pair: tuple[socket.socket, ...],
+) -> None:
     ours, theirs = pair
-    one = transport(Odd(ours, getpeername=OSError(errno.ENOTCONN, "gone")), Told())
-    assert one.get_extra_info("peername") is None
-    assert one.get_extra_info("ssl_object") is None
+    told = Told()
+    one = transport(ours, told)
+    one.write(MUCH * 100)
+    assert one.get_write_buffer_size() > 0
     one.abort()
+    await told.until("lost")
+    with pytest.raises(ConnectionResetError):  # and not what was on its way, then nothing for minutes
+        while theirs.recv(65_536):
+            pass
+
+
+async def test_a_connection_that_is_over_is_no_garbage(pair: tuple[socket.socket, ...]) -> None:
+    ours, _ = pair
+    gc.collect()
+    gc.disable()
+    try:
+        sweep = Sweep(1)
+        connection = await open_accepted(ours, sweep, tls=None, handshake_seconds=1)
+        assert connection is not None
+        connection.abort()
+        await sweep.wait_empty()
+        del connection
+        await anyio.lowlevel.checkpoint()
+        assert not [one for one in gc.get_objects() if isinstance(one, PlainTransport)]
+    finally:
+        gc.enable()
 
 
 async def test_who_left_before_the_connection_was_made_is_none(pair: tuple[socket.socket, ...]) -> None:

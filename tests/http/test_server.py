@@ -965,6 +965,67 @@ async def test_a_silent_stream_ends_with_its_peer_if_it_says_so(serve: Serve, re
             assert await wire.end() == b""
 
 
+async def test_a_silent_stream_ends_with_the_server(serve: Serve) -> None:
+    stream = Silent()
+
+    async def handle(request: Request) -> Response:
+        return Response(200, stream=stream, ends_with_peer=True)
+
+    async with serve(handle, drain_seconds=60) as house, house.wire() as wire:
+        await wire.send(GET)
+        await wire.until(b"5\r\nfirst\r\n")
+        house.server.stop()
+        with anyio.fail_after(5):
+            await stream.closed.wait()
+            assert await wire.end() == b""
+            await house.has_ended.wait()
+
+
+@pytest.mark.parametrize("family", ["127.0.0.1", "::1"])
+async def test_whoever_has_reset_the_connection_is_served_under_their_address(serve: Serve, family: str) -> None:
+    served = anyio.Event()
+    peers: list[str] = []
+
+    async def handle(request: Request) -> Response:
+        peers.append(request.peer)
+        served.set()
+        return Response(200)
+
+    listener = listen(family, 0)
+    one = socket.create_connection(listener.getsockname()[:2])
+    one.sendall(GET)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    one.close()
+    async with serve(handle, listener=listener):
+        with anyio.fail_after(5):
+            await served.wait()
+    assert peers == [family]
+
+
+async def test_a_long_last_answer_arrives_whole_whatever_its_reader_sends_meanwhile(serve: Serve) -> None:
+    body = b"x" * 3_000_000
+
+    async def handle(request: Request) -> Response:
+        return Response(200, (), body)
+
+    async with serve(handle, write_seconds=20) as house:
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect(("127.0.0.1", house.port))
+            one.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+            await anyio.sleep(0.2)
+            one.sendall(GET)
+
+            def read() -> int:
+                size = 0
+                while piece := one.recv(65_536):
+                    size += len(piece)
+                return size
+
+            with anyio.fail_after(20):
+                assert await anyio.to_thread.run_sync(read) > len(body)
+
+
 async def test_another_stream_goes_on_for_a_peer_that_ended_its_side(serve: Serve) -> None:
     go = anyio.Event()
 

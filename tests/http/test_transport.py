@@ -186,7 +186,7 @@ async def test_one_turn_of_the_loop_takes_a_bounded_number_of_connections(count:
     listener = CountingListener(fileno=listen("127.0.0.1", 0).detach())
     taken = 0
 
-    def take(accepted: socket.socket) -> bool:
+    def take(accepted: socket.socket, peer: str) -> bool:
         nonlocal taken
         accepted.close()
         taken += 1
@@ -199,11 +199,19 @@ async def test_one_turn_of_the_loop_takes_a_bounded_number_of_connections(count:
     assert taken == 1200
 
 
+async def test_a_listener_that_somebody_has_shut_down_is_closed_all_the_same() -> None:
+    listener = listen("127.0.0.1", 0)
+    acceptor = Acceptor([listener], Sweep(1), take=lambda accepted, peer: True, retry_seconds=1)
+    listener.shutdown(socket.SHUT_RDWR)
+    acceptor.close()
+    assert listener.fileno() == -1
+
+
 async def test_accepting_pauses_while_there_is_no_room() -> None:
     listener = CountingListener(fileno=listen("127.0.0.1", 0).detach())
     count = 0
 
-    def take(accepted: socket.socket) -> bool:
+    def take(accepted: socket.socket, peer: str) -> bool:
         nonlocal count
         accepted.close()
         count += 1
