@@ -14,13 +14,13 @@ from gateway.store.fresh import settle, settle_table
 from gateway.store.group import GroupTransaction
 from gateway.store.wal import holds
 
-_FRESH_ROWS = 256
+_FRESH_ROWS = 512
 _CHECKPOINT_CHANGES = 6_000
-_CHECKPOINT_GROUPS = 150
+_CHECKPOINT_GROUPS = 500
 _LOOK_GROUPS = 16
 _PAUSE_BYTES = 4 * 1024 * 1024
-_WAL_BYTES = 48 * 1024 * 1024
-_TRUNCATE_BYTES = 64 * 1024 * 1024
+_WAL_BYTES = 128 * 1024 * 1024
+_TRUNCATE_BYTES = 160 * 1024 * 1024
 
 
 class Upkeep:

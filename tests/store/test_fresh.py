@@ -67,11 +67,11 @@ async def test_what_is_moved_keeps_its_place_and_what_comes_later_stands_behind_
 
 
 async def test_rows_are_moved_when_some_hundred_have_come_together(busy: Busy) -> None:
-    await busy.chat(300)
+    await busy.chat(600)
     for table in TABLES:
         moved = await busy.places(table)
-        assert 200 < len(moved) < 300
-        assert await busy.places(f"{table}_all") == list(range(1, 301))
+        assert 400 < len(moved) < 600
+        assert await busy.places(f"{table}_all") == list(range(1, 601))
     assert (await busy.audit.verify()).ok
 
 
