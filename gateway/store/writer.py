@@ -190,8 +190,11 @@ class Writer:
         if self._is_failing:
             raise StoreUnavailable("The database cannot be written now.", retry_after_seconds=1)
         self._put(Work(call, is_brief=is_brief))
-        if self._timer is None and not self._is_busy:
-            self._set_timer(GATHER_SECONDS)
+        if not self._is_busy:
+            if len(self._queue) >= GROUP_WORKS:
+                self._hand_over()
+            elif self._timer is None:
+                self._set_timer(GATHER_SECONDS)
 
     def _put(self, work: Work) -> None:
         if self._is_stopping or len(self._queue) >= QUEUE_WORKS:
@@ -208,6 +211,8 @@ class Writer:
             self._hand_over()
         elif self._fresh:
             self._set_timer(AWAITED_SECONDS)
+        elif len(self._queue) >= GROUP_WORKS and not self._is_failing:
+            self._hand_over()
         elif self._timer is None:
             self._set_timer(RETRY_SECONDS if self._is_failing else GATHER_SECONDS)
 

@@ -318,6 +318,16 @@ def first_step(writing: Any) -> Any:
     return Rest(first)
 
 
+async def test_what_nobody_waits_for_is_not_gathered_beyond_a_group(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "GATHER_SECONDS", 3600.0)
+    threads: list[int] = []
+    for _ in range(3 * writer.GROUP_WORKS):
+        store.db.write_behind(append(store, threads), is_brief=True)
+    await until(lambda: len(threads) == 3 * writer.GROUP_WORKS)
+
+
 async def test_a_brief_work_that_fails_is_refused_alone(store: Store) -> None:
     def fail(tx: Transaction) -> None:
         append(store)(tx)
