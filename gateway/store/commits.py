@@ -165,7 +165,7 @@ class Commits:
         try:
             descriptor = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                os.fdatasync(descriptor)
+                getattr(os, "fdatasync", os.fsync)(descriptor)  # macOS has the second alone
             finally:
                 os.close(descriptor)
         except FileNotFoundError:
