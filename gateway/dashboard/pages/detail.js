@@ -17,7 +17,14 @@ export function detail(context, path, open) {
     if (!id) return;
     shown = id;
     const { title, body, actions, kind = "drawer" } = open(id);
-    box = dialog(title, body, { actions, kind, closed: () => { if (shown === id) { shown = null; box = null; const now = context.place(); history.replaceState(null, "", context.link(path[0], path.slice(1), now.query)); } } });
+    const closed = () => {
+      if (shown !== id) return;
+      shown = null; box = null;
+      const now = context.place();
+      // Told later than it is closed: the reader may be elsewhere by then.
+      if (now.id === path[0] && now.rest.at(-1) === id) history.replaceState(null, "", context.link(path[0], path.slice(1), now.query));
+    };
+    box = dialog(title, body, { actions, kind, closed });
     box.querySelector("h2").focus();
     return box;
   };
