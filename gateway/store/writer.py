@@ -1,7 +1,8 @@
-"""The writer thread: many works, one commit. Knows no SQL and no driver; what commits a group is given to it.
+"""The writer: many works, one commit. Knows no SQL and no driver; what commits a group is given to it.
 
-Theory of operation. The event loop gathers works and hands them to the thread as one group; while the thread commits
-it, the next one gathers. So the cost of the disk, and of handing the interpreter over, is shared by whoever waits.
+Theory of operation. The event loop gathers works. A group of brief ones it commits itself; every other, and whatever
+would have to wait for something, it hands to the thread, and gathers the next one meanwhile. So the cost of the disk,
+and of handing the interpreter over, is shared by whoever waits.
 Works that come in one turn of the loop always go together. Beyond that, a group waits at most `AWAITED_SECONDS` for as
 many callers as were waiting when the last one was delivered: those who come back in a busy hour go together, and one
 caller alone never waits for another. Works that nobody waits for are gathered for some 40 milliseconds, and a group of
