@@ -23,8 +23,8 @@ _MFD_EXEC = 0x10  # Linux 6.3; older kernels answer EINVAL
 _F_ADD_SEALS = 1033
 _ALL_SEALS = 0x1 | 0x2 | 0x4 | 0x8
 _FOLDER_TRIES = 100
-# The native files of one platform are much alike: of all but the first the archive has the difference, by pieces, each
-# packed with what stands there in the first. Both together are no more than zlib looks back.
+# The native files of one platform are much alike: of all but one the archive has the difference, by pieces, each
+# packed with what stands there in that one. Both together are no more than zlib looks back.
 DIFFERENCE = ".difference"
 _PIECE_BYTES, _SLACK_BYTES = 24 * 1024, 4 * 1024
 

@@ -1,8 +1,10 @@
 """The build: reproducible, refusing a release that is not whole, and with recipes that hold what they say."""
 
+import dataclasses
 import json
 import lzma
 import marshal
+import random
 import re
 import runpy
 import shutil
@@ -16,11 +18,13 @@ from typing import Any
 import pytest
 from running import ROOT
 
+from gateway import bundle
 from gateway.cli import bytecode
 from gateway.cli.bytecode import Made, compiled, engine, marshalled
 from gateway.cli.marshals import parted, referring, texts_of
 from gateway.cli.packs import MADE as MADE_PACK
-from gateway.cli.packs import SHARED, compile_all, differences, make_packs, pack_of
+from gateway.cli.packs import SHARED, Compiled, compile_all, differences, make_packs, pack_of
+from gateway.shield.regexes import pack_regexes
 
 SOURCES = {"_boot.py": b"install = None\n", "a/__init__.py": b"", "a/b.py": b"def f() -> int:\n    return 1\n"}
 MADE = {"a.b": Made(frozenset(["x = 1"]), frozenset([("(?P<n>a)|b", 2), (b"\xff+", 0)]))}
@@ -154,6 +158,28 @@ def test_a_pack_that_was_cut_or_changed_is_never_unmarshalled() -> None:
                 assert told(packs | {name: bytes(changed)}, SOURCES), place
             except (ValueError, LookupError, TypeError, zlib.error):
                 continue  # what `verify` turns into one line
+
+
+def test_the_native_file_that_others_are_most_like_is_kept_whole_and_of_those_the_difference() -> None:
+    noise = random.Random(1).randbytes
+    middle = noise(20_000)
+    natives = {
+        "_native/gnu/a.cpython-311-x86.so": noise(9_000) + middle[9_000:],
+        "_native/gnu/a.cpython-312-x86.so": middle,
+        "_native/gnu/a.cpython-313-x86.so": middle[:9_000] + noise(11_000),
+        "_native/win32/a.cp311-win.pyd": noise(5_000),
+    }
+    first, best, last, alone = natives
+    done = {"this": tuple(getattr(compile_all(SOURCES, {}), each.name) for each in dataclasses.fields(Compiled))}
+    given = marshal.dumps((done, [], {"_regexes/this.pack": pack_regexes("digest", [["a"]])}, natives))
+    command = [sys.executable, "-B", str(ROOT / "deploy" / "pack.py")]
+    packs, told = marshal.loads(subprocess.run(command, input=given, capture_output=True, check=True, cwd=ROOT).stdout)
+    kept = {name: raw for name, raw in packs.items() if name.startswith("_native/")}
+    assert {name: about["like"] for name, about in told.items()} == {first: best, best: None, last: best, alone: None}
+    assert sorted(kept) == sorted((f"{first}.difference", best, f"{last}.difference", alone))
+    assert [kept[name] for name in (best, alone)] == [natives[name] for name in (best, alone)]
+    for name in (first, last):
+        assert bundle.restored(middle, kept[f"{name}.difference"]) == natives[name]
 
 
 def test_the_unit_exposes_little() -> None:

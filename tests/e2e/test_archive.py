@@ -113,20 +113,22 @@ def test_a_native_file_that_is_kept_as_its_difference_to_another_is_loaded_and_c
 ) -> None:
     with zipfile.ZipFile(archive) as old:
         manifest = json.loads(old.read("META/manifest.json"))
-        natives = {name: old.read(name) for name in manifest["native"] if name in old.namelist()}
+        kept = {name: old.read(name) for name in old.namelist() if name.startswith("_native/")}
     change = {}
-    for name, data in natives.items():
+    for name, about in manifest["native"].items():
+        like = about["like"]
+        data = kept[name] if like is None else bundle.restored(kept[like], kept[f"{name}.difference"])
         like, other = f"{name}.like", data[:30_000] + b"more" + data[31_000:]
         manifest["native"][name]["like"] = like
         change |= {like: other, f"{name}.difference": bundle.difference(other, data)}
     change["META/manifest.json"] = json.dumps(manifest).encode()
-    whole = rewrite(archive, tmp_path / "whole.pyz", change, tuple(natives))
+    whole = rewrite(archive, tmp_path / "whole.pyz", change, tuple(kept))
     assert json.loads(run(whole, "version", "--json").stdout)["matcher"] == "memfd"
-    for name in natives:
+    for name in manifest["native"]:
         packed = bytearray(change[f"{name}.difference"])
         packed[len(packed) // 2] ^= 1
         change[f"{name}.difference"] = bytes(packed)
-    done = run(rewrite(archive, tmp_path / "changed.pyz", change, tuple(natives)), "scan", stdin="hello")
+    done = run(rewrite(archive, tmp_path / "changed.pyz", change, tuple(kept)), "scan", stdin="hello")
     assert done.returncode == 2
     assert "damaged" in done.stderr
 
