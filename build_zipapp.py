@@ -14,8 +14,8 @@ Layout of the archive:
     rules.plans           how they are looked for, worked out ahead
     _pyc/TAG.pack         one byte-code pack a Python version; in shared.pack what they have alike
     _regexes/TAG.pack     the rules' regexes, compiled, for each as well; what all have alike is in the first
-    _native/LIBC/*.so     the C automaton, by C library and extension suffix, without what debuggers want of it; for
-                          all Pythons but a platform's first the difference to the first one's
+    _native/LIBC/*.so     the C automaton, by C library and extension suffix, without what debuggers want of it; of a
+                          platform's files the one that the others are most like, and of those the difference to it
     META/                 manifest with a SHA-256 a member, CycloneDX SBOM, licences
 """
 
@@ -261,8 +261,9 @@ def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:
     """Compile the rules' regexes with `python` and return the member's name and bytes. Kept for the next build."""
     version = run_python(python, "import sys; print(end=sys.implementation.cache_tag + ' ' + sys.version)", b"")
     tag = version.decode().partition(" ")[0]
-    maker = (HERE / "gateway" / "shield" / "regexes.py").read_bytes()
-    kept = HERE / "build" / f"regexes-{sha256(version + maker + plans)[:32]}.pack"
+    makers = (HERE / "gateway" / "shield" / f"{name}.py" for name in ("dictionary", "factor", "regexes"))
+    made_of = b"".join((version, plans, *(path.read_bytes() for path in makers)))
+    kept = HERE / "build" / f"regexes-{sha256(made_of)[:32]}.pack"
     if not kept.exists():
         keep(kept, run_python(python, REGEXES, plans, folder=str(HERE)))
     return f"_regexes/{tag}.pack", kept.read_bytes()

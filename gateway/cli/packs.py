@@ -34,7 +34,7 @@ from typing import Any
 
 from gateway.cli.bytecode import BOOT, LAUNCHER, Made, compile_module, compiled, engine, marshalled, module_of
 from gateway.cli.marshals import parted, referring, texts_of
-from gateway.shield.dictionary import choose_dictionary
+from gateway.shield import dictionary
 
 FOLDER = "_pyc/"
 SHARED = f"{FOLDER}shared.pack"
@@ -129,8 +129,8 @@ class _Draft:
             "engine": self.python.engine,
             "words": self.words,
         }
-        head = _deflated(json.dumps(index, separators=(",", ":")).encode())
-        boot = _deflated(self.python.boot)
+        head = dictionary.packed(json.dumps(index, separators=(",", ":")).encode())
+        boot = dictionary.packed(self.python.boot)
         rest = b"".join((_number(len(boot)), boot, _number(len(head)), head, bytes(self.blob)))
         return self.python.magic + _number(zlib.crc32(rest)) + rest
 
@@ -140,9 +140,11 @@ def _add_first(files: Sequence[str], drafts: Sequence[_Draft]) -> bytearray:
     texts = {file: texts_of(draft.python.modules[file] for draft in drafts) for file in files}
     codes = {file: [referring(draft.python.modules[file], texts[file]) for draft in drafts] for file in files}
     # A module of each Python in turn, so that the words are of use to all.
-    words = choose_dictionary([texts[file] + codes[file][turn % len(drafts)] for turn, file in enumerate(files)])
+    words = dictionary.choose_dictionary(
+        [texts[file] + codes[file][turn % len(drafts)] for turn, file in enumerate(files)]
+    )
     shared = bytearray()
-    place = _add(shared, _deflated(words))
+    place = _add(shared, dictionary.packed(words))
     for draft in drafts:
         draft.words = place
     for file in files:
@@ -172,11 +174,6 @@ def _add(blob: bytearray, piece: bytes) -> list[int]:
     """Append a piece and return where it begins and ends."""
     blob += piece
     return [len(blob) - len(piece), len(blob)]
-
-
-def _deflated(data: bytes) -> bytes:
-    packer = zlib.compressobj(9, wbits=_RAW)
-    return packer.compress(data) + packer.flush()
 
 
 def _squeezed(data: bytes | bytearray, *, is_code: bool = False) -> bytes:

@@ -1,16 +1,20 @@
-"""What comes again in many pieces of bytes, as the preset dictionary with which zlib packs each by itself. Pure."""
+"""What comes again in many pieces of bytes, as the preset dictionary with which zlib packs each by itself. Pure.
+
+Pieces are packed without a checksum and without saying of which dictionary they are: the archive has one over all.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from zlib import crc32
+from zlib import compressobj, crc32, decompressobj
 
 DICTIONARY_BYTES = 32_768  # all that zlib looks back
 # So much must come again in so many pieces. Of all places those are looked at whose checksum has these bits zero.
 _GRAM_BYTES = 12
 _LEAST_PIECES = 3
 _SPARED_BITS = 3
-_CUT_BYTES = 48
+_CUT_BYTES = 128
+_RAW = -15
 
 
 def choose_dictionary(pieces: Sequence[bytes]) -> bytes:
@@ -40,6 +44,21 @@ def choose_dictionary(pieces: Sequence[bytes]) -> bytes:
         chosen.append(pieces[number][place : place + _CUT_BYTES + _GRAM_BYTES])
         size += len(chosen[-1])
     return b"".join(reversed(chosen))[-DICTIONARY_BYTES:]
+
+
+def packed(piece: bytes, words: bytes = b"") -> bytes:
+    """Return a piece packed with a dictionary, for `unpacked`."""
+    packer = compressobj(9, wbits=_RAW, zdict=words)
+    return packer.compress(piece) + packer.flush()
+
+
+def unpacked(raw: bytes, words: bytes = b"") -> bytes:
+    """Return the piece that was packed with the same dictionary.
+
+    Raises:
+        zlib.error: it is nothing that `packed` returned; not every change of it is told.
+    """
+    return decompressobj(_RAW, words).decompress(raw)
 
 
 def _grams(piece: bytes) -> Iterable[tuple[int, int]]:

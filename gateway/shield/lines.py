@@ -1,15 +1,15 @@
 """Lines of text, packed in blocks: a block is unpacked when one of its lines is asked for. Pure.
 
-Layout: the number of blocks and the size of `words`, then of each block the number of its first line and where it ends;
-`words`, which is the preset dictionary of all blocks; the blocks. All numbers are 4 bytes, little endian; everything
-packed is zlib's. A block ends with the line that makes it long enough, so a long line has one for itself.
+Layout: the sizes of the index and of `words`; the index, which is how many lines each block has and then how long each
+is; `words`, which is the preset dictionary of all blocks; the blocks. All numbers are 4 bytes, little endian; the rest
+is deflated. A block ends with the line that makes it long enough, so a long line has one for itself.
 """
 
 import sys
-import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from gateway.shield import dictionary
 
@@ -31,27 +31,22 @@ def pack_lines(lines: Sequence[bytes], *, is_thorough: bool = False) -> bytes:
     else:
         samples = [line[:_SAMPLE_BYTES] for line in lines[:: max(1, len(lines) // _SAMPLES)]]
         words = b"\n".join(samples)[-dictionary.DICTIONARY_BYTES :]
-    packed_words = zlib.compress(words, 9)
-    places, blocks, block, size, end = array(_NUMBER), [], list[bytes](), 0, 0
+    counts, blocks, block, size = list[int](), list[bytes](), list[bytes](), 0
     for number, line in enumerate(lines, 1):
         block.append(line)
         size += len(line)
         if size >= _BLOCK_BYTES or number == len(lines):
-            packer = zlib.compressobj(9, zdict=words)
-            blocks.append(packer.compress(b"\n".join(block)) + packer.flush())
-            end += len(blocks[-1])
-            places.extend((number - len(block), end))
+            counts.append(len(block))
+            blocks.append(dictionary.packed(b"\n".join(block), words))
             block, size = [], 0
-    head = array(_NUMBER, (len(blocks), len(packed_words))) + places
-    if sys.byteorder == "big":
-        head.byteswap()
-    return b"".join((head.tobytes(), packed_words, *blocks))
+    head = dictionary.packed(_told([*counts, *map(len, blocks)])), dictionary.packed(words)
+    return b"".join((_told(map(len, head)), *head, *blocks))
 
 
 class Lines:
     """The lines of what `pack_lines` made, by number. Threads may share it."""
 
-    __slots__ = ("_begin", "_ends", "_firsts", "_last", "_raw", "_words")
+    __slots__ = ("_firsts", "_last", "_places", "_raw", "_words")
 
     def __init__(self, raw: bytes) -> None:
         """raw: is trusted as the program itself is.
@@ -59,13 +54,14 @@ class Lines:
         Raises:
             ValueError, zlib.error: it is nothing that `pack_lines` made.
         """
-        count, size = _numbers(raw[: 2 * _NUMBER_BYTES])
-        begin = (2 + 2 * count) * _NUMBER_BYTES
-        places = _numbers(raw[2 * _NUMBER_BYTES : begin])
-        self._firsts, self._ends = places[::2], places[1::2]
-        self._words = zlib.decompress(raw[begin : begin + size])
-        self._begin = begin + size
-        if not count or len(self._ends) != count or len(raw) != self._begin + self._ends[-1]:
+        begin = 2 * _NUMBER_BYTES
+        _, middle, end = accumulate(_numbers(raw[:begin]), initial=begin)
+        index = _numbers(dictionary.unpacked(raw[begin:middle]))
+        self._words = dictionary.unpacked(raw[middle:end])
+        count = len(index) // 2
+        self._firsts = array(_NUMBER, accumulate(index[:count], initial=0))
+        self._places = array(_NUMBER, accumulate(index[count:], initial=end))
+        if not count or len(raw) != self._places[-1]:
             raise ValueError("cut off")
         self._raw = raw
         # The block that was asked for last: lines beside each other are often asked for together.
@@ -80,13 +76,19 @@ class Lines:
         return lines[number - self._firsts[block]]
 
     def __iter__(self) -> Iterator[bytes]:
-        for block in range(len(self._ends)):
+        for block in range(len(self._places) - 1):
             yield from self._unpacked(block)
 
     def _unpacked(self, block: int) -> list[bytes]:
-        begin = self._begin + (self._ends[block - 1] if block else 0)
-        packed = self._raw[begin : self._begin + self._ends[block]]
-        return zlib.decompressobj(zdict=self._words).decompress(packed).split(b"\n")
+        packed = self._raw[self._places[block] : self._places[block + 1]]
+        return dictionary.unpacked(packed, self._words).split(b"\n")
+
+
+def _told(numbers: Iterable[int]) -> bytes:
+    told = array(_NUMBER, numbers)
+    if sys.byteorder == "big":
+        told.byteswap()
+    return told.tobytes()
 
 
 def _numbers(raw: bytes) -> "array[int]":

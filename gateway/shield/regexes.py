@@ -4,11 +4,12 @@ What `re` makes of a regex is a list of numbers, which only the engine that it w
 pack for each Python, and where none fits, everything is compiled as ever. Most numbers are the same for all engines, so
 one pack has all of them, and the others what differs: they name its member.
 
-Layout: a line of JSON, the preset dictionary of all that follows (zlib), then a piece a rule (zlib). The line says of
-which engine and rule file the pack is, where the pieces end, and which member of the archive has those that are
-empty here (`base`). A piece is a line of JSON, which says of each regex its CRC-32, flags, groups, names of groups and
-how many numbers it has; then all the numbers, a byte each; then, 4 bytes each, those that a byte does not hold, in
-whose place stands its highest.
+Layout: a line of JSON; then, deflated, an index, the preset dictionary of all that follows, and a piece a rule. The
+line says of which engine and rule file the pack is, how long the index is, the CRC-32 of all that follows, and which
+member of the archive has the pieces that are empty here (`base`). The index is a list, as JSON, of how long the
+dictionary and each piece are. A piece is a line of JSON, which says of each regex its flags, groups and names of
+groups; then, 4 bytes each, the CRC-32 of all of them, and how many numbers each has; then all the numbers, a byte each;
+then, 4 bytes each, those that a byte does not hold, in whose place stands its highest.
 """
 
 import _sre  # type: ignore[import-not-found]
@@ -40,18 +41,16 @@ def compile_regex(text: str, flags: int = FLAGS) -> re.Pattern[str]:
 
 def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
     """Compile regexes for the running Python. digest: of the rule file. rules: the regexes of each rule."""
-    pieces = [_piece(texts) for texts in rules]
-    words = dictionary.choose_dictionary([piece.partition(b"\n")[2] for piece in pieces])
-    return _packed({"engine": _engine(), "digest": digest}, words, pieces)
+    pieces = list(map(_piece, rules))
+    return _packed({"engine": _engine(), "digest": digest}, dictionary.choose_dictionary(pieces), pieces)
 
 
 def _packed(head: Mapping[str, Any], words: bytes, pieces: Iterable[bytes]) -> bytes:
-    packed = [zlib.compress(words, 9)]
-    for piece in pieces:
-        packer = zlib.compressobj(9, zdict=words)
-        packed.append(packer.compress(piece) + packer.flush() if piece else b"")
-    ends = list(accumulate(map(len, packed)))
-    return json.dumps({**head, "ends": ends}, separators=(",", ":")).encode() + b"\n" + b"".join(packed)
+    packed = [dictionary.packed(words), *(dictionary.packed(piece, words) if piece else b"" for piece in pieces)]
+    index = dictionary.packed(json.dumps(list(map(len, packed))).encode())
+    body = b"".join((index, *packed))
+    told = {**head, "index": len(index), "crc": zlib.crc32(body)}
+    return json.dumps(told, separators=(",", ":")).encode() + b"\n" + body
 
 
 def share_pieces(packs: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -86,6 +85,8 @@ def differences(raw: bytes, digest: str, rules: Sequence[Sequence[str]]) -> list
     pack = Regexes(raw)
     if not pack.fits(digest):
         return ["its regexes are of another engine or rule file"]
+    if not pack.is_intact():
+        return ["the checksum of its regexes is wrong"]
     if len(pack) != len(rules):
         return ["its regexes are of other rules"]
     wrong = [number for number, texts in enumerate(rules) if pack.piece(number) != _piece(texts)]
@@ -95,7 +96,7 @@ def differences(raw: bytes, digest: str, rules: Sequence[Sequence[str]]) -> list
 class Regexes:
     """A pack of compiled regexes. A rule's piece is unpacked when one of its regexes is asked for."""
 
-    __slots__ = ("_base", "_begin", "_ends", "_raw", "_words", "head")
+    __slots__ = ("_base", "_places", "_raw", "_words", "head")
 
     def __init__(self, raw: bytes) -> None:
         """raw: bytes that `whole` returned, or made by `pack_regexes`; they are trusted as the program itself is.
@@ -103,34 +104,43 @@ class Regexes:
         Raises:
             ValueError, LookupError, TypeError, zlib.error: they are not.
         """
-        self._begin = raw.index(b"\n") + 1
-        self.head: dict[str, Any] = json.loads(raw[: self._begin])
-        self._ends: list[int] = self.head["ends"]
-        end = self._begin + self._ends[-1]
-        self._base = Regexes(raw[end:]) if "base" in self.head else None
-        self._raw = raw[:end]
-        self._words = zlib.decompress(raw[self._begin : self._begin + self._ends[0]])
+        begin = raw.index(b"\n") + 1
+        self.head: dict[str, Any] = json.loads(raw[:begin])
+        end = begin + self.head["index"]
+        size, *sizes = json.loads(dictionary.unpacked(raw[begin:end]))
+        self._words = dictionary.unpacked(raw[end : end + size])
+        self._places = array(_NUMBER, accumulate(sizes, initial=end + size))
+        self._base = Regexes(raw[self._places[-1] :]) if "base" in self.head else None
+        self._raw = raw[: self._places[-1]]
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self._places) - 1
 
     def fits(self, digest: str) -> bool:
         """Tell whether they are for the running Python and a rule file."""
         return (self.head["engine"], self.head["digest"]) == (_engine(), digest)
 
+    def is_intact(self) -> bool:
+        """Tell whether the checksum is right. Who runs the archive has it checked as a member of that."""
+        crc: int = self.head["crc"]
+        return zlib.crc32(self._raw.partition(b"\n")[2]) == crc
+
     def piece(self, number: int) -> bytes:
         """Return what is kept of one rule."""
-        packed = self._raw[self._begin + self._ends[number] : self._begin + self._ends[number + 1]]
+        packed = self._raw[self._places[number] : self._places[number + 1]]
         if not packed and self._base is not None:
             return self._base.piece(number)
-        return zlib.decompressobj(zdict=self._words).decompress(packed)
+        return dictionary.unpacked(packed, self._words)
 
     def get(self, number: int, text: str) -> re.Pattern[str] | None:
         """Return a regex of the rule of a number, or None if it is not kept."""
         line, _, numbers = self.piece(number).partition(b"\n")
-        key, begin, told = zlib.crc32(text.encode()), 0, json.loads(line)
-        wide = sum(count for *_, count in told)  # where those that are left begin
-        for crc, flags, groups, names, count in told:
+        key, told = zlib.crc32(text.encode()), json.loads(line)
+        size = len(told) * _NUMBER_BYTES
+        crcs, counts = array(_NUMBER, numbers[:size]), array(_NUMBER, numbers[size : 2 * size])
+        begin = 2 * size
+        wide = begin + sum(counts)  # where those that are left begin
+        for crc, count, (flags, groups, names) in zip(crcs, counts, told, strict=True):
             low = numbers[begin : begin + count]
             end = wide + low.count(_WIDE) * _NUMBER_BYTES
             if crc == key:
@@ -157,13 +167,17 @@ def _made(text: str, flags: int, code: list[int], groups: int, names: dict[str, 
 
 
 def _piece(texts: Iterable[str]) -> bytes:
-    told, low, wide = [], bytearray(), array(_NUMBER)
+    told, low = [], bytearray()
+    crcs, counts, wide = array(_NUMBER), array(_NUMBER), array(_NUMBER)
     for text in dict.fromkeys(texts):
         code, state = _coded(text)
-        told.append([zlib.crc32(text.encode()), FLAGS | state.flags, state.groups - 1, state.groupdict, len(code)])
+        told.append([FLAGS | state.flags, state.groups - 1, state.groupdict])
+        crcs.append(zlib.crc32(text.encode()))
+        counts.append(len(code))
         low += bytes(min(number, _WIDE) for number in code)
         wide.extend(number for number in code if number >= _WIDE)
-    return json.dumps(told, separators=(",", ":")).encode() + b"\n" + bytes(low) + wide.tobytes()
+    line = json.dumps(told, separators=(",", ":")).encode()
+    return b"".join((line, b"\n", crcs.tobytes(), counts.tobytes(), low, wide.tobytes()))
 
 
 def _joined(low: bytes, wide: Iterable[int]) -> list[int]:
