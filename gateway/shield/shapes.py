@@ -10,7 +10,8 @@ import re
 from binascii import a2b_hex
 from bisect import bisect_right
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, count
+from operator import add
 
 from gateway.shield.patterns import LEAST_VALUE_CHARS, is_token_char, is_value_char
 
@@ -27,6 +28,8 @@ LEET = b"0134578@$!|+"
 # Fewer digits than this make no hidden text.
 _LEAST_DIGITS = 8
 _LEAST_NUMBERS = 5
+# More letters apart than this are listed all at once.
+_MANY_APART = 64
 
 # The bits of a character's kinds: what may stand apart, what parts it, letters and what may stand for letters.
 _APART, _SEPARATOR, _LETTER, _LEET = 1, 2, 4, 8
@@ -152,10 +155,15 @@ class Shapes:
         if alone:
             # Found is the last of five characters.
             places, odd = alone.to_bytes((len(block) + 1) // 2, "big").hex(), len(block) % 2
-            place = places.find(_FOUND)
-            while 0 <= place < end - begin + 4 + odd:
-                self.apart.append(begin + place - 4 - odd)
-                place = places.find(_FOUND, place + 1)
+            shift = 4 + odd
+            if alone.bit_count() > _MANY_APART:
+                parts = places[: end - begin + shift].split(_FOUND)[:-1]
+                self.apart += map(add, accumulate(map(len, parts)), count(begin - shift))
+            else:
+                place = places.find(_FOUND)
+                while 0 <= place < end - begin + shift:
+                    self.apart.append(begin + place - shift)
+                    place = places.find(_FOUND, place + 1)
         if around & word & x >> 5 or twice & word & x >> 9:
             add_span(self.mixed, begin, end)
         # What may stand apart and is no letter is a digit, or one of a few signs.
