@@ -36,10 +36,11 @@ _MANY_REPLACED = 24
 # Two that are written out are searched for far sooner than a repeat of one.
 _RUN_OF_BLANKS = re.compile("   *")
 # So many positions are asked of a text of at most so many characters before a map of its blanks is made. A word is
-# looked for if it does not stand more often before, by as much of it as is read before and behind the position.
-_FEW_POSITIONS = 3
+# looked for from the last one on, if it does not stand more often between, by as much of it as is read before and
+# behind the position.
+_FEW_POSITIONS = 12
 _LONGEST_UNMAPPED = 65_536
-_FEW_BEFORE = 8
+_FEW_BEFORE = 40
 _BEFORE_CHARS, _BEHIND_CHARS = 64, 16
 # Marks that decorate any letter. Those of one script (Hebrew points, Indic vowels) carry its words and stay.
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F), (0x0483, 0x0489))
@@ -79,7 +80,9 @@ class View:
     each once; ideographs and syllables may be left out.
     """
 
-    __slots__ = ("_asked", "_at", "_from", "_long_at", "_long_from", "_longs", "_wide", "others", "source", "text")
+    __slots__ = (
+        "_asked", "_at", "_from", "_last", "_long_at", "_long_from", "_longs", "_wide", "others", "source", "text",
+    )  # fmt: skip
 
     def __init__(
         self, text: str, source: str, wide: Sequence[str] | None = None, longs: dict[str, str] | None = None
@@ -97,6 +100,8 @@ class View:
         if wide is None:
             return
         self._asked = 0
+        # Where the blank before the word that was looked for last stands in both texts.
+        self._last = 0, 0
         self._at: list[int] | None = None
         self._from: list[int] = []
         self._long_at: list[int] | None = None
@@ -151,12 +156,16 @@ class View:
             return offset if offset <= _BEFORE_CHARS else None
         end = text.find(" ", offset, offset + _BEHIND_CHARS)
         word = text[begin : offset + _BEHIND_CHARS if end < 0 else end]
-        count = text.count(word, 0, begin)
+        known, place = self._last
+        if begin < known:
+            known = place = 0
+        count = text.count(word, known, begin)
         if count > _FEW_BEFORE:
             return None
-        place = -1
-        for _ in range(count + 1):
+        place = wide.find(word, place)
+        for _ in range(count):
             place = wide.find(word, place + 1)
+        self._last = begin, place
         return place + offset - begin
 
 

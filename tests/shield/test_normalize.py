@@ -100,6 +100,20 @@ def test_a_position_asked_alone_is_the_one_that_is_told_after_many(seed: int) ->
     assert [NORMALIZER.normalize(text).position(offset) for offset in offsets] == [places[offset] for offset in offsets]
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_few_positions_asked_in_any_order_are_those_that_are_told_after_many(seed: int) -> None:
+    dice = random.Random(seed)
+    words = dice.sample(
+        ["the", "then", "key", "a", "keys:", "\ufb01", "e\u0301", "\u200b", "k" * 70], dice.randrange(1, 6)
+    )
+    text = "".join(dice.choice(words) + " " * dice.choice((0, 1, 1, 2, 5)) for _ in range(200))
+    said, places = _naive(text)
+    for _ in range(20):
+        view, offsets = NORMALIZER.normalize(text), dice.choices(range(len(said)), k=12)
+        offsets.sort(key=dice.choice((None, int.__neg__, lambda _: dice.random())))
+        assert [view.position(offset) for offset in offsets] == [places[offset] for offset in offsets]
+
+
 @pytest.mark.parametrize("low", [0x384, 0x400, 0x5B0, 0x60C, 0x901, 0xE01])
 @pytest.mark.parametrize(
     "beside", ["", "«…» № 😀\U000e0041", "\ud800\ufffe漢\ue000 \u200b𝐢", "".join(map(chr, range(0xC0, 0x180)))]
