@@ -6,18 +6,27 @@ order they have among themselves, and be told by it once: ``(?:send|pay|share)``
 branch that begins with a choice, or with what may be left out, is written as several that begin with a letter where
 little is written twice for that: ``(?:s?tnega|tob)`` becomes ``(?:stnega|tnega|tob)``. A branch that still does not
 begin with a letter stays where it is, and none is moved across it.
+
+Behind a wide gap a choice is tried at each place. Where branches of it are choices themselves, it is looked first
+whether one of all their beginnings stands there.
 """
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gateway.shield.beginnings import REPEATS
+from gateway.shield.automaton import trie_regex
+from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 
 # How many items may be written once more so that a branch begins with a letter.
 _MOST_REPEATED = 40
+# How wide a gap is, how many letters of what stands behind it are looked at, and how many beginnings at most.
+_WIDE = 80
+_HEAD_CHARS = 3
+_MOST_HEADS = 160
+_ONE_CHAR = (ops.NOT_LITERAL, ops.ANY, ops.IN)
 _OPENED = (ops.BRANCH, ops.MAX_REPEAT, ops.MIN_REPEAT)
 _GROUPS = (ops.SUBPATTERN, ops.GROUPREF, ops.GROUPREF_EXISTS)
 
@@ -28,7 +37,63 @@ def factor(tree: Any, flags: int = 0) -> Any:
 
 
 def _sequence(items: Any, state: Any, flags: int) -> Any:
-    return parser.SubPattern(state, [_item(op, arg, state, flags) for op, arg in items])
+    done: list[Any] = []
+    is_behind_gap = False
+    for place, (op, arg) in enumerate(items):
+        item = _item(op, arg, state, flags)
+        if is_behind_gap and op is not ops.AT:
+            done += _looked([item, *items[place + 1 :]], state, flags)
+            is_behind_gap = False
+        if op in REPEATS:
+            is_behind_gap = arg[1] - arg[0] >= _WIDE and len(arg[2]) == 1 and arg[2][0][0] in _ONE_CHAR
+        done.append(item)
+    return parser.SubPattern(state, done)
+
+
+def _looked(items: list[Any], state: Any, flags: int) -> list[Any]:
+    """Return what looks whether items that begin with a choice of choices may stand there; nothing for any others."""
+    op, arg = items[0]
+    if op is ops.SUBPATTERN and not any(arg[:3]) and len(arg[3]) == 1:
+        op, arg = arg[3][0]
+    if op is not ops.BRANCH or flags & re.IGNORECASE or all(_first_letter(one, flags) is not None for one in arg[1]):
+        return []
+    heads = {head for head, _ in _heads(items)}
+    if "" in heads or len(heads) > _MOST_HEADS:
+        return []
+    least = [head for head in sorted(heads) if not any(head[:cut] in heads for cut in range(1, len(head)))]
+    tree = parser.parse(trie_regex(least), flags)
+    return [(ops.ASSERT, (1, _sequence(tree, state, flags)))]
+
+
+def _heads(items: Iterable[Any]) -> set[tuple[str, bool]]:
+    """Return up to _HEAD_CHARS letters with which a sequence may begin, and whether they may be all of it."""
+    begun: set[str] = set()
+    whole = {""}
+    for op, arg in items:
+        if op in ZERO_WIDTH:
+            continue
+        said = _said(op, arg)
+        grown = {(head + more, is_all and len(head + more) < _HEAD_CHARS) for head in whole for more, is_all in said}
+        begun.update(head[:_HEAD_CHARS] for head, is_all in grown if not is_all)
+        whole = {head for head, is_all in grown if is_all}
+        if len(begun) + len(whole) > _MOST_HEADS:
+            return {("", False)}
+    return {(head, False) for head in begun} | {(head, True) for head in whole}
+
+
+def _said(op: Any, arg: Any) -> set[tuple[str, bool]]:
+    """Return the same of one item."""
+    if op is ops.LITERAL:
+        return {(chr(arg), True)}
+    if op is ops.SUBPATTERN and not (arg[1] or arg[2]):
+        return _heads(arg[3])
+    if op is ops.BRANCH:
+        return {head for branch in arg[1] for head in _heads(branch)}
+    if op in REPEATS and arg[:2] == (0, 1):
+        return _heads(arg[2]) | {("", True)}
+    if op in REPEATS and arg[0]:
+        return {(head, False) for head, _ in _heads(arg[2])}
+    return {("", False)}
 
 
 def _item(op: Any, arg: Any, state: Any, flags: int) -> tuple[Any, Any]:

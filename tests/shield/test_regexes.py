@@ -95,6 +95,8 @@ def test_a_pack_that_was_changed_or_is_of_other_rules_is_told(ruleset: RuleSet) 
         r"(?i:Ab|aB|AC|b|é|É|c(?:a|A|B)|\.|abc)x?",
         r"(?:ab|(?:ab|ac)|(?>ab|a)|(?=a)ab|b(?:a|b|c|))(?<!ab|bb)c",
         r"(?:(?:a|ab|b){1,3}?(?:c|ca)|(a)|(ab)){1,2}",
+        r"s[^p]{0,90}?\b(?:(?:a|(?=b)bc?)(?:d|)|(?P<secret>[abc])x|(?:d|ha){1,3}y|1{0,1}e)(?:n|\b)",
+        r"(?:[^.]{0,90}(?:(?:(?:a|b)c|(?i:D)e)|x|)p|.{1,85}?(?:(?:ab|ac){0,2}d|(?:e|n)))d",
     ],
 )
 def test_a_regex_compiled_here_matches_where_and_how_that_of_re_does(source: str) -> None:
