@@ -40,6 +40,8 @@ _ESCAPE = re.compile(
     r"(?:\\u[0-9A-Fa-f]{4})+|\\u\{[0-9A-Fa-f]{1,6}\}|\\U[0-9A-Fa-f]{8}|(?:\\x[0-9A-Fa-f]{2})+|(?:\\[0-3][0-7]{2})+"
     r"|(?:%u[0-9A-Fa-f]{4})+|\\[nrt]"
 )
+# What stands behind the backslash of a code: line breaks and tabs alone hide nothing.
+_ESCAPED = b"uUx0123"
 # What begins with one character is searched for far sooner than what begins with two.
 _PERCENT_U = re.compile(rb"%(?=u)")
 _POINTS = re.compile(r"[Uu]\+[0-9A-Fa-f]{4,6}(?:[ ,;]{0,2}[Uu]\+[0-9A-Fa-f]{4,6}){2,}")
@@ -210,14 +212,14 @@ def _html(text: str, raw: bytes) -> list[Decoded]:
 
 
 def _escapes(text: str, raw: bytes, *, has_percent_u: bool) -> list[Decoded]:
-    runs = _found_at(b"\\", _ESCAPE, text, raw)
+    runs = _found_at(b"\\", _ESCAPE, text, raw, second=_ESCAPED)
     if has_percent_u:
-        runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw), key=re.Match.start)
+        runs = sorted(runs + _found_at(b"%", _ESCAPE, text, raw, second=b"u"), key=re.Match.start)
     if not runs:
         return []
     decode = lru_cache(_REMEMBERED_CODES)(_from_escape)
     is_seen = _seen(decode)
-    spots = [run.span() for run in runs if run[0][1] not in "nrt" and is_seen(run)]
+    spots = [run.span() for run in runs if is_seen(run)]
     return _substituted("unicode-escape", text, spots, _ESCAPE, decode)
 
 
@@ -269,15 +271,20 @@ def _holds_percent_u(raw: bytes) -> bool:
     return any(_PERCENT_U.search(raw, begin, begin + _BLOCK_CHARS + 1) for begin in range(0, len(raw), _BLOCK_CHARS))
 
 
-def _found_at(sign: bytes, code: re.Pattern[str], text: str, raw: bytes) -> list[re.Match[str]]:
-    """Return what stands at each occurrence of a sign, without searching between them."""
+def _found_at(sign: bytes, code: re.Pattern[str], text: str, raw: bytes, *, second: bytes = b"") -> list[re.Match[str]]:
+    """Return what stands at each occurrence of a sign, without searching between them.
+
+    second: what may stand behind the sign, if not anything.
+    """
     found = []
-    place = raw.find(sign)
+    # A code is more than a sign: none begins with the last character.
+    last = len(raw) - 1
+    place = raw.find(sign, 0, last)
     while place >= 0:
-        run = code.match(text, place)
+        run = code.match(text, place) if not second or raw[place + 1] in second else None
         if run:
             found.append(run)
-        place = raw.find(sign, run.end() if run else place + 1)
+        place = raw.find(sign, run.end() if run else place + 1, last)
     return found
 
 
