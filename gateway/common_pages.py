@@ -3,14 +3,25 @@
 Theory of operation. A page is copied when somebody writes to it. Python keeps small objects of about one size together
 in pools of 16 KB, and makes a new one where the last one went: what a worker makes would lie between what all have in
 common, and a page would be copied for a few bytes of it. So before the fork these holes are filled with what nobody
-uses, for some milliseconds and a megabyte that is there once; a worker then begins pools of its own.
+uses, for some milliseconds and a megabyte that is there once; a worker then begins pools of its own. The same is done
+with the holes of the heap, where the C library puts what is larger.
 
 A lookup on a type is remembered with a reference to its name. What was looked up while everything was loaded would be
 forgotten name by name in each worker, and each of these names has its count of references in another page.
+
+Code is written to as it runs: it counts until it is worth to be specialised, and remembers what it met. What a request
+runs lies scattered among ten times as much that it does not. So it is noted what runs, and laid together as copies.
 """
 
+import gc
 import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from types import CodeType, FrameType, FunctionType
+
+from gateway import libc
 
 _POOL_BYTES, _HEAD_BYTES = 16_384, 48
 _STEP_BYTES, _LARGEST_BYTES = 16, 512
@@ -27,12 +38,60 @@ def keep_apart() -> None:
     forget: object = getattr(sys, "_clear_type_cache", None)
     if callable(forget):
         forget()
-    _filling.clear()
+    mix()
     if _fill(_STEP_BYTES, _TRIED_BYTES):
         for size in range(2 * _STEP_BYTES, _LARGEST_BYTES + 1, _STEP_BYTES):
             _fill(size, _MOST_BYTES)
     else:
         _filling.clear()
+    libc.fill_holes()
+
+
+def mix() -> None:
+    """Give back what fills the holes. Before much is made that stays, else it takes as much again each time."""
+    _filling.clear()
+    libc.empty_holes()
+
+
+@contextmanager
+def noted() -> Iterator[dict[int, CodeType]]:
+    """Note what code runs meanwhile, here and in threads that begin meanwhile, by its identity."""
+    ran: dict[int, CodeType] = {}
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            ran[id(frame.f_code)] = frame.f_code
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield ran
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+def lay_together(codes: Iterable[CodeType]) -> None:
+    """Have all functions of these codes run copies that lie side by side. To be called after `keep_apart`.
+
+    Nobody may run them meanwhile. What is frozen is looked at too, and is not frozen any more.
+    """
+    wanted = {id(code): code for code in codes}
+    copies: dict[int, CodeType] = {}
+
+    def copied(code: CodeType) -> CodeType:
+        made = copies.get(id(code))
+        if made is None:
+            inner = tuple(copied(one) if id(one) in wanted else one for one in code.co_consts)
+            made = copies[id(code)] = code.replace(co_consts=inner)
+        return made
+
+    for code in wanted.values():
+        copied(code)
+    gc.unfreeze()
+    for one in gc.get_objects():
+        if type(one) is FunctionType and id(one.__code__) in copies:
+            one.__code__ = copies[id(one.__code__)]
 
 
 def _fill(size: int, most_bytes: int) -> bool:

@@ -1,8 +1,13 @@
 """What is asked of the C library beyond what Python asks: how it keeps memory. The only door to ctypes."""
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # malloc.h of glibc
 _MAPPED_BYTES = 128 * 1024
 _SPARE_BYTES = 1024 * 1024
+_LARGEST_HOLE, _SMALLEST_HOLE = 64 * 1024, 24
+_EVERY_SIZE_BELOW, _STEP_BYTES = 4096, 16
+_COUNTS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()  # of mallinfo2
+
+_filling: list[int] = []
 
 
 def keep_little() -> None:
@@ -22,3 +27,55 @@ def keep_little() -> None:
         library.malloc_trim(0)
     except (ImportError, OSError, AttributeError, TypeError):
         return
+
+
+def keep_together() -> None:
+    """Have all threads take memory of one heap. To be called before the first thread.
+
+    Else glibc gives each a heap of its own, to be copied in each process after a fork, and full of holes by then.
+    """
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+    except (ImportError, OSError, AttributeError, TypeError):
+        return
+
+
+def fill_holes() -> None:
+    """Take what is free between pieces of the heap, so that what is taken from now on lies behind them all.
+
+    To be called in the main thread, while there is no other, and after `empty_holes`.
+    """
+    try:
+        import ctypes
+
+        class Info(ctypes.Structure):
+            _fields_ = [(name, ctypes.c_size_t) for name in _COUNTS]
+
+        library = ctypes.CDLL(None)
+        info, malloc, free, sbrk = library.mallinfo2, library.malloc, library.free, library.sbrk
+        info.restype, malloc.restype, sbrk.restype, free.restype = Info, ctypes.c_void_p, ctypes.c_void_p, None
+        malloc.argtypes, sbrk.argtypes, free.argtypes = [ctypes.c_size_t], [ctypes.c_ssize_t], [ctypes.c_void_p]
+    except (ImportError, OSError, AttributeError, TypeError):
+        return
+    end = sbrk(0) - info().keepcost
+    size = _LARGEST_HOLE
+    while size >= _SMALLEST_HOLE:
+        place = malloc(size)
+        if place and place < end:
+            _filling.append(place)
+            continue
+        free(place)
+        size = size * 3 // 4 if size > _EVERY_SIZE_BELOW else size - _STEP_BYTES
+
+
+def empty_holes() -> None:
+    """Give back what fills the holes of the heap."""
+    if _filling:
+        import ctypes
+
+        free = ctypes.CDLL(None).free
+        free.restype, free.argtypes = None, [ctypes.c_void_p]
+        while _filling:
+            free(_filling.pop())

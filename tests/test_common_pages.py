@@ -44,3 +44,40 @@ def test_what_is_made_later_lies_apart_from_what_was_there() -> None:
 
 def test_where_there_are_no_pools_nothing_is_held() -> None:
     assert run("apart", PYTHONMALLOC="malloc")[1] == 0
+
+
+LAID = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from gateway import common_pages
+
+fillers, functions = [], []
+for number in range(400):
+    names = {}
+    text = f"def made(x):\\n    def inner(y):\\n        return x + y + {number}\\n    return inner(1), [z * x for z in (1, 2)]"
+    exec(text, names)
+    functions.append(names["made"])
+    fillers += [bytes(size) for size in range(100, 480, 16) for _ in range(9)]
+expected = [function(3) for function in functions]
+with common_pages.noted() as ran:
+    for function in functions[::2]:
+        function(3)
+common_pages.keep_apart()
+before = [function.__code__ for function in functions]
+common_pages.lay_together(ran.values())
+assert sys.getprofile() is None
+assert [function(3) for function in functions] == expected
+moved = [function.__code__ is not code for function, code in zip(functions, before)]
+assert moved == [place % 2 == 0 for place in range(400)]
+pages = lambda codes: len({id(code) // 4096 for code in codes})
+print(pages(before[::2]), pages(function.__code__ for function in functions[::2]))
+"""
+
+
+def test_code_that_runs_is_laid_together_and_does_the_same() -> None:
+    command = [sys.executable, "-c", LAID, str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    before, after = map(int, done.stdout.split())
+    assert before > 150
+    assert after < 60

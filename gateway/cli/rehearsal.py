@@ -25,17 +25,17 @@ from gateway.store import metric_board, rate_windows
 from gateway.wire import json_text
 
 _TEXT = "Please write a short letter, and sum up: what did we agree on?\n1. The price.\n2. The day."
-_ROUNDS = 12  # Python compiles again what runs more often than eight times
+ROUNDS = 12  # Python compiles again what runs more often than eight times
 _THREAD_SECONDS = 5.0
 
 
-def rehearse(site: Site, shared: parts.Shared) -> None:
+def rehearse(site: Site, shared: parts.Shared, rounds: int = ROUNDS) -> None:
     """Do in memory what a worker does first. Returns when no thread is left, since the next thing is to fork."""
     # Windows and board of its own: those of the workers count what is asked of them.
     limiter, board = rate_windows.RateWindows(), metric_board.MetricBoard(1)
     apart = replace(shared, limiter=limiter, board=board)
     try:
-        run(_play, site, apart)
+        run(_play, site, apart, rounds)
     except Exception:  # what is wrong is met again by a worker, and told there
         return
     finally:
@@ -46,7 +46,7 @@ def rehearse(site: Site, shared: parts.Shared) -> None:
         board.close()
 
 
-async def _play(site: Site, shared: parts.Shared) -> None:
+async def _play(site: Site, shared: parts.Shared, rounds: int) -> None:
     config = replace(site.config, data_dir=":memory:", upstream_url=None)
     unheard = Log(io.StringIO(), SystemClock())
     async with compose.open_composition(config, log=unheard, shared=shared) as composition:
@@ -55,14 +55,14 @@ async def _play(site: Site, shared: parts.Shared) -> None:
         first = await gateway.first_start.make()
         if first is not None:
             headers = Headers({"x-service-key": first.api_key, "content-type": "application/json"})
-            for path, body in _prompts():
+            for path, body in _prompts(rounds):
                 await live.handle(Request("POST", path, "", headers, body, "127.0.0.1", False, 0.0))
         await run_each(gateway)
 
 
-def _prompts() -> Iterator[tuple[str, bytes]]:
+def _prompts(rounds: int) -> Iterator[tuple[str, bytes]]:
     """Make paths and bodies of prompts, none of which is known from the one before."""
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         text = f"{_TEXT}\n3. Item {number}."
         for direction in ("inbound", "outbound"):
             yield "/api/v1/shield/scan", json_text({"text": text, "direction": direction}).encode()

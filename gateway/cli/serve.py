@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from gateway import common_pages, compose, parts, settings
+from gateway import common_pages, compose, libc, parts, settings
 from gateway.cli import rehearsal
 from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
@@ -163,7 +163,15 @@ class Group:
 
     def get_ready(self) -> None:
         """Do once what each worker would do, and leave them little to write to of what all have in common."""
+        libc.keep_together()
         tidy_up()  # what loading left fills no room between things that stay
+        rehearsal.rehearse(self.site, self.shared, 1)
+        with common_pages.noted() as ran:
+            rehearsal.rehearse(self.site, self.shared, 1)
+        tidy_up()
+        common_pages.keep_apart()
+        common_pages.lay_together(ran.values())
+        del ran
         rehearsal.rehearse(self.site, self.shared)
         tidy_up()  # and no collection in a worker writes to the pages that all have in common
         common_pages.keep_apart()
@@ -171,11 +179,13 @@ class Group:
 
     def reload(self) -> bool:
         """Read settings and rules again; say whether they are good, so that new workers may take over with them."""
+        common_pages.mix()
         try:
             config = load_settings(self.site.options).settings
             scanner = ready_shield(config)
         except GatewayError as error:
             self.site.log.error("reload_refused", reason=error.message)
+            common_pages.keep_apart()
             return False
         self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config))
         self.shared = replace(self.shared, scanner=scanner)
