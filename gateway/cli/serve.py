@@ -153,6 +153,7 @@ class Group:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self._is_laid_together = False
         self.shared = parts.Shared(
             scanner=ready_shield(site.config),
             limiter=rate_windows.RateWindows(),
@@ -165,13 +166,15 @@ class Group:
         """Do once what each worker would do, and leave them little to write to of what all have in common."""
         libc.keep_together()
         tidy_up()  # what loading left fills no room between things that stay
-        rehearsal.rehearse(self.site, self.shared, 1)
-        with common_pages.noted() as ran:
+        if not self._is_laid_together:  # by a reload, no code becomes another
+            self._is_laid_together = True
             rehearsal.rehearse(self.site, self.shared, 1)
-        tidy_up()
-        common_pages.keep_apart()
-        common_pages.lay_together(ran.values())
-        del ran
+            with common_pages.noted() as ran:
+                rehearsal.rehearse(self.site, self.shared, 1)
+            tidy_up()
+            common_pages.keep_apart()
+            common_pages.lay_together(ran.values())
+            del ran
         rehearsal.rehearse(self.site, self.shared)
         tidy_up()  # and no collection in a worker writes to the pages that all have in common
         common_pages.keep_apart()
