@@ -1,9 +1,9 @@
 """Audit events: made complete, committed before what they record is answered, listed and verified."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from enum import Enum
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from gateway.clock import Clock, Ids
 from gateway.domain.audit import (
@@ -22,6 +22,9 @@ from gateway.errors import AuditUnavailable
 from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.store import Store
 
+if TYPE_CHECKING:
+    from gateway.domain.traffic import TrafficRow
+
 T = TypeVar("T")
 
 _CHUNK_EVENTS = 500
@@ -30,6 +33,17 @@ _DETAIL_CHARS = 4000
 _SHORT_CHARS = 2000
 _RETRY_SECONDS = 5
 _PLAIN = frozenset((int, bool, float, type(None)))
+
+
+class _Noted:
+    """What need not be waited for."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+NOTED = _Noted()
+"""What to await of an event that was noted."""
 
 
 class Audit:
@@ -122,6 +136,14 @@ class Audit:
                 "The audit log cannot be written, so nothing was done; try again.",
                 retry_after_seconds=error.retry_after_seconds or _RETRY_SECONDS,
             ) from error
+
+    def note(self, event: AuditEvent, row: "TrafficRow", *, chats: int) -> bool:
+        """Note a chat of which nothing else is to be written, and tell so: then it may be answered.
+
+        No end of the process undoes it. It is committed a moment later, before anybody reads, and on the disk a tenth
+        of a second later. False when it has to be committed at once, as it is where many chats are under way.
+        """
+        return self._store.plain_chats.note(event, row, chats=chats)
 
     async def record(self, event: AuditEvent) -> AuditEvent:
         """Append `event` by itself and return once it is on the disk.

@@ -1,8 +1,8 @@
 """Complete a chat: scan, forward, scan, record, answer, in this order. Knows no HTTP and no provider's protocol.
 
-Nothing is forwarded before the prompt was scanned whole, and nothing is answered before the audit event is committed.
-A caller who leaves in the middle is recorded as well. A hash and a length stand for the
-texts, which are stored only where the policy of the key says so.
+Nothing is forwarded before the prompt was scanned whole, and nothing is answered before the audit event is committed,
+or noted so that nothing undoes it. A caller who leaves in the middle is recorded as well. A hash and a length stand for
+the texts, which are stored only where the policy of the key says so.
 """
 
 import contextlib
@@ -14,7 +14,6 @@ import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
-from gateway.domain.alerts import AlertSource
 from gateway.domain.audit import AuditEvent, Outcome
 from gateway.domain.budgets import glob
 from gateway.domain.captures import CapturedText
@@ -29,8 +28,9 @@ from gateway.records import record
 from gateway.services.access_guard import AccessGuard
 from gateway.services.agent_sightings import AgentSightings, Sighting
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
+from gateway.services.audit import NOTED, Audit
 from gateway.services.captures import Captures
+from gateway.services.chat_alerts import raise_alerts
 from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_guard import ChatGuard, ScannedPrompt, ScannedReply, TextJudge
 from gateway.services.chat_metrics import CompletionMeter
@@ -39,7 +39,6 @@ from gateway.services.known_prompts import MOST_BYTES, KnownPrompts, ReadPrompt
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
-from gateway.shield.detections import Severity, Verdict
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -124,6 +123,7 @@ class Chat:
         self._bill = bill
         self._acceptances = acceptances
         self._access = access or AccessGuard(store=store, clock=clock)
+        self._under_way = 0
         self._generation = -1
         self._has_blocked = self._has_accepted = self._has_budgets = True
 
@@ -165,18 +165,22 @@ class Chat:
             AuditUnavailable: the event could not be written, so there is no answer.
         """
         turn = Turn(principal, context, request.prompt, self._clock.monotonic_seconds())
+        self._under_way += 1
         try:
-            reply, scanned = await self._answered(turn, request)
-        except GatewayError as error:
-            turn.fail(error)
-            await self._settle(turn)
-            raise
-        except anyio.get_cancelled_exc_class():
-            turn.fail(None)
-            with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
+            try:
+                reply, scanned = await self._answered(turn, request)
+            except GatewayError as error:
+                turn.fail(error)
                 await self._settle(turn)
-            raise
-        await self._settle(turn)
+                raise
+            except anyio.get_cancelled_exc_class():
+                turn.fail(None)
+                with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
+                    await self._settle(turn)
+                raise
+            await self._settle(turn)
+        finally:
+            self._under_way -= 1
         body = scanned.body
         raw = reply.raw if body is reply.body else None  # what was changed is written anew
         return ChatAnswer(body, turn.summary(self._clock.monotonic_seconds()), reply.headers, raw)
@@ -302,7 +306,7 @@ class Chat:
         await self._access.check_prompt(turn.principal, turn.prompt, leaves, agent=agent)
 
     def _settle(self, turn: Turn) -> Awaitable[None]:
-        """Commit the audit event, the alerts and the traffic row of a turn together, whether or not anyone still waits.
+        """Record the audit event, the alerts and the traffic row of a turn together, whether or not anyone still waits.
 
         Raises:
             AuditUnavailable: nothing was written.
@@ -331,9 +335,11 @@ class Chat:
             occurred_at=now_at,
         )
         besides = self._besides(turn, row)
-        work = partial(self._record, turn, row, event, besides)
-        is_plain = besides is None and outcome == "success" and self._bill.is_settled(turn, row)
-        return self._audit.commit(work, is_plain=is_plain and not self._syncs_always)
+        is_plain = besides is None and outcome == "success" and not self._syncs_always
+        is_plain = is_plain and self._bill.is_settled(turn, row)
+        if is_plain and self._audit.note(event, row, chats=self._under_way):
+            return NOTED
+        return self._audit.commit(partial(self._record, turn, row, event, besides), is_plain=is_plain)
 
     def _besides(self, turn: Turn, row: TrafficRow) -> "_Besides | None":
         """Return what there is to write of a turn but for its row and event; of most there is nothing."""
@@ -351,7 +357,7 @@ class Chat:
         """Write a turn in `tx`."""
         self._audit.append(tx, event)
         if besides is not None and besides.has_alerts:
-            self._raise_alerts(tx, turn, row)
+            raise_alerts(self._alerts, tx, turn, row)
         self._bill.settle(tx, turn, row)
         self._store.traffic.insert(tx, row)
         if besides is None:
@@ -360,39 +366,6 @@ class Chat:
             self._store.captures.insert(tx, row, text)
         if self._agents is not None and besides.sighting is not None:
             self._agents.seen(tx, besides.sighting, context=turn.context, principal=turn.principal)
-
-    def _raise_alerts(self, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
-        """Raise one alert for each direction in which something has to be looked at, and for what is not allowed."""
-        steps = [("chat.inbound", turn.inbound), ("chat.outbound", turn.outbound)]
-        found = [(origin, step) for origin, step in steps if step and step.result.verdict is not Verdict.ALLOW]
-        if not found and turn.failure != AccessDenied.code:
-            return
-        context = replace(turn.context, agent=turn.agent())
-        if turn.failure == AccessDenied.code:
-            self._alerts.raise_event(
-                tx,
-                source=AlertSource.ACCESS,
-                rule="access-denied",
-                severity=Severity.MEDIUM,
-                title="A chat was refused access",
-                description="It asked for a model, provider, tool or domain, or came by an agent, that is not allowed.",
-                subject=f"{turn.principal.id} {turn.denied_by or 'limits'}",
-                occurred_at=row.occurred_at,
-                context=context,
-                principal=turn.principal,
-                evidence=({"request_id": context.request_id, "access_entry": turn.denied_by},),
-            )
-        for origin, step in found:
-            self._alerts.raise_from_scan(
-                tx,
-                step.result,
-                principal=turn.principal,
-                context=context,
-                origin=origin,
-                occurred_at=row.occurred_at,
-                text_sha256=row.text_sha256 or "",
-                text_chars=row.text_chars,
-            )
 
 
 def _may_use(principal: Principal, model: str) -> bool:

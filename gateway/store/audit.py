@@ -1,7 +1,9 @@
 """Every SQL statement about audit events. There is none that updates or deletes one."""
 
 import json
+from collections.abc import Sequence
 from operator import attrgetter
+from typing import Any
 
 from gateway.domain.audit import (
     GENESIS_HASH,
@@ -37,7 +39,8 @@ _FIELDS = (
     "request_id",
     "instance_id",
 )
-_COLUMNS = (*_FIELDS, "before", "after", "details", "seq", "prev_hash", "hash")
+_OBJECTS = ("before", "after", "details")
+_COLUMNS = (*_FIELDS, *_OBJECTS, "seq", "prev_hash", "hash")
 _VALUES = attrgetter(*_FIELDS)
 _ALIKE = (
     frozenset(
@@ -74,6 +77,7 @@ TIMES_AT = """
      WHERE action = :action AND occurred_at >= :since ORDER BY occurred_at DESC LIMIT :limit
 """
 FIRST_AT = "SELECT occurred_at, position FROM audit_events_all ORDER BY position LIMIT 1"
+HAS = "SELECT 1 FROM audit_events_all WHERE occurred_at = :occurred_at AND id = :id"
 HASH_AT = "SELECT hash FROM audit_events_all WHERE instance_id = :instance_id AND seq = :seq"
 SEARCHED = """
     (lower(action) LIKE lower(:search) ESCAPE '\\' OR lower(actor) LIKE lower(:search) ESCAPE '\\'
@@ -105,7 +109,7 @@ class AuditRepository:
             tx.after_commit(name, lambda: self._headfile.hold(event.instance_id, tx.memo[name]))
         seq = before.seq + 1
         after = ChainHead(seq, chain(before.hash, event, seq=seq))
-        tx.add(EVENTS, (*_VALUES(event), *_json(event), seq, before.hash, after.hash))
+        tx.add(EVENTS, (*event_values(event), seq, before.hash, after.hash))
         tx.memo[name] = after
         return before, after
 
@@ -215,6 +219,34 @@ def _query(wanted: AuditFilter) -> tuple[object, ...]:
 
 def _place(rows: list[Row]) -> ChainHead:
     return ChainHead(rows[0]["seq"], rows[0]["hash"]) if rows else ChainHead(0, GENESIS_HASH)
+
+
+def event_values(event: AuditEvent) -> tuple[object, ...]:
+    """Return what is to be known of an event that is not in its chain yet: texts, integers and None."""
+    return (*_VALUES(event), *_json(event))
+
+
+def has_event(tx: Transaction, event: AuditEvent) -> bool:
+    """Tell whether the event of this id and time is in any chain."""
+    return bool(tx.query(HAS, {"id": event.id, "occurred_at": event.occurred_at}))
+
+
+def kept_fields() -> tuple[str, ...]:
+    """Return the names of what `event_values` returns."""
+    return _FIELDS + _OBJECTS
+
+
+def event_of(values: Sequence[object]) -> AuditEvent:
+    """Return the event of which `event_values` are known.
+
+    Raises:
+        ValueError, TypeError: there is none.
+    """
+    fields: dict[str, Any] = dict(zip(_FIELDS + _OBJECTS, values, strict=True))
+    details_json = fields["details"]
+    for name in _OBJECTS:
+        fields[name] = None if fields[name] is None else json.loads(fields[name])
+    return AuditEvent(**fields, details_json=details_json)
 
 
 def _json(event: AuditEvent) -> tuple[str | None, str | None, str]:

@@ -17,14 +17,14 @@ from gateway.store.driver import MEMORY, Busy, Connection, Error, Writable
 from gateway.store.filelock import FileLock
 from gateway.store.place import Place
 from gateway.store.upkeep import Upkeep
-from gateway.store.writer import Work
+from gateway.store.works import Work
 
 APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _MAGIC = b"SQLite format 3\0"
 
 
 class Commits:
-    """What a writer commits to: see `writer.Base`.
+    """What a writer commits to: see `works.Base`.
 
     lock: who holds it may write. place: where the file lies. before_sync: see `Database.at_sync`.
     """
@@ -85,7 +85,7 @@ class Commits:
             self.lock.close()
 
     def commit(self, works: Sequence[Work], is_durable: bool) -> None:
-        """Do a group of works in one transaction. See `writer.Base`."""
+        """Do a group of works in one transaction. See `works.Base`."""
         try:
             with self.lock:
                 self._commit(works, is_durable=is_durable or self._is_unsafe, is_patient=True)
@@ -93,7 +93,7 @@ class Commits:
             raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
 
     def commit_here(self, works: Sequence[Work]) -> bool:
-        """Do a group of works in one transaction if nothing has to be waited for. See `writer.Base`."""
+        """Do a group of works in one transaction if nothing has to be waited for. See `works.Base`."""
         if self._writable is None or self._is_unsafe:
             return False
         try:
@@ -112,11 +112,11 @@ class Commits:
         return True
 
     def is_due(self) -> bool:
-        """Tell whether `tidy` has something to do. See `writer.Base`."""
+        """Tell whether `tidy` has something to do. See `works.Base`."""
         return self._upkeep.is_due(is_pause=False)
 
     def tidy(self, is_pause: bool) -> None:
-        """Do what nobody waits for. See `writer.Base`."""
+        """Do what nobody waits for. See `works.Base`."""
         if self._writable is None or self._is_closed or not self._upkeep.is_due(is_pause=is_pause):
             return
         try:
@@ -131,7 +131,7 @@ class Commits:
             self._log.error("store_tidy_failed", error=error)
 
     def sync(self) -> None:
-        """Bring to the disk what was committed. See `writer.Base`."""
+        """Bring to the disk what was committed. See `works.Base`."""
         if self._is_memory:
             return
         try:

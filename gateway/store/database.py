@@ -110,6 +110,26 @@ class Database(Protocol):
         """
         ...
 
+    def may_note(self, callers: int) -> bool:
+        """Tell whether `note` may be called now, and pays. callers: how many have something under way."""
+        ...
+
+    def note(self, work: Callable[[Transaction], object], name: str, record: str) -> bool:
+        """Note a work and return at once: it is committed a moment later, whatever becomes of this process.
+
+        Tells whether it was noted. Who reads afterwards, in whatever process, finds it committed. Only for a work that
+        fails alone for what an error of the program would be. name, record: what `Redo` knows it by and does it again
+        from; the name without a blank, both of one line.
+        """
+        ...
+
+    async def redo(self, redo: "Callable[[], Redo]") -> None:
+        """Do what processes that have ended had noted and not committed, if it can be done now. Raises nothing.
+
+        redo: asked for only if there is something.
+        """
+        ...
+
     def at_sync(self, take: Callable[[], Callable[[], None] | None]) -> None:
         """Call `take` whenever all that is committed goes to the disk, and what it returns when the disk has it.
 
@@ -130,6 +150,22 @@ class Database(Protocol):
 
         Raises:
             StoreUnavailable: the database cannot be read.
+        """
+        ...
+
+
+class Redo(Protocol):
+    """What knows the records that `Database.note` takes."""
+
+    def is_done(self, tx: Transaction, name: str) -> bool:
+        """Tell whether the database has the work of this name."""
+        ...
+
+    def do(self, tx: Transaction, name: str, record: str) -> None:
+        """Do the work of this name from its record.
+
+        Raises:
+            ValueError: it is no record of this database's.
         """
         ...
 

@@ -15,8 +15,8 @@ class FileLock:
 
     def __init__(self, path: str) -> None:
         self._threads = threading.Lock()
-        self._turn = _LockedFile(path + ".turn", is_watched=False)  # two turns would only be less fair
-        self._lock = _LockedFile(path, is_watched=True)
+        self._turn = LockedFile(path + ".turn", is_watched=False)  # two turns would only be less fair
+        self._lock = LockedFile(path, is_watched=True)
 
     def acquire(self, blocking: bool = True) -> bool:
         """Take the lock and tell so; not `blocking`, nothing is waited for.
@@ -58,7 +58,7 @@ class FileLock:
         self._lock.close()
 
 
-class _LockedFile:
+class LockedFile:
     """A file that is locked as a whole. is_watched: one of its name that takes its place is locked instead."""
 
     def __init__(self, path: str, *, is_watched: bool) -> None:
@@ -84,12 +84,25 @@ class _LockedFile:
             if not self._is_watched:
                 return True
             # Somebody may have removed the file, and others would then lock another one of its name.
-            try:
-                if _identity(os.stat(self._path)) == self._identity:
-                    return True
-            except FileNotFoundError:
-                pass
+            if self.is_there():
+                return True
             self.close()
+
+    def is_there(self) -> bool:
+        """Tell whether the open file is still the one of its name.
+
+        Raises:
+            OSError: nobody knows.
+        """
+        try:
+            return _identity(os.stat(self._path)) == self._identity
+        except FileNotFoundError:
+            return False
+
+    @property
+    def descriptor(self) -> int:
+        """The open file, -1 when there is none."""
+        return self._descriptor
 
     def release(self) -> None:
         """Let go of the lock. Raises nothing: what was done under the lock is done."""

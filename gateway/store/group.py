@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 
 from gateway.store.database import Insert, Params, Row, StoreUnavailable, pieces
 from gateway.store.fresh import insert_sql
-from gateway.store.writer import Work
+from gateway.store.works import Work
 
 # A statement for each, so that few are ever compiled. Each lets go of the interpreter several times, and to get it back
 # from a busy event loop costs more than the insert: so any number of rows below 48 takes two statements, or three.

@@ -11,8 +11,10 @@ from anyio import to_thread
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.store.commits import Commits, address
-from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
+from gateway.store.database import Redo, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.driver import MEMORY, Connection, Error, OperationalError, connect, run, transaction
+from gateway.store.redo import RedoLog
+from gateway.store.redone import Redone
 from gateway.store.writer import Writer
 
 T = TypeVar("T")
@@ -25,10 +27,13 @@ class SqliteDatabase:
 
     def __init__(self, path: str, *, log: Log) -> None:
         self._path = path
+        self._log = log
         self._is_memory = path == MEMORY
         self._commits = Commits(path, log)
         self._idle: deque[Connection] = deque()
-        self._writer = Writer(self._commits, log)
+        self._redo = RedoLog(None if self._is_memory else path)
+        self._redone = Redone(self._redo, log)
+        self._writer = Writer(self._commits, log, self._redo)
         self._state = "new"
 
     async def open(self) -> None:
@@ -61,12 +66,25 @@ class SqliteDatabase:
         """Queue `work`. See `Database.write_behind`."""
         self._writer.write_behind(work, is_brief=is_brief)
 
+    def may_note(self, callers: int) -> bool:
+        """Tell whether `note` may be called. See `Database.may_note`."""
+        return self._writer.may_note(callers)
+
+    def note(self, work: Callable[[Transaction], object], name: str, record: str) -> bool:
+        """Note a work. See `Database.note`."""
+        return self._writer.note(work, name, record)
+
+    async def redo(self, redo: Callable[[], Redo]) -> None:
+        """Do what was noted and not committed. See `Database.redo`."""
+        await to_thread.run_sync(self._redone.do, redo, self._commits)
+
     def at_sync(self, take: Callable[[], Callable[[], None] | None]) -> None:
         """Say what is done around each way to the disk. See `Database.at_sync`."""
         self._commits.before_sync = take
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one state in a worker thread. See `Database.read`."""
+        await self._writer.catch_up()
         return await to_thread.run_sync(self._read, work, limiter=self._limiter)
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
@@ -76,6 +94,7 @@ class SqliteDatabase:
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         with self._reader() as connection:
+            self._redone.wait_for_others(transaction(connection))
             run(connection, "BEGIN")
             try:
                 return work(transaction(connection))
@@ -126,6 +145,8 @@ class SqliteDatabase:
             has_ended
         ):  # else the thread still waits for the lock that another process holds: the process is about to end
             self._commits.close()
+            if (kept := self._redo.close()) is not None:
+                self._log.error("redo_log_kept", file=kept)
 
     def _open(self) -> None:
         try:

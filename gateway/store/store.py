@@ -23,6 +23,7 @@ from gateway.store import (
     keys,
     leases,
     meta,
+    plain_chats,
     policies,
     providers,
     reports,
@@ -59,6 +60,7 @@ class Store(Assembly):
     alerts: "alerts.AlertRepository"
     agents: "agents.AgentRepository"
     traffic: "traffic.TrafficRepository"
+    plain_chats: "plain_chats.PlainChats"
     captures: "captures.CaptureRepository"
     leases: "leases.LeaseRepository"
     fleet: "fleet.FleetRepository"
@@ -109,6 +111,9 @@ _REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {
     "alerts": lambda store: alerts.AlertRepository(),
     "agents": lambda store: agents.AgentRepository(store.generation),
     "traffic": lambda store: traffic.TrafficRepository(store.origin),
+    "plain_chats": lambda store: plain_chats.PlainChats(
+        store.db, store.audit, store.traffic, lambda: store.instance_id
+    ),
     "captures": lambda store: captures.CaptureRepository(),
     "leases": lambda store: leases.LeaseRepository(),
     "fleet": lambda store: fleet.FleetRepository(),
@@ -135,8 +140,8 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
 
     Beside the file lie, with its name before them: ``-wal`` and ``-shm`` (SQLite's), ``.lock`` and ``.lock.turn`` (one
     writer at a time), ``.generation`` (changes of authority), ``.head`` (the end of the audit chain),
-    ``.provider-keys`` (keys of providers that were typed in), and a copy of the database from before each change of its
-    schema, ``.schema-NUMBER-TIME``.
+    ``.provider-keys`` (keys of providers that were typed in), ``.redo-NUMBER`` (what a process has noted and commits in
+    a moment), and a copy of the database from before each change of its schema, ``.schema-NUMBER-TIME``.
 
     Raises:
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
@@ -150,6 +155,7 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
         await db.write(lambda tx: migrate(tx, now_at=clock.now_at()))
         store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))
+        await db.redo(lambda: store.plain_chats)
     except StoreUnavailable as error:
         await db.aclose()
         raise SetupError(f"The database {name} cannot be used: {error.message}") from error

@@ -8,6 +8,10 @@ many callers as were waiting when the last one was delivered: those who come bac
 caller alone never waits for another. Works that nobody waits for are gathered for some 40 milliseconds, and a group of
 only such works need not wait for the disk.
 
+A work that can be done again from a record is noted in the redo log (`redo`) and answered at once, as long as the last
+group was committed a moment ago; some tens of such works make a group, at most some 20 milliseconds later. Who reads
+asks for them to be committed first.
+
 When the disk refuses, callers are told so. Works that nobody waits for are kept and tried again; until that succeeds
 no more of them are taken, so that memory cannot grow.
 """
@@ -16,11 +20,15 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
+
+import anyio
 
 from gateway.http.wakeups import Waiter, Wakeups, wakeups_here
 from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.redo import RedoLog
+from gateway.store.works import Base, Work, is_brief, refuse
 
 T = TypeVar("T")
 
@@ -34,67 +42,11 @@ STOP_SECONDS = 10.0
 PAUSE_SECONDS = 0.05
 SYNC_SECONDS = 0.02
 SLOW_SECONDS = 0.05
-BRIEF_WORKS = 128
-
-
-class Work:
-    """One work in the queue and what became of it.
-
-    waiter: what its caller awaits, or None. is_durable: the disk must have it before that. is_brief: it is done in
-    microseconds and may be done in the event loop.
-    """
-
-    __slots__ = ("call", "error", "is_abandoned", "is_brief", "is_durable", "queued_seconds", "result", "waiter")
-
-    def __init__(
-        self,
-        call: Callable[[Transaction], Any],
-        waiter: Waiter | None = None,
-        *,
-        queued_seconds: float = 0.0,
-        is_durable: bool = False,
-        is_brief: bool = False,
-    ) -> None:
-        self.call = call
-        self.is_durable = is_durable
-        self.is_brief = is_brief
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.is_abandoned = False
-        self.waiter = waiter
-        self.queued_seconds = queued_seconds
-
-
-class Base(Protocol):
-    """What the works of a writer are committed to. Only `commit_here` and `is_due` are called in the event loop."""
-
-    def commit(self, works: Sequence[Work], is_durable: bool) -> None:
-        """Do a group of works, commit it, and set the `result` or `error` of each. is_durable: the disk must have it.
-
-        Raises:
-            StoreUnavailable: none of it stands.
-        """
-        ...
-
-    def commit_here(self, works: Sequence[Work]) -> bool:
-        """Do what `commit` does and tell so, or do nothing where something would have to be waited for.
-
-        Raises:
-            StoreUnavailable: none of it stands.
-        """
-        ...
-
-    def is_due(self) -> bool:
-        """Tell whether `tidy` has something to do."""
-        ...
-
-    def tidy(self, is_pause: bool) -> None:
-        """Do one thing that nobody waits for. is_pause: no group has come for a while. Raises nothing."""
-        ...
-
-    def sync(self) -> None:
-        """Bring to the disk what was committed. Raises nothing."""
-        ...
+FEW_CALLERS = 4
+NOTED_WORKS = 48
+NOTED_SECONDS = 0.02
+RECENT_SECONDS = 0.05
+CATCH_UP_SECONDS = 0.25
 
 
 class Writer:
@@ -103,9 +55,10 @@ class Writer:
     has_failed: the last group could not be written.
     """
 
-    def __init__(self, base: Base, log: Log) -> None:
+    def __init__(self, base: Base, log: Log, redo: RedoLog) -> None:
         self._base = base
         self._log = log
+        self._redo = redo
         self._wakeups: Wakeups  # set by `start`, before anybody writes
         self._waiters: list[Waiter] = []  # that nobody awaits now
         # The event loop itself. Its timers and `call_soon_threadsafe` are all that is asked of it; anyio's own way from
@@ -123,6 +76,7 @@ class Writer:
         self._wants_sync = False
         self._sync_seconds = 0.0  # since when it is under way, 0 when it is not
         self._group_seconds = 0.0  # when the last one was committed
+        self._brief_seconds = 0.0  # and when a brief work that somebody waited for
         self.has_failed = False
         self._is_failing = False
         self._is_stopping = False
@@ -154,9 +108,8 @@ class Writer:
         Raises:
             StoreUnavailable: see `Database.write`.
         """
-        loop = self._loop
         waiter = self._waiters.pop() if self._waiters else Waiter(self._wakeups)
-        work = Work(call, waiter, queued_seconds=loop.time(), is_durable=is_durable, is_brief=is_brief)
+        work = Work(call, waiter, queued_seconds=self._loop.time(), is_durable=is_durable, is_brief=is_brief)
         if not self._is_done_at_once(work):
             self._put(work)
             self._waiting[work] = None
@@ -197,6 +150,36 @@ class Writer:
             elif self._timer is None:
                 self._set_timer(GATHER_SECONDS)
 
+    def may_note(self, callers: int) -> bool:
+        """Tell whether the task that runs may note a work: few are at work, and the last commit is a moment ago.
+
+        Where many are, they share a commit anyway, and what is written at once is in the processor's cache.
+        """
+        if self.has_failed or self._is_stopping or self._loop.time() - self._brief_seconds > RECENT_SECONDS:
+            return False
+        is_calm = callers <= FEW_CALLERS or (self._expected == 1 and self._wakeups.is_alone())
+        return is_calm and not self._is_disk_slow()
+
+    def note(self, call: Callable[[Transaction], object], name: str, record: str) -> bool:
+        """Note a work and queue it, and tell so: no end of the process undoes it. Only while `may_note`."""
+        if not self._redo.append(name, record):
+            self._brief_seconds = 0.0  # the next one is tried after a commit
+            return False
+        self._queue.append(Work(call, is_brief=True, is_noted=True))
+        if not self._is_busy:
+            if self._redo.noted - self._redo.committed == NOTED_WORKS:
+                self._wakeups.call_last(self._hand_over)
+            else:
+                self._set_timer(NOTED_SECONDS)
+        return True
+
+    async def catch_up(self) -> None:
+        """Wait, for a moment at most, until what was noted is committed."""
+        if self._redo.noted == self._redo.committed or self.has_failed:
+            return
+        with anyio.move_on_after(CATCH_UP_SECONDS), contextlib.suppress(StoreUnavailable):
+            await self.write(lambda tx: None, is_durable=False)  # which goes after all that is queued
+
     def _put(self, work: Work) -> None:
         if self._is_stopping or len(self._queue) >= QUEUE_WORKS:
             raise StoreUnavailable("Too much is waiting to be written.", retry_after_seconds=1)
@@ -212,10 +195,15 @@ class Writer:
             self._hand_over()
         elif self._fresh:
             self._set_timer(AWAITED_SECONDS)
-        elif len(self._queue) >= GROUP_WORKS and not self._is_failing:
+        elif self._is_much() and not self._is_failing:
             self._hand_over()
         elif self._timer is None:
-            self._set_timer(RETRY_SECONDS if self._is_failing else GATHER_SECONDS)
+            seconds = NOTED_SECONDS if self._redo.noted > self._redo.committed else GATHER_SECONDS
+            self._set_timer(RETRY_SECONDS if self._is_failing else seconds)
+
+    def _is_much(self) -> bool:
+        """Tell whether a group goes though nobody waits for it."""
+        return len(self._queue) >= GROUP_WORKS or self._redo.noted - self._redo.committed >= NOTED_WORKS
 
     def _set_timer(self, wait_seconds: float) -> None:
         """Hand over after `wait_seconds`, unless that is due earlier."""
@@ -235,7 +223,7 @@ class Writer:
             return
         group = self._take()
         self._fresh = max(0, len(self._waiting) - sum(1 for work in group if work.waiter is not None))
-        if _is_brief(group) and self._commit_here(group):
+        if is_brief(group) and self._commit_here(group):
             self._delivered(group)
             return
         self._is_busy = True
@@ -260,8 +248,7 @@ class Writer:
             pass
 
     def _take(self) -> list[Work]:
-        queue = self._queue
-        return [queue.popleft() for _ in range(min(len(queue), GROUP_WORKS))]
+        return [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_WORKS))]
 
     def _commit_here(self, group: Sequence[Work]) -> bool:
         """Commit a group in the event loop and tell so: not when there is something to wait for."""
@@ -269,6 +256,8 @@ class Writer:
             if self._is_disk_slow() or not self._base.commit_here(group):
                 return False
         except BaseException as error:  # handed to whoever waits
+            if len(group) > 1 and not isinstance(error, StoreUnavailable):
+                return False  # the thread finds out whose it is
             self._fail(group, error)
         else:
             self._note_success(group)
@@ -296,6 +285,8 @@ class Writer:
         if not self._waiting and self._watch is not None:
             self._watch.cancel()
             self._watch = None
+        if not self._is_stopping and not self._is_disk_slow() and (kept := self._redo.clear()) is not None:
+            self._log.error("redo_log_kept", file=kept)
         if not is_durable and self._sync_timer is None:
             self._sync_timer = self._loop.call_later(SYNC_SECONDS, self._ask_sync)
         self._expected = delivered + self._fresh or 1
@@ -354,41 +345,56 @@ class Writer:
     def _do(self, group: Sequence[Work]) -> None:
         try:
             self._base.commit(group, any(work.is_durable for work in group))
-        except BaseException as error:  # handed to whoever waits; the thread must not end
+        except StoreUnavailable as error:
             self._fail(group, error)
+        except BaseException as error:  # handed to whoever waits; the thread must not end
+            if len(group) > 1:  # only one of them may be to blame
+                self._do_each(group)
+            else:
+                self._fail(group, error)
         else:
             self._note_success(group)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._deliver, group)
 
+    def _do_each(self, group: Sequence[Work]) -> None:
+        for number, work in enumerate(group):
+            try:
+                self._base.commit((work,), work.is_durable)
+            except StoreUnavailable as error:
+                self._fail(group[number:], error)
+                return
+            except BaseException as error:  # as above
+                self._fail((work,), error)
+            else:
+                self._note_success((work,))
+
     def _note_success(self, group: Sequence[Work]) -> None:
         self._group_seconds = self._loop.time()
         self._is_failing = self.has_failed = False
         for work in group:
-            if work.waiter is None and work.error is not None:
-                self._log.error("store_work_failed", error=work.error)
+            if work.error is not None:
+                self._lose(work)
+                if work.waiter is None:
+                    self._log.error("store_work_failed", error=work.error)
+            elif work.is_noted or (work.is_brief and work.waiter is not None):
+                self._redo.committed += work.is_noted
+                self._brief_seconds = self._group_seconds
+
+    def _lose(self, work: Work) -> None:
+        """See to it that nothing like it is noted now, and that what was noted of it is kept."""
+        self._brief_seconds = 0.0
+        if work.is_noted:
+            self._redo.lose()
 
     def _fail(self, works: Sequence[Work], error: BaseException) -> None:
         is_unavailable = isinstance(error, StoreUnavailable)
         self._log.error("store_write_failed", error=error, works=len(works))
-        behind = [work for work in works if work.waiter is None]
-        for work in works:
-            work.result = None
-            if isinstance(error, StoreUnavailable):
-                work.error = StoreUnavailable(error.message, retry_after_seconds=error.retry_after_seconds)
-            else:
-                work.error = error
+        refuse(works, error)
         self.has_failed = is_unavailable
-        if behind and is_unavailable and not self._is_stopping:
+        if not is_unavailable:
+            for work in works:
+                self._lose(work)
+        elif (behind := [work for work in works if work.waiter is None]) and not self._is_stopping:
             self._queue.extendleft(reversed(behind))
             self._is_failing = True
-
-
-def _is_brief(group: Sequence[Work]) -> bool:
-    """Tell whether the event loop may do a group itself."""
-    if len(group) > BRIEF_WORKS:
-        return False
-    for work in group:
-        if work.is_durable or not work.is_brief:
-            return False
-    return True

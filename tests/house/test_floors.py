@@ -95,6 +95,7 @@ def test_only_the_edges_the_upstream_and_who_wakes_tasks_know_the_http_island() 
         "gateway.parts",
         "gateway.llm.upstream",
         "gateway.outputs.webhook",
+        "gateway.store.works",
         "gateway.store.writer",
         "gateway.http",
     )

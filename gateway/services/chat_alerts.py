@@ -1,0 +1,45 @@
+"""What a turn of chat is told of: each direction that somebody has to look at, and what was not allowed."""
+
+from dataclasses import replace
+
+from gateway.domain.alerts import AlertSource
+from gateway.domain.traffic import TrafficRow
+from gateway.errors import AccessDenied
+from gateway.services.alerts import Alerts
+from gateway.services.chat_turn import Turn
+from gateway.shield.detections import Severity, Verdict
+from gateway.store.database import Transaction
+
+
+def raise_alerts(alerts: Alerts, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
+    """Raise one alert for each direction in which something has to be looked at, and for what is not allowed."""
+    steps = [("chat.inbound", turn.inbound), ("chat.outbound", turn.outbound)]
+    found = [(origin, step) for origin, step in steps if step and step.result.verdict is not Verdict.ALLOW]
+    if not found and turn.failure != AccessDenied.code:
+        return
+    context = replace(turn.context, agent=turn.agent())
+    if turn.failure == AccessDenied.code:
+        alerts.raise_event(
+            tx,
+            source=AlertSource.ACCESS,
+            rule="access-denied",
+            severity=Severity.MEDIUM,
+            title="A chat was refused access",
+            description="It asked for a model, provider, tool or domain, or came by an agent, that is not allowed.",
+            subject=f"{turn.principal.id} {turn.denied_by or 'limits'}",
+            occurred_at=row.occurred_at,
+            context=context,
+            principal=turn.principal,
+            evidence=({"request_id": context.request_id, "access_entry": turn.denied_by},),
+        )
+    for origin, step in found:
+        alerts.raise_from_scan(
+            tx,
+            step.result,
+            principal=turn.principal,
+            context=context,
+            origin=origin,
+            occurred_at=row.occurred_at,
+            text_sha256=row.text_sha256 or "",
+            text_chars=row.text_chars,
+        )

@@ -1,0 +1,91 @@
+"""A work for the writer, and what commits groups of them. Knows no SQL, no thread and no driver."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from gateway.http.wakeups import Waiter
+from gateway.store.database import StoreUnavailable, Transaction
+
+BRIEF_WORKS = 128
+
+
+class Work:
+    """One work in the queue and what became of it.
+
+    waiter: what its caller awaits, or None. is_durable: the disk must have it before that. is_brief: it is done in
+    microseconds and may be done in the event loop. is_noted: it is in the redo log, and was answered.
+    """
+
+    __slots__ = (
+        "call", "error", "is_abandoned", "is_brief", "is_durable", "is_noted", "queued_seconds", "result", "waiter",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        call: Callable[[Transaction], Any],
+        waiter: Waiter | None = None,
+        *,
+        queued_seconds: float = 0.0,
+        is_durable: bool = False,
+        is_brief: bool = False,
+        is_noted: bool = False,
+    ) -> None:
+        self.call = call
+        self.is_durable = is_durable
+        self.is_brief = is_brief
+        self.is_noted = is_noted
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.is_abandoned = False
+        self.waiter = waiter
+        self.queued_seconds = queued_seconds
+
+
+class Base(Protocol):
+    """What the works of a writer are committed to. Only `commit_here` and `is_due` are called in the event loop."""
+
+    def commit(self, works: Sequence[Work], is_durable: bool) -> None:
+        """Do a group of works, commit it, and set the `result` or `error` of each. is_durable: the disk must have it.
+
+        Raises:
+            StoreUnavailable: none of it stands.
+        """
+        ...
+
+    def commit_here(self, works: Sequence[Work]) -> bool:
+        """Do what `commit` does and tell so, or do nothing where something would have to be waited for.
+
+        Raises:
+            StoreUnavailable: none of it stands.
+        """
+        ...
+
+    def is_due(self) -> bool:
+        """Tell whether `tidy` has something to do."""
+        ...
+
+    def tidy(self, is_pause: bool) -> None:
+        """Do one thing that nobody waits for. is_pause: no group has come for a while. Raises nothing."""
+        ...
+
+    def sync(self) -> None:
+        """Bring to the disk what was committed. Raises nothing."""
+        ...
+
+
+def is_brief(group: Sequence[Work]) -> bool:
+    """Tell whether the event loop may do a group itself."""
+    if len(group) > BRIEF_WORKS:
+        return False
+    for work in group:
+        if work.is_durable or not work.is_brief:
+            return False
+    return True
+
+
+def refuse(works: Sequence[Work], error: BaseException) -> None:
+    """Note of each work that it was not done; each caller gets an exception of their own if they may try again."""
+    for work in works:
+        work.result, work.error = None, error
+        if isinstance(error, StoreUnavailable):
+            work.error = StoreUnavailable(error.message, retry_after_seconds=error.retry_after_seconds)
