@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gateway.cli.mcp_port import McpPort
 
 BEAT_SECONDS = 5.0
+FIRST_JOBS_SECONDS = 12.0
 SETTLE_SECONDS = 0.2
 _DEFER_SECONDS = 2.0
 
@@ -156,6 +157,8 @@ async def settle(live: Live, child: Child | None) -> None:
     await live.get_ready()
     if child is None:
         tidy_up()
+        await anyio.sleep(FIRST_JOBS_SECONDS)
+        libc.keep_little()  # what the first jobs have loaded took memory as well
 
 
 def tidy_up() -> None:
