@@ -18,7 +18,7 @@ def main() -> int:
     commit = Audit.commit
     Audit.note = lambda self, event, row, *, chats: True  # type: ignore[method-assign]
 
-    async def unless_plain(self: Audit, work: Callable[..., Any], *, is_plain: bool = False) -> Any:
+    async def unless_plain(self: Audit, work: Callable[..., Any], *, is_plain: bool = False, **_: Any) -> Any:
         return None if is_plain else await commit(self, work)
 
     Audit.commit = unless_plain  # type: ignore[method-assign]

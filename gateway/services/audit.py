@@ -120,17 +120,23 @@ class Audit:
         """Append `event` in a transaction that also does what it records."""
         self._store.audit.append(tx, event)
 
-    async def commit(self, work: Callable[[Transaction], T], *, is_plain: bool = False) -> T:
+    async def commit(
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        is_plain: bool = False,
+        record: Callable[[], tuple[str, str]] | None = None,
+    ) -> T:
         """Run `work`, which appends its event, in one transaction and return once it is on the disk.
 
         is_plain: it takes microseconds, and what it records may be answered before it is on the disk: it is committed
-        then, which no end of a process undoes, and on the disk a tenth of a second later.
+        then, which no end of a process undoes, and on the disk a tenth of a second later. record: see `Database.write`.
 
         Raises:
             AuditUnavailable: nothing was written, so what it records must not be answered.
         """
         try:
-            return await self._store.db.write(work, is_durable=not is_plain, is_brief=is_plain)
+            return await self._store.db.write(work, is_durable=not is_plain, is_brief=is_plain, record=record)
         except StoreUnavailable as error:
             raise AuditUnavailable(
                 "The audit log cannot be written, so nothing was done; try again.",

@@ -339,7 +339,9 @@ class Chat:
         is_plain = is_plain and self._bill.is_settled(turn, row)
         if is_plain and self._audit.note(event, row, chats=self._under_way):
             return NOTED
-        return self._audit.commit(partial(self._record, turn, row, event, besides), is_plain=is_plain)
+        record = partial(self._store.plain_chats.record, event, row) if is_plain else None
+        work = partial(self._record, turn, row, event, besides)
+        return self._audit.commit(work, is_plain=is_plain, record=record)
 
     def _besides(self, turn: Turn, row: TrafficRow) -> "_Besides | None":
         """Return what there is to write of a turn but for its row and event; of most there is nothing."""

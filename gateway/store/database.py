@@ -89,13 +89,22 @@ class Database(Protocol):
         """Write what is queued, then close. May be called twice."""
         ...
 
-    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True, is_brief: bool = False) -> T:
+    async def write(
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        is_durable: bool = True,
+        is_brief: bool = False,
+        record: Callable[[], tuple[str, str]] | None = None,
+    ) -> T:
         """Run `work` and return its result once it is committed and on the disk.
 
         is_durable: false when every process has to see it, but a power cut may undo it: the disk is not waited for, and
         has it a tenth of a second later. is_brief: it takes microseconds, so that the event loop may do it itself.
-        Works of many callers share one commit. An exception of `work` takes back that work alone and is raised here.
-        A caller that is cancelled no longer waits; the work is still done.
+        record: returns the name and the record of a work without a result, which is noted, as by `note`, and returned
+        from where it would have to wait for something. Works of many callers share one commit. An exception of `work`
+        takes back that work alone and is raised here. A caller that is cancelled no longer waits; the work is
+        still done.
 
         Raises:
             StoreUnavailable: nothing was written, or, after a long wait, nobody knows whether it was.

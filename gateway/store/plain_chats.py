@@ -45,6 +45,10 @@ class PlainChats:
 
         return self._db.note(work, row.id, json_text((_SHAPE, event_values(event), values)))
 
+    def record(self, event: AuditEvent, row: TrafficRow) -> tuple[str, str]:
+        """Return the name and the record of a chat. See `Database.write`."""
+        return row.id, json_text((_SHAPE, event_values(event), self._traffic.values(row)))
+
     def is_done(self, tx: Transaction, name: str) -> bool:
         """Tell whether the database has the chat with this traffic row. See `Redo.is_done`."""
         return self._traffic.has(tx, name)

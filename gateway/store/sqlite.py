@@ -15,6 +15,7 @@ from gateway.store.database import Redo, StoreUnavailable, Transaction, Unreadab
 from gateway.store.driver import MEMORY, Connection, Error, OperationalError, connect, run, transaction
 from gateway.store.redo import RedoLog
 from gateway.store.redone import Redone
+from gateway.store.works import Work
 from gateway.store.writer import Writer
 
 T = TypeVar("T")
@@ -57,10 +58,15 @@ class SqliteDatabase:
                 await to_thread.run_sync(self._close)
 
     def write(
-        self, work: Callable[[Transaction], T], *, is_durable: bool = True, is_brief: bool = False
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        is_durable: bool = True,
+        is_brief: bool = False,
+        record: Callable[[], tuple[str, str]] | None = None,
     ) -> Coroutine[Any, Any, T]:
         """Run `work` and return once it is committed. See `Database.write`."""
-        return self._writer.write(work, is_durable=is_durable, is_brief=is_brief)
+        return self._writer.write(Work(work, is_durable=is_durable, is_brief=is_brief, record=record))
 
     def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
         """Queue `work`. See `Database.write_behind`."""

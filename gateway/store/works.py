@@ -13,32 +13,34 @@ class Work:
     """One work in the queue and what became of it.
 
     waiter: what its caller awaits, or None. is_durable: the disk must have it before that. is_brief: it is done in
-    microseconds and may be done in the event loop. is_noted: it is in the redo log, and was answered.
+    microseconds and may be done in the event loop. is_noted: it is in the redo log, and was answered. record: returns
+    its name and record, if it can be noted.
     """
 
     __slots__ = (
-        "call", "error", "is_abandoned", "is_brief", "is_durable", "is_noted", "queued_seconds", "result", "waiter",
+        "call", "error", "is_abandoned", "is_brief", "is_durable", "is_noted", "queued_seconds", "record", "result",
+        "waiter",
     )  # fmt: skip
 
     def __init__(
         self,
         call: Callable[[Transaction], Any],
-        waiter: Waiter | None = None,
         *,
-        queued_seconds: float = 0.0,
         is_durable: bool = False,
         is_brief: bool = False,
         is_noted: bool = False,
+        record: Callable[[], tuple[str, str]] | None = None,
     ) -> None:
         self.call = call
         self.is_durable = is_durable
         self.is_brief = is_brief
         self.is_noted = is_noted
+        self.record = record
         self.result: Any = None
         self.error: BaseException | None = None
         self.is_abandoned = False
-        self.waiter = waiter
-        self.queued_seconds = queued_seconds
+        self.waiter: Waiter | None = None
+        self.queued_seconds = 0.0
 
 
 class Base(Protocol):

@@ -8,9 +8,9 @@ many callers as were waiting when the last one was delivered: those who come bac
 caller alone never waits for another. Works that nobody waits for are gathered for some 40 milliseconds, and a group of
 only such works need not wait for the disk.
 
-A work that can be done again from a record is noted in the redo log (`redo`) and answered at once, as long as the last
-group was committed a moment ago; some tens of such works make a group, at most some 20 milliseconds later. Who reads
-asks for them to be committed first.
+A work that can be done again from a record is noted (`notes`) and answered at once: where few are at work, so that some
+tens of them make a group, at most some 20 milliseconds later, and where many are, when it would have to wait for the
+thread. Who reads asks for them to be committed first.
 
 When the disk refuses, callers are told so. Works that nobody waits for are kept and tried again; until that succeeds
 no more of them are taken, so that memory cannot grow.
@@ -20,17 +20,16 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 
 from gateway.http.wakeups import Waiter, Wakeups, wakeups_here
 from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.notes import Notes
 from gateway.store.redo import RedoLog
 from gateway.store.works import Base, Work, is_brief, refuse
-
-T = TypeVar("T")
 
 QUEUE_WORKS = 10_000
 GROUP_WORKS = 512
@@ -45,7 +44,6 @@ SLOW_SECONDS = 0.05
 FEW_CALLERS = 4
 NOTED_WORKS = 48
 NOTED_SECONDS = 0.02
-RECENT_SECONDS = 0.05
 CATCH_UP_SECONDS = 0.25
 
 
@@ -58,7 +56,7 @@ class Writer:
     def __init__(self, base: Base, log: Log, redo: RedoLog) -> None:
         self._base = base
         self._log = log
-        self._redo = redo
+        self._notes = Notes(redo, log)
         self._wakeups: Wakeups  # set by `start`, before anybody writes
         self._waiters: list[Waiter] = []  # that nobody awaits now
         # The event loop itself. Its timers and `call_soon_threadsafe` are all that is asked of it; anyio's own way from
@@ -76,7 +74,6 @@ class Writer:
         self._wants_sync = False
         self._sync_seconds = 0.0  # since when it is under way, 0 when it is not
         self._group_seconds = 0.0  # when the last one was committed
-        self._brief_seconds = 0.0  # and when a brief work that somebody waited for
         self.has_failed = False
         self._is_failing = False
         self._is_stopping = False
@@ -102,29 +99,28 @@ class Writer:
         self._thread.join(STOP_SECONDS)
         return not self._thread.is_alive()
 
-    async def write(self, call: Callable[[Transaction], T], *, is_durable: bool = True, is_brief: bool = False) -> T:
-        """Queue `call` and wait until it is committed, and on the disk if `is_durable`. See `Database.write`.
+    async def write(self, work: Work) -> Any:
+        """Queue a work and wait until it is committed, and on the disk if it has to be. See `Database.write`.
 
         Raises:
             StoreUnavailable: see `Database.write`.
         """
-        waiter = self._waiters.pop() if self._waiters else Waiter(self._wakeups)
-        work = Work(call, waiter, queued_seconds=self._loop.time(), is_durable=is_durable, is_brief=is_brief)
+        waiter = work.waiter = self._waiters.pop() if self._waiters else Waiter(self._wakeups)
+        work.queued_seconds = self._loop.time()
         if not self._is_done_at_once(work):
             self._put(work)
             self._waiting[work] = None
             self._fresh += 1
             if self._is_busy:
                 self._set_watch()
-            elif self._fresh == 1 or self._fresh >= self._expected:
+            if self._fresh == 1 or self._fresh >= self._expected:
                 self._wakeups.call_last(self._look)  # not at once: this one must be awaited before it is delivered
             await waiter
         if not work.is_abandoned:  # then, or when its caller was cancelled, it will be called for this work once more
             self._waiters.append(waiter)
-        if work.error is not None:
+        if work.error is not None and not work.is_noted:
             raise work.error
-        result: T = work.result
-        return result
+        return work.result
 
     def _is_done_at_once(self, work: Work) -> bool:
         """Commit a brief work, unless others are waiting or expected or may come in this turn, and tell so."""
@@ -151,23 +147,21 @@ class Writer:
                 self._set_timer(GATHER_SECONDS)
 
     def may_note(self, callers: int) -> bool:
-        """Tell whether the task that runs may note a work: few are at work, and the last commit is a moment ago.
+        """Tell whether the task that runs may note a work, and few are at work: many share a commit anyway."""
+        is_crowd = callers > FEW_CALLERS
+        return self._are_notes_welcome() and not (is_crowd and (self._expected > 1 or not self._wakeups.is_alone()))
 
-        Where many are, they share a commit anyway, and what is written at once is in the processor's cache.
-        """
-        if self.has_failed or self._is_stopping or self._loop.time() - self._brief_seconds > RECENT_SECONDS:
-            return False
-        is_calm = callers <= FEW_CALLERS or (self._expected == 1 and self._wakeups.is_alone())
-        return is_calm and not self._is_disk_slow()
+    def _are_notes_welcome(self) -> bool:
+        is_ill = self.has_failed or self._is_stopping or self._is_disk_slow()
+        return not is_ill and self._notes.are_welcome(self._loop.time())
 
     def note(self, call: Callable[[Transaction], object], name: str, record: str) -> bool:
         """Note a work and queue it, and tell so: no end of the process undoes it. Only while `may_note`."""
-        if not self._redo.append(name, record):
-            self._brief_seconds = 0.0  # the next one is tried after a commit
+        if not self._notes.take(name, record):
             return False
         self._queue.append(Work(call, is_brief=True, is_noted=True))
         if not self._is_busy:
-            if self._redo.noted - self._redo.committed == NOTED_WORKS:
+            if self._notes.pending == NOTED_WORKS:
                 self._wakeups.call_last(self._hand_over)
             else:
                 self._set_timer(NOTED_SECONDS)
@@ -175,10 +169,10 @@ class Writer:
 
     async def catch_up(self) -> None:
         """Wait, for a moment at most, until what was noted is committed."""
-        if self._redo.noted == self._redo.committed or self.has_failed:
+        if not self._notes.pending or self.has_failed:
             return
         with anyio.move_on_after(CATCH_UP_SECONDS), contextlib.suppress(StoreUnavailable):
-            await self.write(lambda tx: None, is_durable=False)  # which goes after all that is queued
+            await self.write(Work(lambda tx: None))  # which goes after all that is queued
 
     def _put(self, work: Work) -> None:
         if self._is_stopping or len(self._queue) >= QUEUE_WORKS:
@@ -189,21 +183,19 @@ class Writer:
 
     def _look(self) -> None:
         """Hand over what is there, or wait a little for those who are expected as well."""
-        if self._is_busy or not self._queue:
+        if self._is_busy:
+            self._note_callers([*self._queue])  # to which the thread may give back what it could not do
+        elif not self._queue:
             return
-        if self._fresh >= self._expected:
+        elif self._fresh >= self._expected:
             self._hand_over()
         elif self._fresh:
             self._set_timer(AWAITED_SECONDS)
-        elif self._is_much() and not self._is_failing:
-            self._hand_over()
+        elif (len(self._queue) >= GROUP_WORKS or self._notes.pending >= NOTED_WORKS) and not self._is_failing:
+            self._hand_over()  # though nobody waits for it
         elif self._timer is None:
-            seconds = NOTED_SECONDS if self._redo.noted > self._redo.committed else GATHER_SECONDS
+            seconds = NOTED_SECONDS if self._notes.pending else GATHER_SECONDS
             self._set_timer(RETRY_SECONDS if self._is_failing else seconds)
-
-    def _is_much(self) -> bool:
-        """Tell whether a group goes though nobody waits for it."""
-        return len(self._queue) >= GROUP_WORKS or self._redo.noted - self._redo.committed >= NOTED_WORKS
 
     def _set_timer(self, wait_seconds: float) -> None:
         """Hand over after `wait_seconds`, unless that is due earlier."""
@@ -226,10 +218,26 @@ class Writer:
         if is_brief(group) and self._commit_here(group):
             self._delivered(group)
             return
+        self._note_callers(group)
         self._is_busy = True
         self._set_watch()
         self._groups.append(group)
         self._ring()
+
+    def _note_callers(self, works: Sequence[Work]) -> None:
+        """Answer callers whose works can be noted, and would have to wait for what the thread is about."""
+        if not self._are_notes_welcome():
+            return
+        for work in works:
+            waiter = work.waiter
+            if waiter is None or work.record is None:
+                continue
+            if not self._notes.take(*work.record()):
+                break
+            work.is_noted, work.waiter = True, None
+            self._waiting.pop(work, None)
+            waiter.call()
+        self._fresh = sum(1 for work in [*self._queue] if work.waiter is not None)
 
     def _is_disk_slow(self) -> bool:
         """Tell whether the disk has not taken the log for a while: then nothing is written in the event loop."""
@@ -285,8 +293,8 @@ class Writer:
         if not self._waiting and self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        if not self._is_stopping and not self._is_disk_slow() and (kept := self._redo.clear()) is not None:
-            self._log.error("redo_log_kept", file=kept)
+        if not self._is_stopping and not self._is_disk_slow():
+            self._notes.clear()
         if not is_durable and self._sync_timer is None:
             self._sync_timer = self._loop.call_later(SYNC_SECONDS, self._ask_sync)
         self._expected = delivered + self._fresh or 1
@@ -373,19 +381,9 @@ class Writer:
         self._group_seconds = self._loop.time()
         self._is_failing = self.has_failed = False
         for work in group:
-            if work.error is not None:
-                self._lose(work)
-                if work.waiter is None:
-                    self._log.error("store_work_failed", error=work.error)
-            elif work.is_noted or (work.is_brief and work.waiter is not None):
-                self._redo.committed += work.is_noted
-                self._brief_seconds = self._group_seconds
-
-    def _lose(self, work: Work) -> None:
-        """See to it that nothing like it is noted now, and that what was noted of it is kept."""
-        self._brief_seconds = 0.0
-        if work.is_noted:
-            self._redo.lose()
+            self._notes.settle(work, self._group_seconds)
+            if work.waiter is None and work.error is not None:
+                self._log.error("store_work_failed", error=work.error)
 
     def _fail(self, works: Sequence[Work], error: BaseException) -> None:
         is_unavailable = isinstance(error, StoreUnavailable)
@@ -394,7 +392,7 @@ class Writer:
         self.has_failed = is_unavailable
         if not is_unavailable:
             for work in works:
-                self._lose(work)
+                self._notes.lose(work)
         elif (behind := [work for work in works if work.waiter is None]) and not self._is_stopping:
             self._queue.extendleft(reversed(behind))
             self._is_failing = True

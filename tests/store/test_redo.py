@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ import pytest
 from gateway.domain.audit import AuditEvent
 from gateway.domain.traffic import TrafficFilter, TrafficRow
 from gateway.errors import Conflict
-from gateway.store import driver, redo, redone, writer
+from gateway.store import driver, notes, redo, redone, writer
 from gateway.store.commits import Commits
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.exchange import held, put_in_place
+from gateway.store.filelock import FileLock
 from gateway.store.store import Store
 from gateway.store.traffic import ROWS
 from gateway.store.works import Work
@@ -34,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is committed of itself, and the last commit is always a moment ago."""
     monkeypatch.setattr(writer, "NOTED_SECONDS", 60.0)
-    monkeypatch.setattr(writer, "RECENT_SECONDS", 60.0)
+    monkeypatch.setattr(notes, "RECENT_SECONDS", 60.0)
 
 
 def event(store: Store, number: int, **fields: Any) -> AuditEvent:
@@ -197,12 +199,12 @@ async def test_nothing_is_noted_long_after_a_commit_or_where_many_are_at_work_or
     assert note(store, 2, chats=writer.FEW_CALLERS + 1)  # many are waiting, but this one alone was woken
     await anyio.lowlevel.checkpoint()
     assert not note(store, 3, chats=writer.FEW_CALLERS + 1)
-    monkeypatch.setattr(writer, "RECENT_SECONDS", 0.0)
+    monkeypatch.setattr(notes, "RECENT_SECONDS", 0.0)
     assert not note(store, 3)
     assert await seen(store) == [1, 2]
     await store.aclose()
     place.path = ":memory:"
-    monkeypatch.setattr(writer, "RECENT_SECONDS", 60.0)
+    monkeypatch.setattr(notes, "RECENT_SECONDS", 60.0)
     store = await place.open()
     await begin(store)
     assert not note(store, 1)
@@ -681,3 +683,94 @@ async def test_a_database_that_is_replaced_takes_its_logs_with_it(place: Any, tm
 def test_only_its_owner_may_read_a_log(place: Any) -> None:
     killed(place, range(1, 2))
     assert Path(place.path + ".redo-0").stat().st_mode & 0o777 == 0o600
+
+
+async def together(store: Store, numbers: range) -> None:
+    """Have so many chats at once, none of which is noted before it is known that it would have to wait."""
+    async with anyio.create_task_group() as group:
+        for number in numbers:
+            record = partial(store.plain_chats.record, event(store, number), row(number))
+            work = partial(store.db.write, both(store, number), is_durable=False, is_brief=True, record=record)
+            group.start_soon(work)
+
+
+async def test_who_would_have_to_wait_for_another_process_is_noted(place: Any) -> None:
+    store = await place.open()
+    await begin(store)
+    lock = FileLock(place.path + ".lock")
+    with lock, anyio.fail_after(10):
+        await together(store, range(64))
+        assert logs(place) == {"gateway.db.redo-0": 64}
+        await together(store, range(64, 128))  # and who comes while the thread waits
+        assert logs(place) == {"gateway.db.redo-0": 128}
+        assert committed(place.path) == 0
+    lock.close()
+    assert sorted(await seen(store)) == [*range(128)]
+    assert logs(place) == {"gateway.db.redo-0": 0}
+    await store.aclose()
+
+
+async def test_who_would_have_to_wait_waits_where_nothing_was_committed_a_moment_ago(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await place.open()
+    await begin(store)
+    monkeypatch.setattr(notes, "RECENT_SECONDS", -1.0)
+    lock = FileLock(place.path + ".lock")
+    with lock:
+        with anyio.move_on_after(0.3) as scope:
+            await together(store, range(8))
+        assert scope.cancelled_caught
+        assert logs(place) == {}
+    lock.close()
+    await until_committed(place.path, 8)
+    assert sorted(await seen(store)) == [*range(8)]  # who was cancelled has been recorded all the same
+    await store.aclose()
+
+
+async def test_who_waits_and_cannot_be_noted_is_told_when_it_is_committed(place: Any) -> None:
+    store = await place.open()
+    await begin(store)
+    lock = FileLock(place.path + ".lock")
+    done: list[int] = []
+
+    async def durable(number: int) -> None:
+        await store.db.write(both(store, number))
+        done.append(number)
+
+    async with anyio.create_task_group() as group:
+        with lock:
+            group.start_soon(durable, 1000)
+            await together(store, range(64))
+            assert done == []
+            group.start_soon(durable, 1001)
+            await together(store, range(64, 70))
+            await anyio.sleep(0.1)
+            assert done == []
+    lock.close()
+    assert done == [1000, 1001]
+    assert sorted(await seen(store)) == [*range(70), 1000, 1001]
+    await store.aclose()
+
+
+async def test_the_log_that_is_full_has_the_others_wait(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redo, "MOST_BYTES", 5_000)
+    store = await place.open()
+    await begin(store)
+    lock = FileLock(place.path + ".lock")
+    async with anyio.create_task_group() as group:
+        with lock:
+            group.start_soon(together, store, range(64))
+            await until_noted(place)
+            noted = logs(place)["gateway.db.redo-0"]
+            assert 2 <= noted < 20
+    lock.close()
+    assert sorted(await seen(store)) == [*range(64)]
+    await store.aclose()
+
+
+async def until_noted(place: Any) -> None:
+    with anyio.fail_after(10):
+        while not any(logs(place).values()):  # noqa: ASYNC110  # what the event loop does in its own time
+            await anyio.sleep(0.005)
+    await anyio.sleep(0.05)
