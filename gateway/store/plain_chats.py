@@ -43,11 +43,11 @@ class PlainChats:
             self._audit.append(tx, event)
             tx.add(ROWS, values)
 
-        return self._db.note(work, row.id, json_text((_SHAPE, event_values(event), values)))
+        return self._db.note(work, row.id, _text(event, values))
 
     def record(self, event: AuditEvent, row: TrafficRow) -> tuple[str, str]:
         """Return the name and the record of a chat. See `Database.write`."""
-        return row.id, json_text((_SHAPE, event_values(event), self._traffic.values(row)))
+        return row.id, _text(event, self._traffic.values(row))
 
     def is_done(self, tx: Transaction, name: str) -> bool:
         """Tell whether the database has the chat with this traffic row. See `Redo.is_done`."""
@@ -67,6 +67,10 @@ class PlainChats:
         if not has_event(tx, event):
             self._audit.append(tx, event)
             tx.add(ROWS, values)
+
+
+def _text(event: AuditEvent, values: Sequence[object]) -> str:
+    return json_text((_SHAPE, event_values(event), values))
 
 
 def _fits(values: object, names: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ no more of them are taken, so that memory cannot grow.
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import anyio
@@ -184,7 +184,7 @@ class Writer:
     def _look(self) -> None:
         """Hand over what is there, or wait a little for those who are expected as well."""
         if self._is_busy:
-            self._note_callers([*self._queue])  # to which the thread may give back what it could not do
+            self._note_callers(self._queue)
         elif not self._queue:
             return
         elif self._fresh >= self._expected:
@@ -224,13 +224,13 @@ class Writer:
         self._groups.append(group)
         self._ring()
 
-    def _note_callers(self, works: Sequence[Work]) -> None:
+    def _note_callers(self, works: Iterable[Work]) -> None:
         """Answer callers whose works can be noted, and would have to wait for what the thread is about."""
         if not self._are_notes_welcome():
             return
-        for work in works:
+        for work in [*works]:  # since the thread may give back to the queue what it could not do
             waiter = work.waiter
-            if waiter is None or work.record is None:
+            if waiter is None or work.record is None or work.is_abandoned:
                 continue
             if not self._notes.take(*work.record()):
                 break

@@ -728,6 +728,36 @@ async def test_who_would_have_to_wait_waits_where_nothing_was_committed_a_moment
     await store.aclose()
 
 
+async def test_who_was_told_that_it_took_too_long_is_not_noted_afterwards(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "WAIT_SECONDS", 0.1)
+    store = await place.open()
+    await begin(store)
+    refused: list[int] = []
+
+    async def ask(number: int) -> None:
+        try:
+            await together(store, range(number, number + 1))
+        except* StoreUnavailable:
+            refused.append(number)
+
+    lock = FileLock(place.path + ".lock")
+    with lock:
+        monkeypatch.setattr(notes, "RECENT_SECONDS", -1.0)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, 1)
+            await anyio.sleep(0.05)  # the thread waits with this one
+            group.start_soon(ask, 2)
+        assert sorted(refused) == [1, 2]
+        monkeypatch.setattr(notes, "RECENT_SECONDS", 60.0)
+        await ask(3)
+        assert [one.split()[1] for one in lines(place)] == [b"trf_3"]
+    lock.close()
+    assert await seen(store) == [3]
+    await store.aclose()
+
+
 async def test_who_waits_and_cannot_be_noted_is_told_when_it_is_committed(place: Any) -> None:
     store = await place.open()
     await begin(store)
