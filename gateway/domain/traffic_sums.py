@@ -5,10 +5,8 @@ rows; those of five minutes and of an hour have every dimension. Times are kept 
 that quantiles of any window can be read from them; they are right to within the step between two bounds.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from operator import add
 from typing import Any, Protocol
 
 MINUTE_MS = 60_000
@@ -23,14 +21,12 @@ NONE = "(none)"
 MOST_VALUES = 500
 """So many values of one dimension are told apart in one go; what comes after is summed as `OTHER`."""
 _BY_COLUMN = {"agent": "agent", "key": "key_prefix", "model": "model", "provider": "provider", "operation": "operation"}
-_COLUMNS = tuple(_BY_COLUMN.values())
 DIMENSIONS = ("rule", *_BY_COLUMN)
 BOUNDS_US: tuple[int, ...] = tuple(
     int(base * 10**power + 0.5) for power in range(1, 8) for base in (1.0, 1.5, 2.2, 3.3, 4.7, 6.8)
 )
 """Upper bounds of the times, in microseconds: 10 us to 68 s in steps of about one half; what is longer is `BEYOND`."""
 BEYOND = "beyond"
-_BOUND_NAMES = (*map(str, BOUNDS_US), BEYOND)
 _VALUE_CHARS = 200
 
 
@@ -68,55 +64,43 @@ class SumKey:
     value: str
 
 
-class Row(Protocol):
-    """A row of traffic, as far as it is summed. `rules`: the ids of what was found, each once."""
+class Kind(Protocol):
+    """Rows of one minute that are alike, added up: all of `COUNTERS`, and what they are told apart by.
+
+    Beside the columns of traffic it has `minute_at`, the begin of their minute, and `latency` and `overhead`: of each
+    of the two times the least of `BOUNDS_US` that is not less, as a text, or `BEYOND`.
+    """
 
     def __getitem__(self, column: str, /) -> Any:
         """Return the value of a column."""
         ...
 
 
-def sum_up(rows: Iterable[tuple[Row, Iterable[str]]]) -> dict[SumKey, Counters]:
-    """Return the sums of all rows, each given with the ids of its rules.
+def sum_up(kinds: Iterable[tuple[Kind, Iterable[str]]]) -> dict[SumKey, Counters]:
+    """Return the sums of all rows, of which those that are alike are given together with the ids of their rules.
 
-    Runs for every request that is served, so rows of one minute that are alike are added up first, as plain numbers;
-    these sums are added to their buckets of a minute and of five minutes, and hours are made of what has come together.
+    They are added to their buckets of a minute and of five minutes, and hours are made of what has come together.
     """
-    alike: dict[tuple[object, ...], tuple[Row, tuple[str, ...], list[int]]] = {}
-    for row, found in rows:
-        rules, numbers = tuple(found), _numbers(row)
-        kind = (
-            row["occurred_at"] // MINUTE_MS,
-            row["origin"],
-            bound_of(numbers[7]),
-            bound_of(numbers[8]),
-            *[row[column] for column in _COLUMNS],
-            *rules,
-        )
-        known = alike.get(kind)
-        if known is None:
-            alike[kind] = (row, rules, numbers)
-        else:
-            known[2][:] = map(add, known[2], numbers)
     fine: dict[tuple[str, str, int, str], list[int]] = {}
     minutes: dict[tuple[str, str, int, str], list[int]] = {}
     values: dict[str, set[str]] = {}
-    for row, rules, numbers in alike.values():
-        at, origin = row["occurred_at"], row["origin"]
+    for kind, rules in kinds:
+        numbers = [kind[name] for name in COUNTERS]
+        at, origin = kind["minute_at"], kind["origin"]
         bucket_at = at // FIVE_MINUTES_MS * FIVE_MINUTES_MS
         told = [
             (ALL, origin, bucket_at, ""),
-            (LATENCY, origin, bucket_at, bound_of(row["elapsed_us"])),
-            (OVERHEAD, origin, bucket_at, bound_of(row["overhead_us"])),
+            (LATENCY, origin, bucket_at, kind["latency"]),
+            (OVERHEAD, origin, bucket_at, kind["overhead"]),
         ]
         told += [
-            (dimension, origin, bucket_at, _bounded(values, dimension, row[column]))
+            (dimension, origin, bucket_at, _bounded(values, dimension, kind[column]))
             for dimension, column in _BY_COLUMN.items()
         ]
         told += [("rule", origin, bucket_at, _bounded(values, "rule", rule)) for rule in set(rules)]
         for place in told:
             _add(fine, place, numbers)
-        _add(minutes, (ALL, origin, at // MINUTE_MS * MINUTE_MS, ""), numbers)
+        _add(minutes, (ALL, origin, at, ""), numbers)
     hours: dict[tuple[str, str, int, str], list[int]] = {}
     for (dimension, origin, bucket_at, value), numbers in fine.items():
         _add(hours, (dimension, origin, bucket_at // HOUR_MS * HOUR_MS, value), numbers)
@@ -127,15 +111,10 @@ def sum_up(rows: Iterable[tuple[Row, Iterable[str]]]) -> dict[SumKey, Counters]:
     }
 
 
-def bound_of(time_us: int) -> str:
-    """Return the least bound that is not less than a time, as the value of its sum."""
-    return _BOUND_NAMES[bisect_left(BOUNDS_US, time_us)]
-
-
 def quantile_ms(counts: Mapping[str, int], share: float) -> float | None:
     """Return the time in milliseconds that `share` of the counted rows did not exceed, or None when there are none.
 
-    counts: rows by the bound that `bound_of` returned. Between two bounds the rows are taken as evenly spread.
+    counts: rows by the bound of their time, as a text. Between two bounds the rows are taken as evenly spread.
     """
     total = sum(counts.values())
     if not total:
@@ -147,22 +126,6 @@ def quantile_ms(counts: Mapping[str, int], share: float) -> float | None:
             return round((low + (bound - low) * (wanted - seen) / count) / 1000, 3)
         seen, low = seen + count, bound
     return round(BOUNDS_US[-1] / 1000, 3)
-
-
-def _numbers(row: Row) -> list[int]:
-    """Return what a row adds, in the order of `COUNTERS`."""
-    verdict = row["verdict"]
-    return [
-        1,
-        int(verdict == "BLOCK"),
-        int(verdict == "REVIEW"),
-        int(row["status"] >= 400 and row["action"] != "blocked"),
-        row["prompt_tokens"] or 0,
-        row["reply_tokens"] or 0,
-        row["cost_microusd"] or 0,
-        row["elapsed_us"],
-        row["overhead_us"],
-    ]
 
 
 def _bounded(values: dict[str, set[str]], dimension: str, value: str | None) -> str:

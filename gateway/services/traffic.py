@@ -27,7 +27,7 @@ from gateway.store.traffic import Pending
 
 MOST_POINTS = 2000
 TOP = 10
-_ROWS_AT_ONCE = 500
+_ROWS_AT_ONCE = 1000
 _MOST_ROUNDS = 200
 _STEPS: Mapping[str, int] = {"minute": MINUTE_MS, "5m": FIVE_MINUTES_MS, "hour": HOUR_MS, "day": DAY_MS}
 
