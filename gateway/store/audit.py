@@ -72,10 +72,12 @@ INSTANCES = """
     SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events
      UNION SELECT instance_id FROM audit_events_fresh ORDER BY 1
 """
-TIMES_AT = """
-    SELECT occurred_at FROM audit_events_all
-     WHERE action = :action AND occurred_at >= :since ORDER BY occurred_at DESC LIMIT :limit
-"""
+TIMES_AT = "SELECT occurred_at FROM audit_events_all"
+LATEST_FIRST = " ORDER BY occurred_at DESC LIMIT :limit"
+# Of each column the value that most events have, and its index leaves out. What else is looked for is said to be unlike
+# it, too, so that the database sees that the index will do.
+USUAL = {"action": "chat_completed", "source": "chat", "resource_type": "model"}
+UNLIKE_USUAL = {column: f"{column} <> '{value}'" for column, value in USUAL.items()}
 FIRST_AT = "SELECT occurred_at, position FROM audit_events_all ORDER BY position LIMIT 1"
 HAS = "SELECT 1 FROM audit_events_all WHERE occurred_at = :occurred_at AND id = :id"
 HASH_AT = "SELECT hash FROM audit_events_all WHERE instance_id = :instance_id AND seq = :seq"
@@ -128,7 +130,10 @@ class AuditRepository:
 
     def times_at(self, tx: Transaction, action: str, *, since: int, limit: int) -> list[int]:
         """Return when events of an action happened, newest first. Reads the index alone."""
-        rows = tx.query(TIMES_AT, {"action": action, "since": since, "limit": limit})
+        where = Where()
+        _add_equal(where, "action", action)
+        where.add("occurred_at >= :since", since=since)
+        rows = tx.query(TIMES_AT + where.sql() + LATEST_FIRST, where.params | {"limit": limit})
         return [int(row["occurred_at"]) for row in rows]
 
     def first_at(self, tx: Transaction) -> int | None:
@@ -191,15 +196,21 @@ class AuditRepository:
 
 def _where(wanted: AuditFilter) -> Where:
     where = Where()
-    where.add("source = :source", source=wanted.source)
-    where.add("action = :action", action=wanted.action)
+    for column in USUAL:
+        _add_equal(where, column, getattr(wanted, column))
     where.add("actor = :actor", actor=wanted.actor)
-    where.add("resource_type = :resource_type", resource_type=wanted.resource_type)
     where.add("occurred_at >= :since", since=wanted.since)
     where.add("occurred_at <= :until", until=wanted.until)
     where.exclude("action", wanted.exclude_actions)
     where.add(SEARCHED, search=like(wanted.search))
     return where
+
+
+def _add_equal(where: Where, column: str, value: str | None) -> None:
+    """Add that one of the columns of `USUAL` has a value; any when it is None."""
+    where.add(f"{column} = :{column}", **{column: value})
+    if value is not None and value != USUAL[column]:
+        where.add(UNLIKE_USUAL[column])
 
 
 def _query(wanted: AuditFilter) -> tuple[object, ...]:

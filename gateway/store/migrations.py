@@ -46,6 +46,7 @@ MIGRATIONS = (
     Migration(17, "0017_rule_overrides"),
     Migration(18, "0018_captures"),
     Migration(19, "0019_fresh"),
+    Migration(20, "0020_usual_events"),
 )
 
 

@@ -3,13 +3,15 @@
 import gc
 import weakref
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gateway.domain.audit import GENESIS_HASH, AuditEvent, AuditFilter, ChainHead, check_links, placed
 from gateway.errors import InvalidRequest
+from gateway.store.audit import USUAL
 from gateway.store.database import Transaction
+from gateway.store.fresh import settle
 from gateway.store.store import Store
 
 START = 1_700_000_000_000
@@ -200,3 +202,44 @@ async def test_what_a_group_held_goes_with_its_commit_and_does_not_wait_for_the_
         assert groups[0]() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("column", USUAL)
+async def test_what_is_unlike_most_events_is_found_by_an_index_and_what_is_like_them_all_the_same(
+    store: Store, column: str
+) -> None:
+    await fill(store, *(event(store, number, **USUAL) for number in range(600)))
+    await fill(store, event(store, 600), event(store, 601, **(USUAL | {column: "rare"})))
+    await store.db.write(settle)
+
+    assert await numbers(store, **{column: "rare"}) == [601]
+    assert await numbers(store, **{column: USUAL[column]}, limit=2) == [599, 598]
+    plan = await plan_of(store, AuditFilter(**{column: "rare"}))
+    kind = "resource" if column == "resource_type" else column
+    assert f"USING INDEX audit_events_by_{kind} " in plan
+
+
+async def test_the_times_of_what_happened_are_read_from_the_index_alone(store: Store) -> None:
+    await fill(store, *(event(store, number, action=action) for number, action in enumerate(["a", *USUAL.values()])))
+    await store.db.write(settle)
+    for action, number in (("a", 0), (USUAL["action"], 1)):
+        found = await store.db.read(lambda tx, a=action: store.audit.times_at(tx, a, since=START, limit=9))
+        assert found == [START + number * 1000]
+
+
+async def plan_of(store: Store, wanted: AuditFilter) -> str:
+    """Return how the database looks for a page."""
+
+    def look(tx: Transaction) -> str:
+        class Explained:
+            memo = tx.memo
+
+            def query(self, sql: str, params: Any = {}, /) -> Any:  # noqa: B006  # never written to
+                said.extend(row["detail"] for row in tx.query(f"EXPLAIN QUERY PLAN {sql}", params))
+                return tx.query(sql, params)
+
+        said: list[str] = []
+        store.audit.page(cast(Transaction, Explained()), wanted)
+        return "\n".join(said)
+
+    return await store.db.read(look)
