@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from gateway.store.filelock import LockedFile
 
-MOST_BYTES = 1024 * 1024
-"""How much a log holds before it takes no more: as much as some thousand records."""
+MOST_BYTES = 2 * 1024 * 1024
+"""How much a log holds before it takes no more: as much as some two thousand records."""
 ENDING = ".redo-"
 _UNREAD = "unread-"
 _NUMBER = re.compile("[0-9]{1,4}")

@@ -14,9 +14,9 @@ from gateway.store.fresh import settle, settle_table
 from gateway.store.group import GroupTransaction
 from gateway.store.wal import holds
 
-_FRESH_ROWS = 512
+_FRESH_ROWS = 256
 _CHECKPOINT_CHANGES = 6_000
-_CHECKPOINT_GROUPS = 500
+_CHECKPOINT_GROUPS = 250
 _LOOK_GROUPS = 16
 _PAUSE_BYTES = 4 * 1024 * 1024
 _WAL_BYTES = 128 * 1024 * 1024

@@ -325,23 +325,22 @@ class Writer:
     def _run(self) -> None:
         is_resting = True
         while True:
-            if not self._bell.acquire(timeout=-1 if is_resting else PAUSE_SECONDS):
-                is_resting = self._loop.time() - self._group_seconds >= PAUSE_SECONDS
-                if is_resting:
-                    self._base.tidy(True)
-                continue
-            is_resting = False
-            if self._groups:
+            is_rung = self._bell.acquire(timeout=-1 if is_resting else PAUSE_SECONDS)
+            is_resting = not is_rung and self._loop.time() - self._group_seconds >= PAUSE_SECONDS
+            if is_rung and self._groups:
                 self._do(self._groups.popleft())
-            if self._wants_sync:
+            if is_rung and self._wants_sync:
                 self._wants_sync = False
                 self._sync_seconds = self._loop.time()
                 self._base.sync()
                 self._sync_seconds = 0.0
-            if self._is_stopping:
+            if is_rung and self._is_stopping:
                 self._do_rest()
                 return
-            self._base.tidy(False)
+            if is_rung or is_resting:
+                self._notes.stand_still(self._loop.time())
+                self._base.tidy(is_resting)
+                self._notes.go_on(self._loop.time())
 
     def _do_rest(self) -> None:
         """Do what is left when the loop gives nothing any more."""

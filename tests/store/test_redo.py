@@ -6,6 +6,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from gateway.domain.audit import AuditEvent
@@ -26,6 +28,7 @@ from gateway.store.exchange import held, put_in_place
 from gateway.store.filelock import FileLock
 from gateway.store.store import Store
 from gateway.store.traffic import ROWS
+from gateway.store.upkeep import Upkeep
 from gateway.store.works import Work
 
 FEW = 1
@@ -725,6 +728,42 @@ async def test_who_would_have_to_wait_waits_where_nothing_was_committed_a_moment
     lock.close()
     await until_committed(place.path, 8)
     assert sorted(await seen(store)) == [*range(8)]  # who was cancelled has been recorded all the same
+    await store.aclose()
+
+
+async def test_who_would_have_to_wait_for_the_log_is_noted_for_a_while_whatever_the_time(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_at_work, may_end = threading.Event(), threading.Event()
+
+    def run(self: Upkeep, *, is_pause: bool) -> bool:
+        is_at_work.set()
+        return may_end.wait(60) and False
+
+    store = await place.open()
+    await begin(store)
+    monkeypatch.setattr(Upkeep, "is_due", lambda self, **_: not may_end.is_set())
+    monkeypatch.setattr(Upkeep, "run", run)
+    monkeypatch.setattr(notes, "RECENT_SECONDS", 0.5)
+    monkeypatch.setattr(notes, "STILL_SECONDS", 60.0)
+    await together(store, range(1))
+    assert await anyio.to_thread.run_sync(is_at_work.wait, 60)
+    before = logs(place).get("gateway.db.redo-0", 0)
+    await anyio.sleep(0.6)
+    with anyio.fail_after(30):
+        await together(store, range(1, 9))
+    assert logs(place) == {"gateway.db.redo-0": before + 8}
+
+    monkeypatch.setattr(notes, "STILL_SECONDS", 0.0)
+    with anyio.move_on_after(0.2) as scope:
+        await together(store, range(9, 11))
+    assert scope.cancelled_caught
+    assert logs(place) == {"gateway.db.redo-0": before + 8}
+
+    monkeypatch.setattr(notes, "STILL_SECONDS", 60.0)
+    may_end.set()
+    await until_committed(place.path, 11)
+    assert sorted(await seen(store)) == [*range(11)]
     await store.aclose()
 
 
