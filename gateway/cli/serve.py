@@ -96,7 +96,7 @@ def make_site(
         log.warning("no_tls", reason="keys and prompts cross the network in clear: set tls_cert and tls_key")
     make_server = partial(
         Server,
-        limits=Limits(drain_seconds=config.drain_seconds, accepts_per_turn=512 if config.workers == 1 else 1),
+        limits=Limits(drain_seconds=config.drain_seconds),
         tls=tls,
         allowed_hosts=frozenset(config.allowed_hosts) or None,
         shares=Shares(config.workers) if config.workers > 1 else None,

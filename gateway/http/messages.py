@@ -214,7 +214,6 @@ class Limits:
     idle_seconds: between an answer and the next request; write_seconds: until a peer takes `piece_bytes` of an answer.
     linger_seconds, linger_bytes: how long and how much is read and thrown away after a refusal, so that the peer can
     read the answer. drain_idle_seconds, drain_seconds: what idle and busy connections get after `stop`.
-    accepts_per_turn: of the event loop; few where other processes accept from the same socket, so that none takes all.
     unchecked_bytes: how much of a body is read before the head is checked. connections: beyond it, a request is
     answered 503. held_bytes: bodies of all connections that have not arrived whole
     or are being handled; beyond it, 503.
@@ -236,7 +235,6 @@ class Limits:
     drain_seconds: float = 30.0
     sweep_seconds: float = 1.0
     piece_bytes: int = 262_144
-    accepts_per_turn: int = 512
     unchecked_bytes: int = 65_536
     held_bytes: int = 512 * 1024 * 1024
     connections: int = field(default_factory=connections_allowed)

@@ -94,7 +94,6 @@ class Server:
                     sweep,
                     take=crowd.take,
                     retry_seconds=self._limits.sweep_seconds,
-                    accepts_per_turn=self._limits.accepts_per_turn,
                     is_ahead=None if shares is None else partial(shares.is_ahead, place),
                 )
                 acceptor.resume()
