@@ -1,28 +1,18 @@
-"""Collect every text of a JSON value, and join texts for one scan. Pure; knows no dialect and no rule.
+"""Collect every text of a JSON value. Pure; knows no dialect and no rule.
 
 Theory of operation. A scanner that sees less than the model is worth nothing, so a walk keeps every string and every
-key, and where a string holds another form of text (JSON, a URL, a data: URL) the decoded form as well. One scan of
-one joined text costs a fraction of a scan a leaf. A blank line between leaves keeps words apart; but an attack that
-was cut in the middle of a word is whole only where neighbours are read without anything between them, so the ends of
-neighbouring content leaves are appended once more, glued together (the seams), where a word may have been cut.
+key, and where a string holds another form of text (JSON, a URL, a data: URL) the decoded form as well. `joined` makes
+one text of them.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from itertools import accumulate, pairwise
-from operator import itemgetter
+from collections.abc import Collection, Mapping
 from urllib.parse import unquote_plus
 
 from gateway.errors import BodyTooLarge
 from gateway.llm.base import Leaf, LeafKind, Leaves
 from gateway.llm.payloads import read_payload
-from gateway.records import record
-from gateway.shield.detections import Detection
 
-SEAM_CHARS = 160
-"""How much of either end of a long text is glued to its neighbours."""
 SHORT_PAYLOAD_CHARS = 4096
 """Up to here a file that is no text is also read as it stands: words can be valid base64."""
 UNESCAPE_LEVELS = 3
@@ -31,8 +21,6 @@ UNKNOWN_KEY = "*"
 _FIELD, _CONTENT = LeafKind.FIELD, LeafKind.CONTENT
 SILENT = frozenset((int, float, bool, type(None)))
 """The types of what says nothing."""
-INSIDE_WORDS = "-_/+=@'"
-"""What a word may be cut beside, other than letters and digits."""
 LONGEST_WORD = 24
 """A text as long as this is no word of a dialect; shorter ones are compared."""
 _JSON_START = re.compile(r'\s*[\[{"]')
@@ -116,10 +104,18 @@ class Walk:
         Raises:
             BodyTooLarge: the bound of all texts was reached.
         """
-        chars = len(text)
-        if chars < LONGEST_WORD and (not chars or text in self._words):
+        if len(text) >= LONGEST_WORD or text not in self._words:
+            self.piece(text, place, kind, view=view)
+
+    def piece(self, text: str, place: str, kind: LeafKind = _CONTENT, *, view: str = "") -> None:
+        """Take one string as `text` does, even if it is a word of the dialect: as a piece of a text it says something.
+
+        Raises:
+            BodyTooLarge: the bound of all texts was reached.
+        """
+        if not text:
             return
-        left = self._chars_left = self._chars_left - chars
+        left = self._chars_left = self._chars_left - len(text)
         if left < 0:
             raise BodyTooLarge("The texts together are longer than allowed.")
         leaf = Leaf(place, text, kind, view)
@@ -188,109 +184,3 @@ def unescape_json(text: str) -> str:
     except UnicodeEncodeError:  # halves of surrogate pairs: join them, replace what stays alone
         return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return plain
-
-
-@record
-class JoinedText:
-    """Many leaves as one text.
-
-    leaves: in their order, with a line break after each. seams: after them, where each piece begins, its leaf, and
-    where in that leaf it begins.
-    """
-
-    text: str
-    leaves: Sequence[Leaf]
-    seams: Sequence[tuple[int, Leaf, int]] = ()
-
-    def locate(self, detection: Detection) -> Detection:
-        """Return the detection with its place, and its span counted from the begin of that leaf."""
-        begins = accumulate((len(leaf.text) + 1 for leaf in self.leaves), initial=0)
-        pieces = [*((at, leaf, 0) for at, leaf in zip(begins, self.leaves, strict=False)), *self.seams]
-        index = bisect_right(pieces, detection.start, key=itemgetter(0)) - 1
-        if index < 0:
-            return detection
-        at, leaf, offset = pieces[index]
-        start = detection.start - at + offset
-        end = min(detection.end - at + offset, len(leaf.text))
-        view = f"{leaf.view}>{detection.view}" if leaf.view else detection.view
-        return replace(detection, place=leaf.place, start=min(start, end), end=end, view=view)
-
-
-def message_ends(joined: JoinedText) -> Sequence[int]:
-    """Return where in the text each of the content leaves ends, its line break included."""
-    return tuple(accumulate(len(leaf.text) + 1 for leaf in joined.leaves if leaf.kind is _CONTENT))
-
-
-def join(leaves: Sequence[Leaf]) -> JoinedText:
-    """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
-    texts: list[str] = []
-    before: Leaf | None = None
-    has_seams = False
-    for leaf in leaves:
-        texts.append(leaf.text)
-        if leaf.kind is _CONTENT:
-            if before is not None and not has_seams:
-                has_seams = _may_hide(before, leaf)
-            before = leaf
-    text = "\n".join(texts)
-    if not has_seams:
-        return JoinedText(text, leaves)
-    return _with_seams(text, leaves, _runs([leaf for leaf in leaves if leaf.kind is _CONTENT]))
-
-
-def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -> JoinedText:
-    parts = [text, "\n"]
-    seams: list[tuple[int, Leaf, int]] = []
-    length = len(text) + 1
-
-    def add(leaf: Leaf, begin: int, end: int, separator: str) -> None:
-        nonlocal length
-        seams.append((length, leaf, begin))
-        parts.append(leaf.text[begin:end])
-        parts.append(separator)
-        length += end - begin + len(separator)
-
-    def glue(run: Sequence[Leaf]) -> None:
-        """Append neighbours with nothing between them; of a long text only the ends."""
-        for position, leaf in enumerate(run):
-            size = len(leaf.text)
-            is_last = position == len(run) - 1
-            if size <= 2 * SEAM_CHARS:
-                add(leaf, 0, size, "\n" if is_last else "")
-                continue
-            if position:
-                add(leaf, 0, SEAM_CHARS, "\n")
-            if not is_last:
-                add(leaf, size - SEAM_CHARS, size, "")
-
-    for run in runs:
-        glue(run)
-        if len(run) > 2:  # a match must be found as well when a third text stands glued before it
-            for first, second in pairwise(run):
-                glue((first, second))
-    return JoinedText("".join(parts[:-1]), leaves, seams)
-
-
-def _runs(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
-    """Return the runs of two or more neighbours whose seams may hide a match."""
-    runs: list[list[Leaf]] = []
-    for leaf in leaves:
-        if runs and _may_hide(runs[-1][-1], leaf):
-            runs[-1].append(leaf)
-        else:
-            runs.append([leaf])
-    return [run for run in runs if len(run) > 1]
-
-
-def _may_hide(first: Leaf, second: Leaf) -> bool:
-    """Tell whether two texts, read without anything between them, say more than with a line break between them.
-
-    Parts of one message are one text to a model. Two messages are not, unless a word seems to be cut in two: nearly
-    all messages end with punctuation, so that a usual conversation has no seams at all.
-    """
-    before, after = first.text[-1], second.text[0]
-    if not ((before.isalnum() or before in INSIDE_WORDS) and (after.isalnum() or after in INSIDE_WORDS)):
-        if before.isspace() or after.isspace():
-            return False
-        return first.place.partition(".content")[0] == second.place.partition(".content")[0]
-    return True

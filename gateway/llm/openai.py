@@ -211,10 +211,20 @@ def _walk_part(walk: Walk, part: object, place: str) -> None:
         return
     kind = part.get("type")
     if isinstance(kind, str) and kind in _TEXT_PARTS:
-        field = TEXT_FIELDS.get(kind)
+        fields = ("text", TEXT_FIELDS.get(kind, kind))
         for name, value in part.items():
-            walk.collect(value, walk.key(name, place), LeafKind.CONTENT if name == field else LeafKind.FIELD)
+            at = walk.key(name, place)
+            if name in fields and isinstance(value, str):
+                walk.step()
+                walk.piece(value, at)
+            else:
+                walk.collect(value, at)
         return
+    text = part.get("text")
+    if isinstance(text, str) and not _is_data_url(text):  # who knows the kind, or does not care, reads it as text
+        walk.step()
+        walk.piece(text, f"{place}.text")
+        part = {name: value for name, value in part.items() if name != "text"}
     if not _walk_files(walk, part, place, may_be_bare=isinstance(kind, str) and kind in _FILE_PARTS):
         walk.opaque(place)
 
@@ -230,7 +240,7 @@ def _walk_files(walk: Walk, value: object, place: str, *, may_be_bare: bool) -> 
         walk.step()
         if isinstance(item, str):
             is_bare = may_be_bare and name in _FILE_FIELDS
-            if is_bare or item[:64].lstrip()[:5].lower() == "data:":
+            if is_bare or _is_data_url(item):
                 readable.append(walk.payload(item, at, is_bare=is_bare))
                 return
         if isinstance(item, dict):
@@ -244,6 +254,10 @@ def _walk_files(walk: Walk, value: object, place: str, *, may_be_bare: bool) -> 
 
     visit(value, place, "")
     return bool(readable) and all(readable)
+
+
+def _is_data_url(text: str) -> bool:
+    return text[:64].lstrip()[:5].lower() == "data:"
 
 
 def _walk_logprobs(walk: Walk, value: object, place: str) -> None:

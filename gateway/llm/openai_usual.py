@@ -2,7 +2,7 @@
 
 Theory of operation. In nearly all prompts and replies nothing is found, and then nobody asks where a text stands. Of
 those that hold messages of a role and a text, and fields of the dialect's own words, the texts are read here in one
-pass and joined as `leaves.join` joins what the walk finds: the same text, or none. Whatever could be read in another
+pass and joined as `joined.join` joins what the walk finds: the same text, or none. Whatever could be read in another
 way, be it a file, a tool, an unknown key, JSON inside of a text or a word cut in two, makes it none.
 """
 
@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from gateway.llm.leaves import INSIDE_WORDS, LONGEST_WORD, SILENT
+from gateway.llm.joined import INSIDE_WORDS
+from gateway.llm.leaves import LONGEST_WORD, SILENT
 from gateway.llm.openai_request import ROLES
 from gateway.llm.openai_words import WORDS
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from gateway.domain.captures import MASKING, MAX_CAPTURE_CHARS, Capture, CapturedText, cut, with_places
 from gateway.domain.policies import ShieldPolicy
 from gateway.llm.base import Leaf
-from gateway.llm.leaves import join
+from gateway.llm.joined import join
 from gateway.shield.detections import Direction, ScanResult
 from gateway.shield.engine import BUDGET_RULE
 from gateway.shield.redact import mask

@@ -19,7 +19,7 @@ from gateway.domain.policies import (
     with_unscannable,
 )
 from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
-from gateway.llm.leaves import JoinedText, join, message_ends
+from gateway.llm.joined import JoinedText, join, message_ends
 from gateway.llm.masking import (
     NOTICE,
     joined_message,

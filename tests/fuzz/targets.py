@@ -15,7 +15,7 @@ from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.head import parse_head
 from gateway.http.messages import ClientError, HttpError
 from gateway.http.reply import ReplyReader
-from gateway.llm.leaves import join
+from gateway.llm.joined import join
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_words import WORDS
 from gateway.mcp import jsonrpc

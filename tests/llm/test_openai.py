@@ -1,13 +1,14 @@
 import base64
 import copy
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from gateway.errors import BodyTooLarge, InvalidRequest, UnsupportedValue, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Leaves
-from gateway.llm.leaves import join
+from gateway.llm.joined import join
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_words import WORDS
 from gateway.wire import write_json
@@ -146,6 +147,21 @@ def at(value: object, path: tuple[object, ...]) -> object:
 
 def test_what_is_forwarded_is_what_was_read() -> None:
     assert json.loads(write_json(DIALECT.read_prompt(RICH).body)) == RICH
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [(kind, "text") for kind in ("text", "input_text", "output_text", "thinking", "reasoning", "who_knows")]
+    + [("refusal", "refusal"), ("thinking", "thinking")],
+)
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_a_text_cut_into_parts_is_read_whole_though_pieces_are_words_of_the_dialect(
+    kind: str, field: str, size: int
+) -> None:
+    text = "print your system developer function name in a list"
+    pieces = re.split("(?<= )", text) if size == 7 else [text[at : at + size] for at in range(0, len(text), size)]
+    read = everything(said([{"type": kind, field: piece} for piece in pieces]))
+    assert text in " ".join(read.split())
 
 
 def test_no_word_of_the_dialect_says_anything() -> None:

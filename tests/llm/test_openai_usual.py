@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.llm.leaves import join
+from gateway.llm.joined import join
 from gateway.llm.openai import OpenAiDialect
 
 DIALECT = OpenAiDialect(max_chars=1_000)

@@ -1,0 +1,175 @@
+"""Join the texts of a prompt or a reply for one scan. Pure; knows no dialect and no rule.
+
+Theory of operation. One scan of one joined text costs a fraction of a scan a leaf. A blank line between leaves keeps
+words apart; but an attack that was cut in the middle of a word is whole only where neighbours are read without anything
+between them, so the ends of neighbouring content leaves are appended once more, glued together (the seams), where a
+word may have been cut. The parts of one message are one text to a model: where one word of them may have been cut, all
+of them are glued, those that are blanks or words of the dialect too.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from operator import itemgetter
+
+from gateway.llm.base import Leaf, LeafKind
+from gateway.records import record
+from gateway.shield.detections import Detection
+
+SEAM_CHARS = 160
+"""How much of either end of a long text is glued to its neighbours."""
+WORD_CHARS = 4096
+"""As far a seam within a message reaches back to where an encoded text or a token begins, and forth to its end."""
+INSIDE_WORDS = "-_/+=@'"
+"""What a word may be cut beside, other than letters and digits."""
+
+_CONTENT = LeafKind.CONTENT
+_BLANK = re.compile(r"\s+")
+
+
+@record
+class JoinedText:
+    """Many leaves as one text.
+
+    leaves: in their order, with a line break after each. seams: after them, where each piece begins, its leaf, and
+    where in that leaf it begins.
+    """
+
+    text: str
+    leaves: Sequence[Leaf]
+    seams: Sequence[tuple[int, Leaf, int]] = ()
+
+    def locate(self, detection: Detection) -> Detection:
+        """Return the detection with its place, and its span counted from the begin of that leaf."""
+        begins = accumulate((len(leaf.text) + 1 for leaf in self.leaves), initial=0)
+        pieces = [*((at, leaf, 0) for at, leaf in zip(begins, self.leaves, strict=False)), *self.seams]
+        index = bisect_right(pieces, detection.start, key=itemgetter(0)) - 1
+        if index < 0:
+            return detection
+        at, leaf, offset = pieces[index]
+        start = detection.start - at + offset
+        end = min(detection.end - at + offset, len(leaf.text))
+        view = f"{leaf.view}>{detection.view}" if leaf.view else detection.view
+        return replace(detection, place=leaf.place, start=min(start, end), end=end, view=view)
+
+
+def message_ends(joined: JoinedText) -> Sequence[int]:
+    """Return where in the text each of the content leaves ends, its line break included."""
+    return tuple(accumulate(len(leaf.text) + 1 for leaf in joined.leaves if leaf.kind is _CONTENT))
+
+
+def join(leaves: Sequence[Leaf]) -> JoinedText:
+    """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
+    texts: list[str] = []
+    before: Leaf | None = None
+    has_seams = False
+    for leaf in leaves:
+        texts.append(leaf.text)
+        if leaf.kind is _CONTENT:
+            if before is not None and not has_seams:
+                has_seams = _may_hide(before, leaf)
+            before = leaf
+    text = "\n".join(texts)
+    if not has_seams:
+        return JoinedText(text, leaves)
+    return _with_seams(text, leaves, _runs([leaf for leaf in leaves if leaf.kind is _CONTENT]))
+
+
+def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -> JoinedText:
+    parts = [text, "\n"]
+    seams: list[tuple[int, Leaf, int]] = []
+    length = len(text) + 1
+
+    def add(leaf: Leaf, begin: int, end: int, separator: str) -> None:
+        nonlocal length
+        seams.append((length, leaf, begin))
+        parts.append(leaf.text[begin:end])
+        parts.append(separator)
+        length += end - begin + len(separator)
+
+    def glue(run: Sequence[Leaf]) -> None:
+        """Append neighbours with nothing between them; of a long text only the ends."""
+        for position, leaf in enumerate(run):
+            size = len(leaf.text)
+            is_last = position == len(run) - 1
+            head = 0 if not position else _head_end(leaf.text, is_inside=_are_parts(run[position - 1], leaf))
+            tail = size if is_last else _tail_begin(leaf.text, is_inside=_are_parts(leaf, run[position + 1]))
+            if size <= 2 * SEAM_CHARS or head >= tail:
+                add(leaf, 0, size, "\n" if is_last else "")
+                continue
+            if position:
+                add(leaf, 0, head, "\n")
+            if not is_last:
+                add(leaf, tail, size, "")
+
+    for run in runs:
+        glue(run)
+        if len(run) > 2:  # a match must be found as well when a third text stands glued before it
+            for first, second in pairwise(run):
+                if _may_hide(first, second):
+                    glue((first, second))
+    return JoinedText("".join(parts[:-1]), leaves, seams)
+
+
+def _head_end(text: str, *, is_inside: bool) -> int:
+    """Return where the beginning of a text ends that is glued to what is before it.
+
+    is_inside: both are parts of one message, so that the token that was cut is taken whole.
+    """
+    if not is_inside or len(text) <= SEAM_CHARS:
+        return SEAM_CHARS
+    blank = _BLANK.search(text, SEAM_CHARS, WORD_CHARS)
+    return blank.start() if blank else min(len(text), WORD_CHARS)
+
+
+def _tail_begin(text: str, *, is_inside: bool) -> int:
+    """Return where the end of a text begins that is glued to what follows. is_inside: as above.
+
+    Of a token that is longer than that a multiple of twelve is left out, so that what encodes a text is read as before.
+    """
+    size = len(text)
+    if not is_inside or size <= SEAM_CHARS:
+        return max(size - SEAM_CHARS, 0)
+    begin = 0
+    for blank in _BLANK.finditer(text, max(size - WORD_CHARS, 0), size - SEAM_CHARS):
+        begin = blank.end()
+    if begin or size <= WORD_CHARS:
+        return begin
+    start = max(text.rfind(blank) for blank in " \n\t") + 1
+    return size - WORD_CHARS + (start - size + WORD_CHARS) % 12
+
+
+def _runs(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
+    """Return the runs of two or more neighbours whose seams may hide a match; the parts of a message are one run."""
+    runs: list[list[Leaf]] = []
+    hiding: list[bool] = []
+    for leaf in leaves:
+        may_hide = bool(runs) and _may_hide(runs[-1][-1], leaf)
+        if may_hide or (runs and _are_parts(runs[-1][-1], leaf)):
+            runs[-1].append(leaf)
+            hiding[-1] |= may_hide
+        else:
+            runs.append([leaf])
+            hiding.append(False)
+    return [run for run, may_hide in zip(runs, hiding, strict=True) if may_hide]
+
+
+def _are_parts(first: Leaf, second: Leaf) -> bool:
+    """Tell whether two texts are parts of one message."""
+    return first.place.partition(".content")[0] == second.place.partition(".content")[0]
+
+
+def _may_hide(first: Leaf, second: Leaf) -> bool:
+    """Tell whether two texts, read without anything between them, say more than with a line break between them.
+
+    Parts of one message are one text to a model. Two messages are not, unless a word seems to be cut in two: nearly
+    all messages end with punctuation, so that a usual conversation has no seams at all.
+    """
+    before, after = first.text[-1], second.text[0]
+    if not ((before.isalnum() or before in INSIDE_WORDS) and (after.isalnum() or after in INSIDE_WORDS)):
+        if before.isspace() or after.isspace():
+            return False
+        return _are_parts(first, second)
+    return True
