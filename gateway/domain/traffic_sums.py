@@ -18,8 +18,8 @@ LATENCY = "latency"
 OVERHEAD = "overhead"
 OTHER = "(other)"
 NONE = "(none)"
-MOST_VALUES = 500
-"""So many values of one dimension are told apart in one go; what comes after is summed as `OTHER`."""
+MOST_VALUES = 1000
+"""So many values of one dimension are told apart in one go, of as many rows; more rules are summed as `OTHER`."""
 _BY_COLUMN = {"agent": "agent", "key": "key_prefix", "model": "model", "provider": "provider", "operation": "operation"}
 DIMENSIONS = ("rule", *_BY_COLUMN)
 BOUNDS_US: tuple[int, ...] = tuple(

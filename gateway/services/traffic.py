@@ -15,6 +15,7 @@ from gateway.domain.traffic_sums import (
     HOUR_MS,
     LATENCY,
     MINUTE_MS,
+    MOST_VALUES,
     OVERHEAD,
     Counters,
     quantile_ms,
@@ -27,7 +28,7 @@ from gateway.store.traffic import Pending
 
 MOST_POINTS = 2000
 TOP = 10
-_ROWS_AT_ONCE = 1000
+_ROWS_AT_ONCE = MOST_VALUES  # so that of the agents of a large fleet none is counted among the others
 _MOST_ROUNDS = 200
 _STEPS: Mapping[str, int] = {"minute": MINUTE_MS, "5m": FIVE_MINUTES_MS, "hour": HOUR_MS, "day": DAY_MS}
 

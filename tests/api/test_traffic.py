@@ -116,6 +116,15 @@ async def test_sums_agree_with_the_rows_and_count_none_twice(site: Site) -> None
     assert (await site.get("/api/traffic/summary?since=2h"))["totals"]["requests"] == 64
 
 
+async def test_each_agent_of_a_large_fleet_is_counted_by_its_name(site: Site) -> None:
+    now_at, store = site.gateway.clock.now_at(), site.gateway.store
+    await fill(store, *(row(number, now_at, agent=f"agent-{number}") for number in range(1200)))
+    await fill(store, *(row(number, now_at, agent="agent-7") for number in range(1200, 1205)))
+    summary = await site.get("/api/traffic/summary?since=2h")
+    counted = {top["value"]: top["requests"] for top in summary["top"]["agents"]}
+    assert len(counted) == 10 and "(other)" not in counted and counted["agent-7"] == 6
+
+
 @pytest.mark.parametrize(("bucket", "seconds"), [("minute", 60), ("5m", 300), ("hour", 3600), ("auto", 3600)])
 async def test_the_series_has_every_step_of_the_window(site: Site, bucket: str, seconds: int) -> None:
     summary = await site.get(f"/api/traffic/summary?since=24h&bucket={bucket}")
