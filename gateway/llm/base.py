@@ -9,6 +9,9 @@ from gateway.errors import GatewayError, UpstreamUnavailable
 from gateway.records import record
 from gateway.wire import read_json
 
+MOST_TOKENS = 10**8
+"""More than any reply takes. Of an upstream that tells more, this is kept, so that no sum overflows."""
+
 
 class LeafKind(StrEnum):
     """Which part a text plays in a request or reply.

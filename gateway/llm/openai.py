@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeGuard
 
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
-from gateway.llm.base import LeafKind, Leaves, Prompt, Reply, ReplyLeaves
+from gateway.llm.base import MOST_TOKENS, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.leaves import Walk
 from gateway.llm.openai_request import ROLES, TEXT_FIELDS, check_request
 from gateway.llm.openai_usual import usual_prompt, usual_reply
@@ -119,8 +119,8 @@ class OpenAiDialect:
         return Reply(
             body,
             headers,
-            sent if type(sent) is int and sent >= 0 else None,
-            made if type(made) is int and made >= 0 else None,
+            min(sent, MOST_TOKENS) if type(sent) is int and sent >= 0 else None,
+            min(made, MOST_TOKENS) if type(made) is int and made >= 0 else None,
             is_large,
             raw,
             mark,

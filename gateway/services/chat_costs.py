@@ -11,12 +11,11 @@ from typing import Protocol
 
 from gateway.domain.budgets import Usage
 from gateway.domain.prices import Price, Prices, reply_bound, usage
-from gateway.llm.base import Prompt, Reply
+from gateway.llm.base import MOST_TOKENS, Prompt, Reply
 from gateway.wire import write_json
 
 OPAQUE_TOKENS = 50_000
 DEFAULT_REPLY_TOKENS = 16_384
-_MAX_TOKENS = 10**8
 
 
 class Priced(Protocol):
@@ -51,7 +50,7 @@ class ChatCosts:
                 default = prompt_tokens
             elif price is not None and price.max_reply_tokens is not None:
                 default = price.max_reply_tokens
-            found.append(usage(price, prompt_tokens, min(reply_bound(prompt.body, default), _MAX_TOKENS)))
+            found.append(usage(price, prompt_tokens, min(reply_bound(prompt.body, default), MOST_TOKENS)))
         priced = [one.microusd for one in found if one.microusd is not None]
         return Usage(max((one.tokens for one in found), default=0), max(priced) if priced else None)
 
@@ -63,7 +62,7 @@ class ChatCosts:
         sent, made = reply.prompt_tokens, reply.completion_tokens
         if sent is None or made is None:
             return worst
-        if not (0 <= sent <= _MAX_TOKENS and 0 <= made <= _MAX_TOKENS):
+        if not (0 <= sent <= MOST_TOKENS and 0 <= made <= MOST_TOKENS):
             sent, made = _counted(sent), _counted(made)
         return usage(self._price(prompt.model, candidate), sent, made)
 
@@ -74,4 +73,4 @@ class ChatCosts:
 
 def _counted(tokens: int) -> int:
     """Return a count of somebody else as one that no sum overflows with."""
-    return min(max(0, tokens), _MAX_TOKENS)
+    return min(max(0, tokens), MOST_TOKENS)

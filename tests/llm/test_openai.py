@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.errors import BodyTooLarge, InvalidRequest, UnsupportedValue, UpstreamUnavailable
-from gateway.llm.base import LeafKind, Leaves
+from gateway.llm.base import MOST_TOKENS, LeafKind, Leaves
 from gateway.llm.joined import join
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_words import WORDS
@@ -343,6 +343,13 @@ def test_usage_is_read_where_it_is_a_number() -> None:
     assert DIALECT.read_reply(completion()).prompt_tokens == 3
     for usage in (None, {}, {"prompt_tokens": "3"}, {"prompt_tokens": True}, {"prompt_tokens": -1}):
         assert DIALECT.read_reply({**completion(), "usage": usage}).prompt_tokens is None
+
+
+def test_a_count_that_no_sum_could_hold_is_kept_as_the_most_there_is() -> None:
+    usage = {"prompt_tokens": 2**63 - 1, "completion_tokens": 2**62}
+    reply = DIALECT.read_reply({**completion(), "usage": usage})
+    assert reply.prompt_tokens == reply.completion_tokens == MOST_TOKENS
+    assert 10_000_000 * MOST_TOKENS < 2**63
 
 
 REPLY: dict[str, object] = {
