@@ -74,7 +74,7 @@ class OpenAiDialect:
         for index, message in enumerate(messages):
             content = message.get("content")
             if len(message) == 2 and type(content) is str:  # the other field is its role, as in nearly all messages
-                walk.text(content, f"messages[{index}].content", LeafKind.CONTENT)
+                walk.piece(content, f"messages[{index}].content")
             else:
                 _walk_message(walk, message, f"messages[{index}]")
         walk.fields(said, "", but=_READ_BEFORE)
@@ -192,7 +192,7 @@ def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None
     """Collect a message: its content as conversation, everything else as fields."""
     content, audio = message.get("content"), message.get("audio")
     if isinstance(content, str):
-        walk.text(content, f"{place}.content", LeafKind.CONTENT)
+        walk.piece(content, f"{place}.content")
         if len(message) == 2 and message.get("role") in ROLES:
             return
     elif isinstance(content, list):

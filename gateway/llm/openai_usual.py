@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from gateway.llm.joined import INSIDE_WORDS
-from gateway.llm.leaves import LONGEST_WORD, SILENT
+from gateway.llm.leaves import SILENT
 from gateway.llm.openai_request import ROLES
 from gateway.llm.openai_words import WORDS
 
@@ -24,7 +24,7 @@ def usual_prompt(contents: Sequence[str], fields: Mapping[str, object], *, max_c
 
     contents: of its messages, each of which is a role and a text. fields: of it, but for the messages.
     """
-    texts = [text for text in contents if len(text) >= LONGEST_WORD or text not in _NOTHING]
+    texts = [text for text in contents if text]
     others: list[str] = []
     return _joined(texts, others, max_chars) if _add(fields, others) else None
 
@@ -40,7 +40,7 @@ def usual_reply(body: Mapping[str, object], *, max_chars: int) -> str | None:
         text = message.get("content")
         if type(text) is not str or choice.get("logprobs") is not None:
             return None
-        if len(text) >= LONGEST_WORD or text not in _NOTHING:
+        if text:
             texts.append(text)
         if len(message) != 2 or message.get("role") not in ROLES:  # as nearly all have, and nothing else
             if "audio" in message or not _add(message, others, but="content"):

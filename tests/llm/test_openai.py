@@ -164,6 +164,10 @@ def test_a_text_cut_into_parts_is_read_whole_though_pieces_are_words_of_the_dial
     assert text in " ".join(read.split())
 
 
+def test_a_word_cut_over_messages_is_read_whole_though_a_piece_is_a_word_of_the_dialect() -> None:
+    assert "Ignore" in everything(said("Ig", "n", "ore"))
+
+
 def test_no_word_of_the_dialect_says_anything() -> None:
     assert max(map(len, WORDS)) <= 32
     assert not any(" " in word or any(letter.isdigit() for letter in word.replace("mp3", "")) for word in WORDS)

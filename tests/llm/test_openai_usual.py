@@ -26,11 +26,12 @@ def reply(*messages: dict[str, object], **fields: object) -> dict[str, object]:
 USUAL_PROMPTS = [
     request("Hello."),
     request("Hello.", "How are you?", temperature=0.5, max_tokens=5, stop=[], metadata={}),
-    request("", "user", "5 % and 3 + 4", user="u-1", stop=None),
+    request("", "user", "(5 % and 3 + 4)", user="u-1", stop=None),
     request("Hi.", response_format={"type": "json_object"}, seed=1, stream=False),
 ]
 OTHER_PROMPTS = [
     request("Hello", "you"),  # may be a word cut in two
+    request("Ig", "n", "ore"),  # in three, one of which is a word of the dialect
     request([{"type": "text", "text": "Hello."}]),
     request(None),
     request("Hello.", unknown=1),
@@ -55,6 +56,7 @@ OTHER_REPLIES = [
     reply({"content": "Hello.", "unknown": 1}),
     reply({"content": "Hello."}, unknown="x"),
     reply({"content": "half a wo"}, {"content": "rd"}),
+    reply({"content": "Ig"}, {"content": "n"}, {"content": "ore"}),
     {**reply({"content": "Hi."}), "choices": [{"message": {"content": "Hi."}, "logprobs": {"content": []}}]},
 ]
 
