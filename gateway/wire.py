@@ -14,6 +14,8 @@ MAX_DEPTH = 64
 MAX_VALUES = 100_000
 INT64_LOW = -(2**63)
 INT64_HIGH = 2**63 - 1
+FIRST_AT, LAST_AT = -2_208_988_800_000, 253_402_300_799_999
+"""The first and the last time that is read, in Unix milliseconds: the years 1900 to 9999 in UTC. All can be written."""
 
 _LONG_MONTH = "(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
 _SHORT_MONTH = "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
@@ -99,7 +101,7 @@ def read_timestamp(text: str, *, param: str) -> int:
     """Read an RFC 3339 date-time with any offset as Unix milliseconds; digits below a millisecond are cut off.
 
     Raises:
-        InvalidRequest: another form, no such day, or a year before 1900.
+        InvalidRequest: another form, no such day, or a year before 1900 or after 9999, also once it is told in UTC.
     """
     if _TIMESTAMP.fullmatch(text) is None:
         raise InvalidRequest(f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z.", param=param)
@@ -113,7 +115,10 @@ def read_timestamp(text: str, *, param: str) -> int:
         seconds += offset_seconds if text[-6] == "-" else -offset_seconds
     if fraction:
         milliseconds = int(fraction[:3].ljust(3, "0"))
-    return _day_at(text[:10]) + seconds * 1000 + milliseconds
+    at = _day_at(text[:10]) + seconds * 1000 + milliseconds
+    if not FIRST_AT <= at <= LAST_AT:
+        raise InvalidRequest(f"{param} must be in the years 1900 to 9999, in UTC.", param=param)
+    return at
 
 
 def read_time(text: str, *, param: str, now_at: int) -> int:
@@ -123,7 +128,7 @@ def read_time(text: str, *, param: str, now_at: int) -> int:
         InvalidRequest: none of these.
     """
     if (age := _AGE.fullmatch(text)) is not None:
-        return now_at - int(age[1]) * _AGE_MS[age[2]]
+        return max(now_at - int(age[1]) * _AGE_MS[age[2]], FIRST_AT)
     if _DAY.fullmatch(text) is not None:
         return _day_at(text)
     if _TIMESTAMP.fullmatch(text) is None:

@@ -192,11 +192,26 @@ def test_integer_is_read() -> None:
         ("15m", 10 * DAY - 900_000),
         ("24h", 9 * DAY),
         ("7d", 3 * DAY),
+        ("999999d", wire.FIRST_AT),
+        ("1900-01-01", wire.FIRST_AT),
+        ("9999-12-31T23:59:59.999Z", wire.LAST_AT),
     ],
 )
 def test_times_are_read_in_every_form(text: str, at: int) -> None:
     assert wire.read_time(text, param="since", now_at=10 * DAY) == at
     assert re.search(wire.TIME_PATTERN, text)
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-00:01", "1900-01-01T00:00:00+00:01"])
+def test_a_time_that_is_out_of_range_in_utc_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        wire.read_time(text, param="since", now_at=0)
+    assert refused.value.param == "since"
+
+
+def test_the_first_and_the_last_time_can_be_written() -> None:
+    assert wire.write_time(wire.FIRST_AT) == "1900-01-01T00:00:00.000Z"
+    assert wire.write_time(wire.LAST_AT) == "9999-12-31T23:59:59.999Z"
 
 
 @pytest.mark.parametrize(

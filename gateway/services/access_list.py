@@ -19,7 +19,7 @@ from gateway.domain.access_list import (
     same,
     without,
 )
-from gateway.domain.keys import KEEP_AT, LAST_AT, KeyRecord
+from gateway.domain.keys import KEEP_AT, KeyRecord
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
@@ -27,6 +27,7 @@ from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.store.database import Transaction
 from gateway.store.store import Store
+from gateway.wire import LAST_AT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

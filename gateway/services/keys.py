@@ -11,7 +11,6 @@ from gateway.domain.keys import (
     DEFAULT_KEY_LIMIT,
     KEEP_AT,
     KEEP_TEXT,
-    LAST_AT,
     MAX_GRACE_SECONDS,
     MAX_MODEL_CHARS,
     MAX_MODELS,
@@ -29,6 +28,7 @@ from gateway.services.audit import Audit, source_of
 from gateway.services.trail import check_version
 from gateway.store.database import Transaction
 from gateway.store.store import Store
+from gateway.wire import LAST_AT
 
 
 class Keys:

@@ -25,6 +25,7 @@ from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 from gateway.store.traffic import Pending
+from gateway.wire import LAST_AT
 
 MOST_POINTS = 2000
 TOP = 10
@@ -207,7 +208,7 @@ class Traffic:
             since = max(since, until - (MOST_POINTS - 2) * step_ms)  # sums are not kept for longer
         widest_ms = max(FIVE_MINUTES_MS, step_ms)
         since = since // widest_ms * widest_ms
-        until = -(-until // widest_ms) * widest_ms
+        until = min(-(-until // widest_ms), LAST_AT // widest_ms) * widest_ms
         if (until - since) // step_ms > MOST_POINTS:
             raise InvalidRequest(
                 f"The window has more than {MOST_POINTS} steps; take a longer bucket or a shorter window.",

@@ -140,6 +140,12 @@ async def test_a_window_of_a_century_shows_the_years_that_can_hold_anything(site
     assert summary["since"] > "2000-01-01"
 
 
+@pytest.mark.parametrize("query", ["until=9999-12-31T23:59:59.999Z", "until=999999d", "until=1900-01-01"])
+@pytest.mark.parametrize("bucket", ["minute", "day", "auto"])
+async def test_a_window_at_either_end_of_time_is_summed(site: Site, query: str, bucket: str) -> None:
+    assert (await site.get(f"/api/traffic/summary?{query}&bucket={bucket}"))["totals"]["requests"] == 0
+
+
 async def test_what_was_made_up_is_in_no_number_of_production(site: Site) -> None:
     now_at = site.gateway.clock.now_at()
     await fill(site.gateway.store, row(1, now_at), row(2, now_at, origin="demo"), row(3, now_at, origin="demo"))

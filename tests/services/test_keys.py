@@ -10,7 +10,7 @@ import pytest
 from gateway.auth.keyhash import hash_key
 from gateway.clock import SystemIds
 from gateway.domain.audit import AuditFilter
-from gateway.domain.keys import LAST_AT, ChangedKey, NewKey
+from gateway.domain.keys import ChangedKey, NewKey
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
 from gateway.errors import AuditUnavailable, Conflict, InvalidRequest, KeyRevoked, NotFound, PermissionDenied
 from gateway.log import Log
@@ -19,6 +19,7 @@ from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys
 from gateway.store.keys import BY_DIGEST
 from gateway.store.store import Store, open_store
+from gateway.wire import LAST_AT
 
 CONTEXT = RequestContext(request_id="req_1", user_agent="cli")
 CLI = local("cli")
