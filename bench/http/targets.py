@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
@@ -136,17 +136,15 @@ class Field:
                     sys.exit(f"bench/http: {name} does not answer; see {self._log(name)}")
                 time.sleep(0.1)
 
+    def end(self, name: str) -> None:
+        """Stop one of our servers, so that it can be started anew."""
+        pid = self.pids.pop(name)
+        _end([process for process in self._processes if process.pid == pid])
+        shutil.rmtree(self._folder(name))
+
     def stop(self) -> None:
         """Stop everything."""
-        for process in self._processes:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-        for process in self._processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        _end(self._processes)
 
     def shot(self, name: str, path: str, *, is_anonymous: bool = False, is_new: bool = False) -> Shot:
         """Return what to ask a server for `path`, in its own words. is_new: another text each time."""
@@ -209,12 +207,14 @@ class Field:
             shutil.copytree(self._data, self.work / "unrecorded")
             start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self._sources)]
             return [*start, *options, "--data-dir", str(self.work / "unrecorded")] if self.peers.python else None
-        folder = self._data
+        folder = self._folder(name)
         if name != OURS:
-            folder = self.work / f"data-{_OURS.index(name)}"
             shutil.copytree(self._data, folder)
         options += ["--workers", _WORKERS.get(name, "1"), "--data-dir", str(folder)]
         return [sys.executable, str(self.archive), *options]
+
+    def _folder(self, name: str) -> Path:
+        return self._data if name == OURS else self.work / f"data-{_OURS.index(name)}"
 
     def _nginx(self, name: str, port: int) -> list[str]:
         short = "mock" if name == DIRECT else "proxy"
@@ -242,6 +242,19 @@ class Field:
 
     def _log(self, name: str) -> Path:
         return self.work / f"{name.replace(' ', '-').replace(',', '')}.txt"
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Stop processes and what they have started."""
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+    for process in processes:
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def free_port() -> int:
