@@ -214,6 +214,10 @@ class ChatGuard:
             if left.verdict is not Verdict.BLOCK and not self._must_mask(left):
                 return ScannedReply(reply.body, result, "redacted")
         body = await self._withheld_body(reply)
+        if await self._still_leaks(replace(reply, body=body)):
+            body = await self._withheld_body(reply, is_over_choices=True)
+            if await self._still_leaks(replace(reply, body=body)):
+                body = {"object": "chat.completion", "choices": body["choices"]}
         if must_mask:
             result = judge(result.detections, blocking_redacted(policy), redacted=result.redacted)
             body = await self._masked_body(body)
@@ -267,10 +271,16 @@ class ChatGuard:
         result = await self._placed(await self._join(texts), Direction.OUTBOUND, self.policy.scoring)
         return with_unscannable(result, opaque_places, self.policy) if opaque_places else result
 
-    async def _withheld_body(self, reply: Reply) -> Mapping[str, object]:
+    async def _still_leaks(self, reply: Reply) -> bool:
+        """Tell whether what was left of a reply is still to be blocked: a match may stand over several choices."""
+        left = await self._judge_reply(reply)
+        return left.verdict is Verdict.BLOCK or self._must_mask(left)
+
+    async def _withheld_body(self, reply: Reply, *, is_over_choices: bool = False) -> Mapping[str, object]:
         """Put a notice in the place of each choice that is at fault, and mask what leaks outside of the choices.
 
         Where only all choices together reach the threshold, each of them in which something was found is at fault.
+        is_over_choices: all are at fault.
         """
         leaves = await self._reply_leaves(reply)
         results = [await self._judge_leaves(part.texts, part.opaque_places) for part in leaves.choices]
@@ -280,6 +290,8 @@ class ChatGuard:
         }
         if not faulty and outside.verdict is not Verdict.BLOCK:
             faulty = {index for index, result in enumerate(results) if result.detections}
+        if is_over_choices:
+            faulty = set(range(len(results)))
         choices = reply.body["choices"]
         assert isinstance(choices, list)
         kept = [withheld_choice(choice, index) if index in faulty else choice for index, choice in enumerate(choices)]

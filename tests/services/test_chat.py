@@ -69,6 +69,7 @@ class ScriptedJudge:
     def __init__(self) -> None:
         self.texts: list[tuple[str, Direction]] = []
         self.error: Exception | None = None
+        self.across = "(?!)"
 
     async def judge_text(
         self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
@@ -80,7 +81,8 @@ class ScriptedJudge:
         if self.error is not None:
             raise self.error
         found, spans = [], []
-        for pattern, (category, severity) in RULES.items():
+        rules = {**RULES, self.across: ("secret", Severity.CRITICAL)}
+        for pattern, (category, severity) in rules.items():
             matches = list(re.finditer(pattern, text))
             if matches and (policy.categories is None or category in policy.categories):
                 first = matches[0]
@@ -465,6 +467,28 @@ async def test_what_only_all_choices_together_reach_withholds_each_of_them() -> 
     assert [choice["finish_reason"] for choice in choices(answer)] == ["content_filter", "stop"] + [
         "content_filter"
     ] * 2
+
+
+@pytest.mark.parametrize("outbound", OutboundAction)
+@pytest.mark.parametrize("others", [(), (said("fine"),), (said("TOKEN-777"),)])
+async def test_a_leak_that_is_cut_over_two_choices_leaves_in_neither(
+    outbound: OutboundAction, others: tuple[object, ...]
+) -> None:
+    async with room(outbound=outbound) as here:
+        here.upstream.answer = completion(*others, said("it is TOKE"), said("N-123456"))
+        answer = await here.ask()
+    assert "TOKE" not in json.dumps(answer.body) and "123456" not in json.dumps(answer.body)
+    assert {choice["finish_reason"] for choice in choices(answer)} == {"content_filter"}
+    assert (answer.shield.verdict, answer.shield.action) == (Verdict.BLOCK, "blocked")
+
+
+async def test_a_leak_over_several_texts_beside_the_choices_does_not_leave() -> None:
+    async with room() as here:
+        here.upstream.answer = completion(future="TOKEN-", other="-123456")
+        here.judge.across = "TOKEN-\nother\n-123456"
+        answer = await here.ask()
+    assert set(answer.body) == {"object", "choices"}
+    assert choices(answer)[0]["finish_reason"] == "content_filter"
 
 
 async def test_a_blocked_text_that_masking_cannot_mend_is_withheld_under_redact_too() -> None:
