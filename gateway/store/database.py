@@ -111,6 +111,16 @@ class Database(Protocol):
         """
         ...
 
+    async def change(self, work: Callable[[Transaction], T]) -> T:
+        """Do what `write` does, however long it takes: for a change of the schema. Not for who is served meanwhile.
+
+        A caller that is cancelled waits until it is done.
+
+        Raises:
+            StoreUnavailable: nothing was written.
+        """
+        ...
+
     def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
         """Queue `work` to be committed within about 50 milliseconds, and return at once. is_brief: as for `write`.
 

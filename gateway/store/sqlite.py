@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import anyio
 from anyio import to_thread
@@ -67,6 +67,14 @@ class SqliteDatabase:
     ) -> Coroutine[Any, Any, T]:
         """Run `work` and return once it is committed. See `Database.write`."""
         return self._writer.write(Work(work, is_durable=is_durable, is_brief=is_brief, record=record))
+
+    async def change(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` and return once it is committed, however long that takes. See `Database.change`."""
+        done = Work(work)
+        await to_thread.run_sync(self._commits.commit, (done,), True)
+        if done.error is not None:
+            raise done.error
+        return cast(T, done.result)
 
     def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
         """Queue `work`. See `Database.write_behind`."""

@@ -152,7 +152,7 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
     try:
         if name != MEMORY and (kept := await to_thread.run_sync(copy_before_migration, db, name, clock.now_at())):
             log.info("migration_backup", file=kept)
-        await db.write(lambda tx: migrate(tx, now_at=clock.now_at()))
+        await db.change(lambda tx: migrate(tx, now_at=clock.now_at()))
         store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))
         await db.redo(lambda: store.plain_chats)

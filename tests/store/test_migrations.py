@@ -1,10 +1,13 @@
 """Numbered changes of the schema."""
 
+import time
 from typing import Any
 
 import pytest
 
-from gateway.store.migrations import MIGRATIONS, statements
+from gateway.store import writer
+from gateway.store.database import Transaction
+from gateway.store.migrations import LAST_NUMBER, MIGRATIONS, migrate, statements
 
 
 def test_a_script_is_cut_at_the_semicolons_that_end_a_line() -> None:
@@ -30,3 +33,18 @@ async def test_opening_again_changes_nothing(place: Any) -> None:
     again = await place.open()
     assert [row["sql"] for row in await again.db.read(lambda tx: tx.query(schema))] == before
     await again.aclose()
+
+
+async def test_a_change_of_a_large_schema_may_take_longer_than_who_writes_would_wait(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(tx: Transaction, *, now_at: int) -> None:
+        time.sleep(1.5)
+        migrate(tx, now_at=now_at)
+
+    monkeypatch.setattr(writer, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr("gateway.store.store.migrate", slow)
+    store = await place.open()
+    numbers = await store.db.read(lambda tx: tx.query(LAST_NUMBER))
+    assert numbers[0]["number"] == MIGRATIONS[-1].number
+    await store.aclose()
