@@ -89,13 +89,15 @@ def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]
         parts.append(separator)
         length += end - begin + len(separator)
 
-    def glue(run: Sequence[Leaf]) -> None:
-        """Append neighbours with nothing between them; of a long text only the ends."""
+    def glue(run: Sequence[Leaf], *, is_whole: bool = True) -> None:
+        """Append neighbours with nothing between them; of a long text only the ends. is_whole: with whole tokens."""
         for position, leaf in enumerate(run):
             size = len(leaf.text)
             is_last = position == len(run) - 1
-            head = 0 if not position else _head_end(leaf.text, is_inside=_are_parts(run[position - 1], leaf))
-            tail = size if is_last else _tail_begin(leaf.text, is_inside=_are_parts(leaf, run[position + 1]))
+            head = _head_end(leaf.text, is_inside=is_whole and _are_parts(run[position - 1], leaf)) if position else 0
+            tail = (
+                size if is_last else _tail_begin(leaf.text, is_inside=is_whole and _are_parts(leaf, run[position + 1]))
+            )
             if size <= 2 * SEAM_CHARS or head >= tail:
                 add(leaf, 0, size, "\n" if is_last else "")
                 continue
@@ -109,7 +111,7 @@ def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]
         if len(run) > 2:  # a match must be found as well when a third text stands glued before it
             for first, second in pairwise(run):
                 if _may_hide(first, second):
-                    glue((first, second))
+                    glue((first, second), is_whole=False)
     return JoinedText("".join(parts[:-1]), leaves, seams)
 
 
