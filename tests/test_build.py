@@ -79,6 +79,28 @@ def test_byte_code_in_another_form_is_the_same_byte_code() -> None:
         assert marshal.loads(joined(frame, b"before" + b"".join(own), begins)) == code
 
 
+def test_a_text_that_comes_again_in_a_frame_is_there_once_in_a_process() -> None:
+    joined = runpy.run_path(str(ROOT / "deploy" / "boot.py"))["joined"]
+    source = b"def f():\n    return 'x, y'\ndef g():\n    return 'x, y', 'only here'\n"
+    codes = []
+    for _ in range(2):
+        frame, own = parted(marshalled(compiled(source, "some folder/m.py")))
+        begins = [0, *(len(b"".join(own[:kind])) for kind in (1, 2, 3))]
+        codes += [
+            one for one in marshal.loads(joined(frame, b"".join(own), begins)).co_consts if hasattr(one, "co_name")
+        ]
+    assert [code.co_filename for code in codes] == ["some folder/m.py"] * 4
+    assert len({id(code.co_filename) for code in codes}) == 1
+    assert len({id(text) for code in codes for text in told_texts(code) if text == "x, y"}) == 1
+    assert len({id(text) for code in codes for text in told_texts(code) if text == "only here"}) == 2
+
+
+def told_texts(code: Any) -> list[str]:
+    """Return the texts among a code's constants."""
+    values = [part for const in code.co_consts for part in (const if isinstance(const, tuple) else (const,))]
+    return [value for value in values if isinstance(value, str)]
+
+
 def test_a_constant_that_looks_like_a_mark_is_refused() -> None:
     frame = parted(marshalled(compiled(b"x = 1", "a.py")))[0]
     mark = frame[frame.index(b"\xf5") :][:4]

@@ -102,14 +102,18 @@ def _numbered(texts: bytes) -> dict[bytes, int]:
 def parted(raw: bytes) -> tuple[bytes, tuple[bytes, bytes, bytes, bytes]]:
     """Return version 2 of the format in two parts, the frame and what is taken out: sizes, codes, lines and handlers.
 
+    A text that comes again is written as a name is, of which a process has one: each code says the name of its file.
+
     Raises:
         ValueError: a constant holds the mark.
     """
     tree, frame, sizes = _read(raw, 0), list[bytes](), list[bytes]()
+    often = Counter(raw[node.begin + 1 : node.end] for node in _all(tree) if node.kind in _ASCII)
     own = dict[int, list[bytes]]((place, []) for place in _OWN)
 
     def write(node: _Node) -> None:
-        frame.append(_head(raw, node, 0))
+        is_shared = node.kind == _TEXT and often[raw[node.begin + 1 : node.end]] > 1
+        frame.append(_head(raw, node._replace(kind=_NAME) if is_shared else node, 0))
         for place, part in enumerate(node.parts):
             if node.kind == _CODE and place in _OWN:
                 begin = part.begin + len(_BYTES) + _NUMBER_BYTES
