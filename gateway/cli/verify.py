@@ -7,6 +7,7 @@ import json
 import sys
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway import bundle
@@ -66,7 +67,12 @@ def check(path: str, *, bytecode: bool) -> Verified:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             with ZipFile(file) as archive:
-                hashes, problems = check_members(archive)
+                hashes, problems = check_members(
+                    archive.namelist(),
+                    sum(info.file_size for info in archive.infolist()),
+                    read=archive.read,
+                    sha256=partial(_sha256, archive),
+                )
                 is_whole = not problems
                 if bytecode and is_whole:
                     problems = check_bytecode(archive)
@@ -75,6 +81,11 @@ def check(path: str, *, bytecode: bool) -> Verified:
     except zlib.error as error:
         raise SetupError(f"{path} is damaged ({error}): get a fresh copy") from error
     return Verified(digest, len(hashes), is_whole, tuple(problems))
+
+
+def _sha256(archive: "ZipFile", name: str) -> str:
+    with archive.open(name) as member:
+        return hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def check_bytecode(archive: "ZipFile") -> list[str]:

@@ -1,7 +1,6 @@
 """The table of list prices that travels with the program, and the operator's own over it. Knows no request."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from gateway import bundle
 from gateway.domain.prices import Price, Prices, read_prices
@@ -21,7 +20,8 @@ def load_prices(path: str | None = None) -> Prices:
     if path is None:
         return Prices(shipped)
     try:
-        return Prices(_entries(Path(path).read_bytes()), shipped)
+        with open(path, "rb") as file:
+            return Prices(_entries(file.read()), shipped)
     except OSError as error:
         raise SetupError(f"The prices {path} cannot be read ({error.strerror}).") from error
     except (InvalidJson, InvalidRequest) as error:

@@ -1,7 +1,6 @@
 """Gather what is so on this host, and let the posture checks and the threat formula judge it. Changes nothing."""
 
 import os
-import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -227,8 +226,18 @@ def _file_facts(settings: Settings) -> _FileFacts:
         files_mode=_widest_mode(folder) if has_modes else None,
         tls_key_mode=tls_key_mode,
         has_first_credentials=os.path.exists(os.path.join(folder, FIRST_CREDENTIALS)),
-        free_bytes=shutil.disk_usage(folder).free,
+        free_bytes=_free_bytes(folder),
     )
+
+
+def _free_bytes(folder: str) -> int:
+    """Return what `shutil.disk_usage` has as free, without loading it where the system can be asked."""
+    if os.name == "posix":
+        told = os.statvfs(folder)
+        return told.f_bavail * told.f_frsize
+    import shutil
+
+    return shutil.disk_usage(folder).free
 
 
 def _mode(path: str) -> int | None:

@@ -6,10 +6,10 @@ counted only when asked for, and never a failure. Knows no store and no console.
 """
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from gateway.shield.detections import Direction, Verdict
 from gateway.shield.engine import Shield
@@ -138,7 +138,7 @@ def load_suite() -> tuple[Case, ...]:
     read = getattr(__spec__.loader, "get_data", None)
     if read is None:
         raise FileNotFoundError(SUITE_FILE)
-    rows = json.loads(read(str(Path(__file__).parent / SUITE_FILE)))["cases"]
+    rows = json.loads(read(os.path.join(os.path.dirname(__file__), SUITE_FILE)))["cases"]
     return tuple(
         Case(**row | {"expect": Expectation(row["expect"]), "direction": Direction(row.get("direction", "inbound"))})
         for row in rows

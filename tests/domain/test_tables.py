@@ -1,6 +1,7 @@
 """Cells that strangers wrote: nothing of them is a formula, a mark or a tag."""
 
 import csv
+import html
 import io
 from html.parser import HTMLParser
 
@@ -53,6 +54,7 @@ def test_a_page_shows_what_a_stranger_wrote_and_no_more(text: str) -> None:
     page = Text(html_cell(text))
     assert (page.text, page.tags) == (text, 0)
     assert '"' not in html_cell(text) and "'" not in html_cell(text)
+    assert html_cell(text) == html.escape("".join(sign if sign.isprintable() else " " for sign in text))
 
 
 def test_values_are_shown_as_people_read_them() -> None:
