@@ -158,7 +158,8 @@ async def settle(live: Live, child: Child | None) -> None:
     if child is None:
         tidy_up()
         await anyio.sleep(FIRST_JOBS_SECONDS)
-        libc.keep_little()  # what the first jobs have loaded took memory as well
+        bundle.let_go_unpacked()  # what the first jobs have loaded took memory as well
+        libc.keep_little()
 
 
 def tidy_up() -> None:

@@ -152,14 +152,14 @@ class Index:
         self._runner = runner
         self._left_out = layout.left_out(direction)
         numbered = layout.anchors(name, direction)
-        # The numbers in the layout of the anchors, which have others here.
-        self._numbers = array("I", numbered)
+        # The numbers in the layout of the anchors, which have others here if some are left out.
+        self._numbers = array("I", numbered) if direction is Direction.OUTBOUND else range(len(numbered))
         anchors = [*numbered.values()]
         self._find, _ = automaton.build(anchors, native=native, is_dense=True)
         self._is_ascii = all(map(str.isascii, anchors))
         # The last one is for words that automaton.build adds for itself.
         self._known: list[_Plain | None] = [*[None] * len(anchors), _NO_ANCHOR]
-        self._sizes = [*map(len, anchors), 1]
+        self._sizes = bytes((*map(len, anchors), 1))
         # What following one anchor may cost.
         self._dearest = layout.dearest(name)
 
