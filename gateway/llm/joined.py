@@ -3,8 +3,8 @@
 Theory of operation. One scan of one joined text costs a fraction of a scan a leaf. A blank line between leaves keeps
 words apart; but an attack that was cut in the middle of a word is whole only where neighbours are read without anything
 between them, so the ends of neighbouring content leaves are appended once more, glued together (the seams), where a
-word may have been cut. The parts of one message are one text to a model: where one word of them may have been cut, all
-of them are glued, those that are blanks or words of the dialect too.
+word may have been cut. The parts of one message are one text to a model and are always glued, those that are blanks or
+words of the dialect too: letters one by one, or numbers that stand for them, are read only with the blanks as sent.
 """
 
 import re
@@ -110,7 +110,7 @@ def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]
         glue(run)
         if len(run) > 2:  # a match must be found as well when a third text stands glued before it
             for first, second in pairwise(run):
-                if _may_hide(first, second):
+                if not (first.text[-1].isspace() or second.text[0].isspace()):
                     glue((first, second), is_whole=False)
     return JoinedText("".join(parts[:-1]), leaves, seams)
 
@@ -144,18 +144,14 @@ def _tail_begin(text: str, *, is_inside: bool) -> int:
 
 
 def _runs(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
-    """Return the runs of two or more neighbours whose seams may hide a match; the parts of a message are one run."""
+    """Return the runs of two or more neighbours whose seams may hide a match."""
     runs: list[list[Leaf]] = []
-    hiding: list[bool] = []
     for leaf in leaves:
-        may_hide = bool(runs) and _may_hide(runs[-1][-1], leaf)
-        if may_hide or (runs and _are_parts(runs[-1][-1], leaf)):
+        if runs and _may_hide(runs[-1][-1], leaf):
             runs[-1].append(leaf)
-            hiding[-1] |= may_hide
         else:
             runs.append([leaf])
-            hiding.append(False)
-    return [run for run, may_hide in zip(runs, hiding, strict=True) if may_hide]
+    return [run for run in runs if len(run) > 1]
 
 
 def _are_parts(first: Leaf, second: Leaf) -> bool:
@@ -170,8 +166,6 @@ def _may_hide(first: Leaf, second: Leaf) -> bool:
     all messages end with punctuation, so that a usual conversation has no seams at all.
     """
     before, after = first.text[-1], second.text[0]
-    if not ((before.isalnum() or before in INSIDE_WORDS) and (after.isalnum() or after in INSIDE_WORDS)):
-        if before.isspace() or after.isspace():
-            return False
-        return _are_parts(first, second)
-    return True
+    if (before.isalnum() or before in INSIDE_WORDS) and (after.isalnum() or after in INSIDE_WORDS):
+        return True
+    return _are_parts(first, second)
