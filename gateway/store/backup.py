@@ -3,7 +3,7 @@
 import os
 
 from gateway.errors import SetupError
-from gateway.store.database import Database, Transaction
+from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.migrations import LAST_NUMBER, MIGRATIONS
 from gateway.wire import write_time
 
@@ -60,6 +60,15 @@ def copy_before_migration(db: Database, path: str, now_at: int) -> str | None:
     target = f"{path}.schema-{have}-{stamp}"
     copy_database(db, target)
     return target
+
+
+def drop_needless_copy(db: Database, target: str) -> None:
+    """Remove what `copy_before_migration` made, if the schema is as it was: each try would leave another. Blocks."""
+    try:
+        if db.read_now(schema_number) < MIGRATIONS[-1].number:
+            os.unlink(target)
+    except (StoreUnavailable, OSError):
+        pass  # it is of no harm but for its size
 
 
 def schema_number(tx: Transaction) -> int:

@@ -36,7 +36,7 @@ from gateway.store import (
     trust_audits,
     users,
 )
-from gateway.store.backup import copy_before_migration
+from gateway.store.backup import copy_before_migration, drop_needless_copy
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.driver import MEMORY
 from gateway.store.generation import Generation
@@ -149,10 +149,16 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
     name = os.fspath(path)
     db = SqliteDatabase(name, log=log)
     await db.open()
+    kept: str | None = None
     try:
         if name != MEMORY and (kept := await to_thread.run_sync(copy_before_migration, db, name, clock.now_at())):
             log.info("migration_backup", file=kept)
-        await db.change(lambda tx: migrate(tx, now_at=clock.now_at()))
+        try:
+            await db.change(lambda tx: migrate(tx, now_at=clock.now_at()))
+        except BaseException:
+            if kept is not None:
+                drop_needless_copy(db, kept)
+            raise
         store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))
         await db.redo(lambda: store.plain_chats)

@@ -1,12 +1,16 @@
 """Numbered changes of the schema."""
 
+import contextlib
+import sqlite3
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.errors import SetupError
 from gateway.store import writer
-from gateway.store.database import Transaction
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.migrations import LAST_NUMBER, MIGRATIONS, migrate, statements
 
 
@@ -48,3 +52,24 @@ async def test_a_change_of_a_large_schema_may_take_longer_than_who_writes_would_
     numbers = await store.db.read(lambda tx: tx.query(LAST_NUMBER))
     assert numbers[0]["number"] == MIGRATIONS[-1].number
     await store.aclose()
+
+
+async def test_a_change_that_could_not_be_made_leaves_no_copy_of_the_database(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(tx: Transaction, *, now_at: int) -> None:
+        raise StoreUnavailable("The disk is full.")
+
+    await (await place.open()).aclose()
+    with contextlib.closing(sqlite3.connect(place.path)) as connection:
+        connection.execute("DELETE FROM schema_migrations WHERE number = ?", (MIGRATIONS[-1].number,))
+        connection.commit()
+    folder = Path(place.path).parent
+    with monkeypatch.context() as patch:
+        patch.setattr("gateway.store.store.migrate", refuse)
+        for _ in range(2):
+            with pytest.raises(SetupError, match="full"):
+                await place.open()
+    assert not [*folder.glob("*.schema-*")]
+    await (await place.open()).aclose()
+    assert len([*folder.glob("*.schema-*")]) == 1
