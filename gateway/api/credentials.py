@@ -9,6 +9,7 @@ from gateway.domain.principals import RequestContext
 from gateway.errors import InvalidApiKey
 from gateway.http.messages import Headers, Request
 
+_KEY = re.compile("(svc_[0-9a-f]{6})[0-9a-f]{34}")
 _TRACEPARENT = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _USER_AGENT_CHARS = 256
 _AGENT_CHARS = 100
@@ -41,7 +42,8 @@ def api_key(headers: Headers) -> str | None:
 class HeadFacts:
     """What the head of a request says of who calls.
 
-    key: as sent, see `api_key`. digest: of a key of good form, else "". agent, user_agent, traceparent: for the audit.
+    key: as sent, see `api_key`. digest: of a key of good form, else "". agent, user_agent, traceparent: for the audit,
+    which keeps them, so that of a key that was put there by mistake nothing stays but its prefix.
     is_plain_json: the body is said to be JSON, and nothing else is said of it.
     """
 
@@ -54,8 +56,8 @@ class HeadFacts:
             self.digest = hash_key(self.key or "")
         except InvalidApiKey:
             self.digest = ""
-        self.agent = agent[:_AGENT_CHARS] if agent else None
-        self.user_agent = user_agent[:_USER_AGENT_CHARS] if user_agent else None
+        self.agent = _KEY.sub(r"\1…", agent)[:_AGENT_CHARS] if agent else None
+        self.user_agent = _KEY.sub(r"\1…", user_agent)[:_USER_AGENT_CHARS] if user_agent else None
         self.traceparent = traceparent(headers)
         self.is_plain_json = headers.get("content-type") == "application/json" and "content-encoding" not in headers
 

@@ -123,3 +123,12 @@ def test_context_holds_what_the_audit_wants_and_bounds_it() -> None:
     assert (len(context.user_agent or ""), len(context.agent or "")) == (256, 100)
     plain = Callers(()).context(request("192.0.2.1"), "req_2")
     assert (plain.user_agent, plain.agent, plain.traceparent) == (None, None, None)
+
+
+@pytest.mark.parametrize("before", ["", "client/1 ", "u" * 80])
+def test_a_key_that_was_put_into_another_header_is_not_kept(before: str) -> None:
+    key = "svc_" + "0123456789" * 4
+    made = request("192.0.2.1", user_agent=before + key + " end", x_service_agent=before + key)
+    context = Callers(()).context(made, "req_1")
+    assert context.user_agent == before + "svc_012345… end"
+    assert context.agent == before + "svc_012345…"
