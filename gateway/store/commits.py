@@ -92,6 +92,23 @@ class Commits:
         except OSError as error:
             raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
 
+    def renew(self) -> None:
+        """Go on with another connection if this one has changed rows: it keeps a statement and pages of all it did.
+
+        Raises:
+            StoreUnavailable: there is none.
+        """
+        with self.lock:
+            before = self._writable
+            if self._is_memory or before is None or not before.changes:
+                return
+            self._writable = None
+            try:
+                # The last connection to close would carry over the log and wait for the disk: this one is open by then.
+                self._connected().run("SELECT COUNT(*) FROM sqlite_master").fetchone()
+            finally:
+                before.close()
+
     def commit_here(self, works: Sequence[Work]) -> bool:
         """Do a group of works in one transaction if nothing has to be waited for. See `works.Base`."""
         if self._writable is None or self._is_unsafe:

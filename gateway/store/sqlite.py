@@ -71,7 +71,7 @@ class SqliteDatabase:
     async def change(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` and return once it is committed, however long that takes. See `Database.change`."""
         done = Work(work)
-        await to_thread.run_sync(self._commits.commit, (done,), True)
+        await to_thread.run_sync(self._change, done)
         if done.error is not None:
             raise done.error
         return cast(T, done.result)
@@ -105,6 +105,10 @@ class SqliteDatabase:
         """Run a small lookup here. See `Database.read_now`."""
         with self._reader() as connection:
             return work(transaction(connection))
+
+    def _change(self, work: Work) -> None:
+        self._commits.commit((work,), True)
+        self._commits.renew()
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         with self._reader() as connection:

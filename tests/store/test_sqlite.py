@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from gateway.errors import Conflict, InvalidRequest, SetupError
-from gateway.store import writer
+from gateway.store import commits, writer
 from gateway.store.database import Insert, StoreUnavailable, Transaction
 from gateway.store.store import Store
 
@@ -467,3 +467,23 @@ async def test_two_processes_append_to_one_chain(place: Any) -> None:
     assert {event.actor for event in events} == {"one", "two"}
     assert all(later.prev_hash == earlier.hash for earlier, later in zip(events, events[1:], strict=False))
     await store.aclose()
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_who_has_made_the_tables_goes_on_with_a_connection_that_keeps_nothing_of_it(
+    place: Any, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    if not is_new:
+        await (await place.open()).aclose()
+    opened: list[str] = []
+    usual = commits.Writable
+    monkeypatch.setattr(commits, "Writable", lambda name: opened.append(name) or usual(name))
+    store = await place.open()
+    try:
+        assert len(opened) == (2 if is_new else 1)
+        # The one that was closed was not the last: it has carried nothing over, and has not waited for the disk.
+        assert not is_new or len(content_of(place.path)) < len(content_of(place.path + "-wal"))
+        await store.db.write(lambda tx: tx.add(META, ("a", "1")))
+        assert (await store.db.read(lambda tx: tx.query("SELECT value FROM meta WHERE name = 'a'")))[0]["value"] == "1"
+    finally:
+        await store.aclose()
