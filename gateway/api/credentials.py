@@ -4,12 +4,11 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
-from gateway.auth.keyhash import hash_key
+from gateway.auth.keyhash import hash_key, without_keys
 from gateway.domain.principals import RequestContext
 from gateway.errors import InvalidApiKey
 from gateway.http.messages import Headers, Request
 
-_KEY = re.compile("(svc_[0-9a-f]{6})[0-9a-f]{34}")
 _TRACEPARENT = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _USER_AGENT_CHARS = 256
 _AGENT_CHARS = 100
@@ -56,8 +55,8 @@ class HeadFacts:
             self.digest = hash_key(self.key or "")
         except InvalidApiKey:
             self.digest = ""
-        self.agent = _KEY.sub(r"\1…", agent)[:_AGENT_CHARS] if agent else None
-        self.user_agent = _KEY.sub(r"\1…", user_agent)[:_USER_AGENT_CHARS] if user_agent else None
+        self.agent = without_keys(agent)[:_AGENT_CHARS] if agent else None
+        self.user_agent = without_keys(user_agent)[:_USER_AGENT_CHARS] if user_agent else None
         self.traceparent = traceparent(headers)
         self.is_plain_json = headers.get("content-type") == "application/json" and "content-encoding" not in headers
 

@@ -8,6 +8,7 @@ from gateway.errors import InvalidApiKey
 KEY_RANDOM_BYTES = 20
 _FORM = re.compile(r"svc_[0-9a-f]{40}", re.ASCII)
 _PREFIX_CHARS = 10
+_ANYWHERE = re.compile(r"(svc_[0-9a-f]{6})[0-9a-f]{34}", re.ASCII)
 
 
 def hash_key(text: str) -> str:
@@ -45,3 +46,8 @@ def prefix_of(key: str) -> str:
     if _FORM.fullmatch(key) is None:
         raise InvalidApiKey("The API key is not valid.")
     return key[:_PREFIX_CHARS]
+
+
+def without_keys(text: str) -> str:
+    """Return a text that a caller gives as its name, with nothing left but the prefix of a key put there by mistake."""
+    return _ANYWHERE.sub(r"\1...", text)

@@ -13,6 +13,7 @@ import anyio
 
 from gateway import __version__
 from gateway.app import Gateway
+from gateway.auth.keyhash import without_keys
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.mcp import jsonrpc
@@ -300,7 +301,8 @@ def _client(info: object) -> str:
     if not isinstance(info, dict):
         return ""
     parts = [part for part in (info.get("name"), info.get("version")) if isinstance(part, str) and part]
-    return "".join(c if " " <= c <= "~" else "?" for c in "/".join(parts)[:_CLIENT_CHARS])
+    name = without_keys("/".join(parts)[: 4 * _CLIENT_CHARS])
+    return "".join(c if " " <= c <= "~" else "?" for c in name[:_CLIENT_CHARS])
 
 
 def _server_info(peer: _Peer) -> dict[str, object]:

@@ -203,6 +203,13 @@ async def test_a_client_gives_its_name_in_plain_characters(peer: Any) -> None:
     assert agent.startswith("n??[31m?/111") and len(agent) == 100
 
 
+async def test_a_client_that_gives_a_key_as_its_name_is_known_by_its_prefix(peer: Any) -> None:
+    info = {"name": "svc_" + "0123456789" * 4, "version": "1"}
+    await ask(peer, "initialize", {"protocolVersion": "2024-11-05", "clientInfo": info})
+    await call(peer, "say", {"text": "a"})
+    assert peer.script.contexts[0].user_agent == "svc_012345.../1"
+
+
 @pytest.mark.parametrize("info", [None, "x", {}, {"name": 5}])
 async def test_a_client_without_a_name_is_served(peer: Any, info: object) -> None:
     await ask(peer, "initialize", {"protocolVersion": "2024-11-05", "clientInfo": info})
