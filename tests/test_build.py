@@ -108,6 +108,16 @@ def test_a_constant_that_looks_like_a_mark_is_refused() -> None:
         parted(marshalled(compiled(f"x = {mark!r}".encode(), "a.py")))
 
 
+def test_byte_code_of_ours_keeps_the_types_of_fields_and_leaves_those_of_arguments_out() -> None:
+    source = b"class C:\n    x: int\n    def f(self, a: int, /, *b: int, c: int = 1, **d: int) -> int:\n        return a + c\n"
+    for file, told in (("gateway/m.py", []), ("other/m.py", ["a", "b", "c", "d", "return"])):
+        names: dict[str, Any] = {}
+        exec(compiled(source, file), names)
+        assert sorted(names["C"].f.__annotations__) == told
+        assert names["C"].__annotations__ == {"x": int}
+        assert names["C"]().f(1) == 2
+
+
 def test_byte_code_keeps_lines_and_leaves_docstrings_and_columns_out() -> None:
     source = b'"""M."""\nclass C:\n    """C."""\n    def f(self, x):\n        """F."""\n\n        return (x +\n            1 / x)\n'
     names: dict[str, Any] = {}

@@ -1,7 +1,8 @@
 """The byte code of a source, the same whenever the same Python is asked: what an archive holds, and compares. Pure.
 
 Byte code leaves out what the program does not need: docstrings (a class keeps a dash, or `dataclasses` would write it
-one) and the columns of a line, which only the marks under the lines of a traceback would show.
+one), the columns of a line, which only the marks under the lines of a traceback would show, and in modules of our own
+what functions say of types: nobody asks, and each start would work it out and keep it.
 """
 
 import _sre  # type: ignore[import-not-found]
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+_OURS = "gateway/"
 BOOT = "_boot.py"
 LAUNCHER = "__main__.py"
 # Of this version the bytes depend on the code alone, not on what else the process holds. It knows no slices, which are
@@ -39,7 +41,17 @@ def compiled(text: bytes | str, file: str) -> CodeType:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             _take_docstring(node)
+        if file.startswith(_OURS) and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            _take_annotations(node)
     return _without_columns(compile(tree, file, "exec", dont_inherit=True, optimize=0))
+
+
+def _take_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    """Leave out what a function says of the types of its arguments. What a class says of its fields stays."""
+    node.returns = None
+    for one in ast.walk(node.args):
+        if isinstance(one, ast.arg):
+            one.annotation = None
 
 
 def _take_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
