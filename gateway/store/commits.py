@@ -109,6 +109,20 @@ class Commits:
             finally:
                 before.close()
 
+    def change(self, work: Work) -> None:
+        """Do a work that may have to sort every row there is, in one transaction that waits for the disk.
+
+        For who has just opened the database: nobody else writes by this connection yet.
+
+        Raises:
+            StoreUnavailable: nothing of it stands.
+        """
+        if self._writable is None or self._is_memory:
+            self.commit((work,), is_durable=True)
+            return
+        with self._writable.sorting_in(os.path.dirname(os.path.abspath(self._path))):
+            self.commit((work,), is_durable=True)
+
     def commit_here(self, works: Sequence[Work]) -> bool:
         """Do a group of works in one transaction if nothing has to be waited for. See `works.Base`."""
         if self._writable is None or self._is_unsafe:

@@ -114,6 +114,8 @@ class Database(Protocol):
     async def change(self, work: Callable[[Transaction], T]) -> T:
         """Do what `write` does, however long it takes: for a change of the schema. Not for who is served meanwhile.
 
+        What has to be sorted for it lies in files beside the database.
+
         A caller that is cancelled waits until it is done.
 
         Raises:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from gateway.errors import Conflict, InvalidRequest
@@ -84,6 +84,19 @@ class Writable:
         if is_patient is not self._is_patient:
             self.run(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000) if is_patient else 0}")
             self._is_patient = is_patient
+
+    @contextmanager
+    def sorting_in(self, folder: str) -> Iterator[None]:
+        """Have what is sorted meanwhile lie in nameless files of a folder and not in memory, if this SQLite can."""
+        self.run("PRAGMA temp_store_directory = '{}'".format(folder.replace("'", "''")))
+        if self.run("PRAGMA temp_store_directory").fetchone() is not None:  # else any folder would do, or none
+            self.run("PRAGMA temp_store = FILE")
+        try:
+            yield
+        finally:
+            with suppress(StoreUnavailable):  # it may be closed by now
+                self.run("PRAGMA temp_store = MEMORY")
+                self.run("PRAGMA temp_store_directory = ''")
 
     def close(self) -> None:
         """Close the connection."""

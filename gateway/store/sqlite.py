@@ -107,7 +107,7 @@ class SqliteDatabase:
             return work(transaction(connection))
 
     def _change(self, work: Work) -> None:
-        self._commits.commit((work,), True)
+        self._commits.change(work)
         self._commits.renew()
 
     def _read(self, work: Callable[[Transaction], T]) -> T:

@@ -73,3 +73,25 @@ async def test_a_change_that_could_not_be_made_leaves_no_copy_of_the_database(
     assert not [*folder.glob("*.schema-*")]
     await (await place.open()).aclose()
     assert len([*folder.glob("*.schema-*")]) == 1
+
+
+async def test_what_a_change_of_the_schema_sorts_lies_beside_the_database_and_not_in_memory(
+    tmp_path: Path, place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite takes some 200 bytes of memory for each row of an index that it builds otherwise."""
+
+    def told(tx: Transaction) -> list[object]:
+        return [[*row][0] for name in ("", "_directory") for row in tx.query(f"PRAGMA temp_store{name}")]
+
+    def noted(tx: Transaction, *, now_at: int) -> None:
+        within.extend(told(tx))
+        migrate(tx, now_at=now_at)
+
+    within: list[object] = []
+    monkeypatch.setattr("gateway.store.store.migrate", noted)
+    folder = tmp_path / "o'clock"
+    store = await type(place)(str(folder / "gateway.db")).open()
+    in_files, in_memory = 1, 2
+    assert within == [in_files, str(folder)]
+    assert await store.db.write(told) == [in_memory]
+    await store.aclose()
