@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import urllib.request
@@ -16,14 +15,6 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SERVER_CORE, LOAD_CORE = 0, 1
 _RESULT = re.compile(r"^RESULT (.*)$", re.MULTILINE)
-_LOOP = """
-import time
-began = time.process_time()
-total = 0
-for number in range(5_000_000):
-    total += number * number % 7
-print(time.process_time() - began)
-"""
 _PSS, _PSS_OF_FILES = (re.compile(rf"^{name}:\s+(\d+)", re.MULTILINE) for name in ("Pss", "Pss_File"))
 
 
@@ -143,27 +134,6 @@ def cpu_us(pid: int) -> float:
             for thread in os.listdir(f"/proc/{one}/task"):
                 total_ns += int(Path(f"/proc/{one}/task/{thread}/schedstat").read_text().split()[0])
     return total_ns / 1000
-
-
-def busy_core_ratio(rounds: int) -> float:
-    """Return what arithmetic costs beside a busy core, against beside an idle one: what the machine adds by itself.
-
-    Cores may share a clock, a budget of power, or be two halves of one.
-    """
-    loop = [sys.executable, "-c", _LOOP]
-    idle, busy = [], []
-    for _ in range(rounds):
-        with on_core(SERVER_CORE):
-            idle.append(float(subprocess.run(loop, check=True, capture_output=True).stdout))
-        with on_core(LOAD_CORE):
-            beside = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-        try:
-            with on_core(SERVER_CORE):
-                busy.append(float(subprocess.run(loop, check=True, capture_output=True).stdout))
-        finally:
-            beside.kill()
-            beside.wait()
-    return statistics.median(busy) / statistics.median(idle)
 
 
 def memory_mb(pid: int) -> float:

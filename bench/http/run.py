@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.http.load import LOAD_CORE, Sample, Shot, busy_core_ratio, files_mb, find_wrk, joined, memory_mb, shoot
+from bench.http.load import LOAD_CORE, Sample, Shot, files_mb, find_wrk, joined, memory_mb, shoot
 from bench.http.targets import (
     CHAT,
     COMPILED,
@@ -219,8 +219,8 @@ def audit(field: Field, plan: Plan) -> list[Line]:
 def workers(field: Field, plan: Plan) -> list[Line]:
     """Compare two workers with one, by texts that are scanned every time.
 
-    A core costs more when the other is busy as well, whatever runs there: how much more is told, and two workers are
-    also compared with two servers that share nothing, each with half of the connections.
+    A core costs more when the other is busy as well, whatever runs there, so that two workers are also compared with
+    two servers that share nothing, each with half of the connections.
     """
     names = (OURS, OURS_BESIDE, OURS_TWO)
     for name in names:
@@ -254,12 +254,11 @@ def workers(field: Field, plan: Plan) -> list[Line]:
             sizes_mb.append(memory_mb(field.pids[name]))
             field.end(name)
         thirds_mb.append(sizes_mb[1] - sizes_mb[0])
-    one, apart = (times(ratio(samples, OURS_TWO, beside)) for beside in (OURS, APART))
-    of_machine = f"arithmetic beside a busy core: {times(busy_core_ratio(4 * plan.rounds))}"
+    apart = times(ratio(samples, OURS_TWO, APART))
     third = f"{statistics.median(thirds_mb):+.1f} MB"
     spread = f"median of {plan.rounds} pairs: {min(thirds_mb):+.1f} to {max(thirds_mb):+.1f}"
     return [
-        Line("two workers: CPU per request, one process", one, "<= 1.08x", "", of_machine),
+        Line("two workers: CPU per request, one process", times(ratio(samples, OURS_TWO, OURS)), "<= 1.08x", ""),
         Line("two workers: CPU per request, two servers side by side", apart, "<= 1.08x", ""),
         Line("memory of a third worker", third, "<= +12 MB", "", spread),
         Line("memory of two workers, beyond one process", f"{two_mb - one_mb:+.1f} MB", "", "", "supervisor included"),
