@@ -60,9 +60,13 @@ def load_early(path: str | None) -> "Shield | None":
     return None
 
 
-def keep_lasting(old: Settings, new: Settings) -> Settings:
-    """Return `new` with what cannot change before a restart as it was in `old`."""
-    return replace(new, **{name: getattr(old, name) for name in _UNTIL_RESTART})
+def keep_lasting(old: Settings, new: Settings, log: Log) -> Settings:
+    """Return `new` with what cannot change before a restart as it was in `old`, and log the names of what would."""
+    kept = {name: getattr(old, name) for name in _UNTIL_RESTART}
+    waiting = [name for name, value in kept.items() if getattr(new, name) != value]
+    if waiting:
+        log.warning("restart_needed", settings=waiting)
+    return replace(new, **kept)
 
 
 class Composition:
@@ -84,7 +88,7 @@ class Composition:
         Raises:
             SetupError: the rules cannot be used; the old gateway goes on.
         """
-        settings = keep_lasting(self._settings, settings)
+        settings = keep_lasting(self._settings, settings, self.gateway.log)
         self.gateway = assemble(settings, load_shield(settings.rules), self._lasting)
         return self.gateway
 

@@ -190,7 +190,7 @@ class Group:
             self.site.log.error("reload_refused", reason=error.message)
             common_pages.keep_apart()
             return False
-        self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config))
+        self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config, self.site.log))
         self.shared = replace(self.shared, scanner=scanner)
         self.get_ready()
         return True
