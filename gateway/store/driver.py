@@ -87,14 +87,15 @@ class Writable:
 
     @contextmanager
     def sorting_in(self, folder: str) -> Iterator[None]:
-        """Have what is sorted meanwhile lie in nameless files of a folder and not in memory, if this SQLite can."""
-        self.run("PRAGMA temp_store_directory = '{}'".format(folder.replace("'", "''")))
-        if self.run("PRAGMA temp_store_directory").fetchone() is not None:  # else any folder would do, or none
-            self.run("PRAGMA temp_store = FILE")
+        """Have what is sorted meanwhile lie in nameless files of a folder and not in memory, if that can be."""
+        with suppress(StoreUnavailable, Error):  # nothing can be made in the folder
+            self.run("PRAGMA temp_store_directory = '{}'".format(folder.replace("'", "''")))
+            if self.run("PRAGMA temp_store_directory").fetchone() is not None:  # else this SQLite might use any folder
+                self.run("PRAGMA temp_store = FILE")
         try:
             yield
         finally:
-            with suppress(StoreUnavailable):  # it may be closed by now
+            with suppress(StoreUnavailable, Error):  # it may be closed by now
                 self.run("PRAGMA temp_store = MEMORY")
                 self.run("PRAGMA temp_store_directory = ''")
 

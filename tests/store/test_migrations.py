@@ -10,7 +10,9 @@ import pytest
 
 from gateway.errors import SetupError
 from gateway.store import writer
+from gateway.store.commits import address
 from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.driver import Writable
 from gateway.store.migrations import LAST_NUMBER, MIGRATIONS, migrate, statements
 
 
@@ -95,3 +97,13 @@ async def test_what_a_change_of_the_schema_sorts_lies_beside_the_database_and_no
     assert within == [in_files, str(folder)]
     assert await store.db.write(told) == [in_memory]
     await store.aclose()
+
+
+def test_where_nothing_can_be_made_it_is_sorted_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+    path.touch()
+    writable = Writable(address(str(path), "rw"))
+    in_memory = 2
+    with writable.sorting_in(str(tmp_path / "nowhere")):
+        assert writable.run("PRAGMA temp_store").fetchone()[0] == in_memory
+    writable.close()
