@@ -19,11 +19,12 @@ from bench.http.payload import MODEL, chat_body, completion, prompt, scan_body
 HERE = Path(__file__).parent
 START_SECONDS = 180.0
 SCAN, CHAT, HEALTH = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/v1/health"
-OURS, UNRECORDED = "serve", "serve, nothing recorded"
+OURS, UNAUDITED, UNRECORDED = "serve", "serve, audit off", "serve, nothing recorded"
 OURS_TWO, OURS_THREE = "serve, 2 workers", "serve, 3 workers"
 OURS_NEW, OURS_BESIDE = "serve, every reply a new one", "serve, beside the other"
 _WORKERS = {OURS_TWO: "2", OURS_THREE: "3"}
-_OURS = (OURS, OURS_NEW, OURS_BESIDE, OURS_TWO, OURS_THREE, UNRECORDED)
+_LEFT_OUT = {UNAUDITED: "event", UNRECORDED: "all"}
+_OURS = (OURS, OURS_NEW, OURS_BESIDE, OURS_TWO, OURS_THREE, *_LEFT_OUT)
 H11, COMPILED = "uvicorn h11 + Starlette", "uvicorn httptools uvloop + Starlette"
 LITELLM, PORTKEY, NGINX, DIRECT = "LiteLLM", "Portkey", "nginx", "mock upstream"
 KEYS = 4
@@ -202,14 +203,12 @@ class Field:
             self.make_keys()
         upstream = f"http://127.0.0.1:{self._mock}{'/new' if name == OURS_NEW else ''}/v1"
         options = ["serve", "--port", str(port), "--upstream-url", upstream]
-        if name == UNRECORDED:
-            # A folder of its own with the same keys, so that neither waits for the other's locks.
-            shutil.copytree(self._data, self.work / "unrecorded")
-            start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self._sources)]
-            return [*start, *options, "--data-dir", str(self.work / "unrecorded")] if self.peers.python else None
         folder = self._folder(name)
         if name != OURS:
-            shutil.copytree(self._data, folder)
+            shutil.copytree(self._data, folder)  # the same keys, and neither waits for the other's locks
+        if name in _LEFT_OUT:
+            start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self._sources), _LEFT_OUT[name]]
+            return [*start, *options, "--data-dir", str(folder)] if self.peers.python else None
         options += ["--workers", _WORKERS.get(name, "1"), "--data-dir", str(folder)]
         return [sys.executable, str(self.archive), *options]
 
