@@ -3,6 +3,7 @@
 A hash stands for the text. It is stored only where the policy of the key says so, as `services.captures` takes it down.
 """
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Sequence
@@ -30,11 +31,12 @@ from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, verdict_of
-from gateway.store.database import Transaction
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 THREAD_CHARS = 16_384
 MAX_TEXT_CHARS = 500_000
+CROWD_SECONDS = 1.0
 _CLEAN = ScanResult(Verdict.ALLOW, 0)
 
 
@@ -178,7 +180,8 @@ class Scans:
         if policy.capture is not Capture.NONE:
             captured = await self._captures.of_text(text, direction, policy)
         if result.verdict is Verdict.ALLOW:
-            self._store.db.write_behind(lambda tx: self._insert(tx, row, captured), is_brief=not captured)
+            if self._store.db.write_behind(lambda tx: self._insert(tx, row, captured), is_brief=not captured):
+                await self._wait_for_writer()
         else:
             await self._record(principal, result, row, context, captured)
         return ScanAnswer(
@@ -276,6 +279,11 @@ class Scans:
         if len(text) <= THREAD_CHARS:
             return self._shield.scan(text, direction, policy)
         return await anyio.to_thread.run_sync(self._shield.scan, text, direction, policy, limiter=self._limiter)
+
+    async def _wait_for_writer(self) -> None:
+        """Keep who comes faster than is written waiting until that is done, a second at most."""
+        with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
+            await self._store.db.write(lambda tx: None, is_durable=False)
 
     def _insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText | None) -> None:
         self._store.traffic.insert(tx, row)

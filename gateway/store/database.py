@@ -123,8 +123,10 @@ class Database(Protocol):
         """
         ...
 
-    def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
+    def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> bool:
         """Queue `work` to be committed within about 50 milliseconds, and return at once. is_brief: as for `write`.
+
+        Tells whether half of what may wait does: then who comes with more should be kept waiting by a `write`.
 
         Raises:
             StoreUnavailable: the queue is full or the disk refuses; `work` was not taken.

@@ -76,9 +76,9 @@ class SqliteDatabase:
             raise done.error
         return cast(T, done.result)
 
-    def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
+    def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> bool:
         """Queue `work`. See `Database.write_behind`."""
-        self._writer.write_behind(work, is_brief=is_brief)
+        return self._writer.write_behind(work, is_brief=is_brief)
 
     def may_note(self, callers: int) -> bool:
         """Tell whether `note` may be called. See `Database.may_note`."""

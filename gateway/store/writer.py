@@ -32,6 +32,7 @@ from gateway.store.redo import RedoLog
 from gateway.store.works import Base, Work, is_brief, refuse
 
 QUEUE_WORKS = 10_000
+CROWD_WORKS = 5_000
 GROUP_WORKS = 512
 GATHER_SECONDS = 0.04
 AWAITED_SECONDS = 0.004
@@ -131,8 +132,8 @@ class Writer:
         self._delivered((work,))
         return True
 
-    def write_behind(self, call: Callable[[Transaction], object], *, is_brief: bool = False) -> None:
-        """Queue `call`. See `Database.write_behind`.
+    def write_behind(self, call: Callable[[Transaction], object], *, is_brief: bool = False) -> bool:
+        """Queue `call` and tell whether there is a crowd. See `Database.write_behind`.
 
         Raises:
             StoreUnavailable: see `Database.write_behind`.
@@ -145,6 +146,7 @@ class Writer:
                 self._hand_over()
             elif self._timer is None:
                 self._set_timer(GATHER_SECONDS)
+        return len(self._queue) >= CROWD_WORKS
 
     def may_note(self, callers: int) -> bool:
         """Tell whether the task that runs may note a work, and few are at work: many share a commit anyway."""

@@ -24,6 +24,7 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.scans import THREAD_CHARS, ScanAnswer, Scans, ScanText, scan_schema
 from gateway.shield import Detection, Direction, Policy, ScanResult, Severity, Shield, Verdict
+from gateway.store import writer
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store, open_store
 
@@ -306,3 +307,46 @@ def test_a_request_says_text_and_direction_and_nothing_more() -> None:
         with pytest.raises(InvalidRequest) as caught:
             decode(ScanText, value)
         assert caught.value.param == param
+
+
+async def test_who_comes_faster_than_is_written_is_kept_waiting_and_not_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writer, "QUEUE_WORKS", 50)
+    monkeypatch.setattr(writer, "CROWD_WORKS", 10)
+    go = threading.Event()
+    answered: list[int] = []
+    async with room() as here:
+
+        async def come_again(caller: int) -> None:
+            for number in range(20):
+                await here.scan(f"{TEXT} {caller} {number}")
+                answered.append(number)
+
+        here.store.db.write_behind(lambda tx: go.wait(20))
+        try:
+            async with anyio.create_task_group() as tasks:
+                for caller in range(10):
+                    tasks.start_soon(come_again, caller)
+                while here.store.db.write_behind(lambda tx: None) is False:
+                    await anyio.lowlevel.checkpoint()
+                await anyio.wait_all_tasks_blocked()
+                assert len(answered) < 50
+                go.set()
+        finally:
+            go.set()
+        assert len(answered) == 200
+        assert len(await here.rows()) == 200
+
+
+async def test_nobody_is_kept_waiting_for_long_by_a_writer_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "CROWD_WORKS", 0)
+    monkeypatch.setattr("gateway.services.scans.CROWD_SECONDS", 0.01)
+    go = threading.Event()
+    async with room() as here:
+        here.store.db.write_behind(lambda tx: go.wait(20))
+        try:
+            assert (await here.scan()).verdict is Verdict.ALLOW
+            assert not go.is_set()
+        finally:
+            go.set()
