@@ -31,6 +31,9 @@ class Settings:
     host: str = _row("127.0.0.1", "Address to listen on. Another than loopback needs RBAC_ENABLED=true.")
     port: int = _row(5001, "Port to listen on; 0 picks a free one.")
     workers: int = _row(1, f"Processes that answer on the one port, 1 to {MOST_WORKERS}; rate limits hold over all.")
+    worker_cpu_affinity: str = _row(
+        "auto", "Whether each of several workers keeps to one CPU: auto, if there are as many.", choices=("auto", "off")
+    )
     data_dir: str = _row("", "Folder of database and credentials, or :memory: to write nothing.")
     rules: str | None = _row(None, "File of shield rules to use instead of the built-in ones.")
     tls_cert: str | None = _row(None, "Certificate chain (PEM) to serve HTTPS with.")

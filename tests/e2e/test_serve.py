@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,21 @@ def test_the_audit_chain_verifies_offline_and_a_changed_row_does_not(archive: Pa
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert done.returncode == 1
     assert "BROKEN at event" in done.stdout
+
+
+def test_a_thread_that_waits_for_the_interpreter_gets_it_soon(archive: Path, tmp_path: Path) -> None:
+    script = """
+import os, runpy, sys, threading, time
+usual = sys.getswitchinterval()
+def look():
+    while sys.getswitchinterval() == usual:
+        time.sleep(0.01)
+    print(sys.getswitchinterval(), flush=True)
+    os._exit(0)
+threading.Thread(target=look, daemon=True).start()
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    command = [sys.executable, "-I", "-c", script, str(archive), "serve", "--port", "0", "--data-dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd="/", timeout=60)
+    assert 0 < float(done.stdout) <= 0.000_2, done.stderr

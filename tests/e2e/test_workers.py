@@ -367,6 +367,36 @@ def test_workers_that_cannot_start_end_the_program_in_one_line(archive: Path, ru
     assert (memory.returncode, len(memory.stderr.strip().splitlines())) == (2, 1)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the host has no CPU affinity")
+def test_each_worker_keeps_to_a_cpu_where_there_is_one_for_each(archive: Path, rules: Path, tmp_path: Path) -> None:
+    cpus = os.sched_getaffinity(0)
+    if len(cpus) < 2:
+        pytest.skip("there is one CPU")
+
+    def used(workers: int, *flags: str, is_hurt: bool = False) -> list[set[int]]:
+        """Return the CPUs that each thread of each worker may run on."""
+        served = start(archive, tmp_path / "data", "--workers", str(workers), "--rules", str(rules), *flags)
+        group = Group(served.process, served.port, served.key, tmp_path / "data")
+        if is_hurt:
+            hurt = group.workers()[-1]
+            os.kill(hurt, signal.SIGKILL)
+            until(lambda: hurt not in group.workers() and len(group.workers()) == workers)
+            until(lambda: all(len(list(Path(f"/proc/{pid}/task").iterdir())) > 1 for pid in group.workers()))
+        threads = [int(task.name) for pid in group.workers() for task in Path(f"/proc/{pid}/task").iterdir()]
+        assert len(threads) > workers
+        found = [os.sched_getaffinity(thread) for thread in threads]
+        assert os.sched_getaffinity(group.supervisor) == cpus
+        assert group.process.stop() == 0
+        return found
+
+    for is_hurt in (False, True):
+        kept = used(len(cpus), is_hurt=is_hurt)
+        assert all(len(one) == 1 for one in kept)
+        assert set.union(*kept) == cpus
+    assert all(one == cpus for one in used(len(cpus), "--worker-cpu-affinity", "off"))
+    assert all(one == cpus for one in used(len(cpus) + 1))
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_interrupt_during_the_start_leaves_no_traceback(
     archive: Path, rules: Path, tmp_path: Path, workers: str
