@@ -7,7 +7,7 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, Shed
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -21,20 +21,30 @@ class _Failed:
 
 
 class Aside:
-    """A few threads for one kind of work."""
+    """A few threads for one kind of work. wait_seconds: the longest wait for one of them; None for no limit."""
 
-    def __init__(self, threads: int = 1) -> None:
-        self._limiter = anyio.CapacityLimiter(threads)
+    def __init__(self, threads: int = 1, *, wait_seconds: float | None = None) -> None:
+        self._turns = anyio.CapacityLimiter(threads)
+        self._threads = anyio.CapacityLimiter(threads)  # each turn has one
+        self._wait_seconds = wait_seconds
 
-    async def run(self, work: Callable[[A], B], argument: A, *, is_long: bool = True) -> B:
-        """Return ``work(argument)``; do it here when it is not `is_long`.
+    async def run(self, work: Callable[[A], B], argument: A, *, is_long: bool = True, is_patient: bool = False) -> B:
+        """Return ``work(argument)``; do it here when it is not `is_long`. is_patient: wait for a thread without limit.
 
         Raises what `work` raises; a GatewayError without the thread's traceback: that makes a circle of frames, which
-        would keep megabytes of a refused body until the next garbage collection.
+        would keep megabytes of a refused body until the next garbage collection. Shed: no thread was free in time.
         """
         if not is_long:
             return work(argument)
-        outcome = await to_thread.run_sync(_tried, work, argument, limiter=self._limiter)
+        turn = object()
+        with anyio.move_on_after(None if is_patient else self._wait_seconds) as waiting:
+            await self._turns.acquire_on_behalf_of(turn)
+        if waiting.cancelled_caught:
+            raise Shed
+        try:
+            outcome = await to_thread.run_sync(_tried, work, argument, limiter=self._threads)
+        finally:
+            self._turns.release_on_behalf_of(turn)
         if not isinstance(outcome, _Failed):
             return outcome
         error, outcome.error = outcome.error, None

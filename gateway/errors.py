@@ -165,6 +165,13 @@ class Overloaded(GatewayError):
     code = "overloaded"
 
 
+class Shed(Overloaded):
+    """There is more to do than can be done, and this would have waited too long for its turn."""
+
+    def __init__(self) -> None:
+        super().__init__("The gateway has more to do than it can; try again.", retry_after_seconds=1)
+
+
 class ShieldUnavailable(GatewayError):
     """The shield could not scan, so nothing was let through."""
 

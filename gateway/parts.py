@@ -228,6 +228,7 @@ def _scans(of: _Gateway) -> object:
         acceptances=of.risk_acceptances,
         rules=of.rules,
         max_text_chars=of.settings.max_text_chars,
+        max_wait_seconds=of.settings.max_wait_seconds,
     )
 
 
@@ -240,7 +241,7 @@ def _chat(of: _Gateway) -> object:
         metrics=of.metrics,
         audit=of.audit,
         alerts=of.alerts,
-        judge=of.scans,
+        judge=of.scans.judge,
         dialect=of.dialect,
         policy=of.policy,
         routing=of.routing,

@@ -71,7 +71,7 @@ class Settings:
     max_scan_body_bytes: int = _row(4 * _BYTES, "Longest body of a scan request.")
     max_body_bytes: int = _row(1 * _BYTES, "Longest body of any other request.")
     max_requests_in_work: int = _row(
-        512, "Requests of one path that a process works on at once; those beyond it are refused with 503."
+        2_048, "Requests of one path that a process works on at once; those beyond it are refused with 503."
     )
     max_wait_seconds: float = _row(2.0, "Longest wait of a request for its turn; one that waited longer gets 503.")
     mcp_enabled: bool = _row(False, "Whether `serve` speaks MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED")

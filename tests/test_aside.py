@@ -4,10 +4,11 @@ import gc
 import threading
 import weakref
 
+import anyio
 import pytest
 
 from gateway.aside import Aside
-from gateway.errors import InvalidRequest
+from gateway.errors import InvalidRequest, Shed
 
 
 class Body:
@@ -46,3 +47,24 @@ async def test_what_failed_in_a_thread_is_kept_by_nothing() -> None:
         assert kept() is None
     finally:
         gc.enable()
+
+
+async def test_who_waited_too_long_for_a_thread_is_shed_and_takes_none() -> None:
+    aside, go, done = Aside(wait_seconds=0.01), threading.Event(), []
+
+    async def wait(number: int) -> None:
+        done.append(await aside.run(lambda one: (go.wait(30), one)[1], number, is_patient=True))
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for number in (1, 2):
+                tasks.start_soon(wait, number)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(Shed):
+                await aside.run(done.append, 3)
+            go.set()
+    finally:
+        go.set()
+    assert done == [1, 2]
+    await aside.run(done.append, 4)
+    assert done == [1, 2, 4]

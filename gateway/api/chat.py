@@ -19,7 +19,7 @@ class ChatEdge:
 
     def __init__(self, gateway: Gateway) -> None:
         self._chat = gateway.chat
-        self._aside = Aside()
+        self._aside = Aside(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""

@@ -10,17 +10,13 @@ from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
 from gateway.auth.ratelimit import RateExceeded
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import GatewayError, Overloaded, RateLimited
+from gateway.errors import GatewayError, Overloaded, RateLimited, Shed
 from gateway.http.messages import HttpError, Request, Response
 from gateway.metrics import Cell, Histogram
 from gateway.operations.operation import ANONYMOUS, Door
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _INTERNAL = "Something went wrong inside the gateway; the request id finds it in the log."
-
-
-class Shed(Overloaded):
-    """There is more to do than can be done."""
 
 
 class Dispatch:
@@ -120,7 +116,7 @@ class Dispatch:
         waited_seconds = self._monotonic_seconds() - request.arrived_seconds
         endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
         if endpoint.is_shed and (endpoint.in_work >= self._most_in_work or waited_seconds > self._longest_wait_seconds):
-            raise Shed("The gateway has more to do than it can; try again.", retry_after_seconds=1)
+            raise Shed
         return endpoint
 
     def _recognize(

@@ -191,7 +191,7 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
     write = operation.write or encoder(gives)
     status = operation.status
     is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE
-    aside = Aside()
+    aside = Aside(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def handle(request: Request, who: Principal, context: RequestContext) -> Response:
         if len(request.body) > LARGE_BYTES:

@@ -5,12 +5,10 @@ A hash stands for the text. It is stored only where the policy of the key says s
 
 import contextlib
 import hashlib
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
-import anyio.to_thread
+import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.domain.captures import Capture, CapturedText
@@ -18,26 +16,23 @@ from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
-from gateway.errors import InvalidRequest, ShieldUnavailable
+from gateway.errors import InvalidRequest
 from gateway.records import record
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
-from gateway.services.clean_texts import CleanTexts
+from gateway.services.judge import Judge
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
-from gateway.shield.scoring import Policy, verdict_of
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
-THREAD_CHARS = 16_384
 MAX_TEXT_CHARS = 500_000
 CROWD_SECONDS = 1.0
-_CLEAN = ScanResult(Verdict.ALLOW, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +112,8 @@ class Scans:
         acceptances: RiskAcceptances | None = None,
         rules: Rules | None = None,
         max_text_chars: int = MAX_TEXT_CHARS,
+        max_wait_seconds: float | None = None,
     ) -> None:
-        self._shield = shield
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -127,19 +122,16 @@ class Scans:
         self._policy = policy
         self._policies = policies
         self._acceptances = acceptances
-        self._rules = rules
         self._max_text_chars = max_text_chars
-        self._captures = Captures(self.judge_text)
-        self.clean = CleanTexts(ids)
-        # More threads would scan no more, and each takes its turn before the event loop gets another.
-        self._limiter = anyio.CapacityLimiter(os.cpu_count() or 1)
+        self.judge = Judge(shield, store, ids, rules=rules, max_wait_seconds=max_wait_seconds)
+        self._captures = Captures(self.judge.judge_text)
 
     async def scan(self, principal: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
         """Scan one text. A REVIEW or BLOCK is answered after its audit event and alert are committed.
 
         Raises:
             InvalidRequest: the text is too long.
-            ShieldUnavailable: the shield failed; nothing may be let through.
+            ShieldUnavailable: the shield failed; nothing may be let through. Shed: it waited too long for its turn.
             AuditUnavailable, Overloaded: what was found could not be recorded.
         """
         if len(command.text) > self._max_text_chars:
@@ -147,9 +139,9 @@ class Scans:
         started_seconds = self._clock.monotonic_seconds()
         policy = self._policies.of(principal, self._policy) if self._policies else self._policy
         text, direction = command.text, command.direction
-        result = self.judge_here(text, direction, policy.scoring, owner=principal.id)
+        result = self.judge.judge_here(text, direction, policy.scoring, owner=principal.id)
         if result is None:
-            result = await self.judge_text(text, direction, policy.scoring, owner=principal.id)
+            result = await self.judge.judge_text(text, direction, policy.scoring, owner=principal.id, is_patient=False)
         if self._acceptances is not None and self._acceptances.any():
             source = Source(context.agent or principal.name, principal.lineage)
             result = self._acceptances.apply(result, policy.scoring, source=source, text=text)
@@ -198,12 +190,12 @@ class Scans:
         """Scan one text by another policy and record nothing.
 
         Raises:
-            InvalidRequest: the text is too long. ShieldUnavailable: the shield failed.
+            InvalidRequest: the text is too long. ShieldUnavailable, Shed: see `scan`.
         """
         if len(command.text) > self._max_text_chars:
             raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
         started_seconds = self._clock.monotonic_seconds()
-        result = await self.judge_text(command.text, command.direction, policy.scoring)
+        result = await self.judge.judge_text(command.text, command.direction, policy.scoring, is_patient=False)
         return ScanAnswer(
             verdict=result.verdict,
             score=result.score,
@@ -213,72 +205,6 @@ class Scans:
             elapsed_ms=round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000) / 1000,
             redacted=result.redacted,
         )
-
-    async def judge_text(
-        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
-    ) -> ScanResult:
-        """Scan without recording anything; a long text in a worker thread, so that others are answered meanwhile.
-
-        owner: whose text it is. One that was found clean is then not scanned again, until authority changes. ends: of
-        the beginnings of a long text that may be known already.
-
-        Raises:
-            ShieldUnavailable: the shield failed, in whatever way.
-        """
-        if not ends and (result := self.judge_here(text, direction, policy, owner=owner)) is not None:
-            return result
-        try:
-            generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
-            if not owner:
-                return await self._scan(text, direction, policy)
-            clean = self.clean
-            if not ends:
-                mark = clean.mark(text, owner, direction, policy)
-                if clean.knows(mark, generation):
-                    return _nothing(policy)
-                result = await self._scan(text, direction, policy)
-                clean.note(mark, result, generation)
-                return result
-            # The whole is its own last beginning: a long text is gone through once for all of them.
-            *marks, mark = clean.beginnings(text, (*ends, len(text)), owner, direction, policy)
-            if clean.knows(mark, generation):
-                return _nothing(policy)
-            rest = clean.unknown(text, ends, marks, generation)
-            result = await self._scan(rest, direction, policy)
-            if result.detections and rest is not text:
-                result = await self._scan(text, direction, policy)
-            clean.note(mark, result, generation)
-            clean.note(marks[-1], result, generation)
-            return result
-        except Exception as error:  # whatever fails in a rule or the matcher: the text is not let through
-            raise _unavailable() from error
-
-    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
-        """Scan a text as `judge_text` does, without waiting. None: it is too long for that.
-
-        Raises:
-            ShieldUnavailable: the shield failed, in whatever way.
-        """
-        if len(text) > THREAD_CHARS:
-            return None
-        try:
-            generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
-            if not owner:
-                return self._shield.scan(text, direction, policy)
-            clean = self.clean
-            mark = clean.mark(text, owner, direction, policy)
-            if clean.knows(mark, generation):
-                return _nothing(policy)
-            result = self._shield.scan(text, direction, policy)
-            clean.note(mark, result, generation)
-            return result
-        except Exception as error:  # as above
-            raise _unavailable() from error
-
-    async def _scan(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
-        if len(text) <= THREAD_CHARS:
-            return self._shield.scan(text, direction, policy)
-        return await anyio.to_thread.run_sync(self._shield.scan, text, direction, policy, limiter=self._limiter)
 
     async def _wait_for_writer(self) -> None:
         """Keep who comes faster than is written waiting until that is done, a second at most."""
@@ -330,16 +256,6 @@ class Scans:
             self._insert(tx, row, captured)
 
         await self._audit.commit(work)
-
-
-def _nothing(policy: Policy) -> ScanResult:
-    """Return the result of a text in which nothing was found."""
-    return _CLEAN if policy.review_at > 0 < policy.block_at else ScanResult(verdict_of(0, policy), 0)
-
-
-def _unavailable() -> ShieldUnavailable:
-    # The cause is kept for the log. Its own message may quote the text, so it is not repeated here.
-    return ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1)
 
 
 def scan_schema() -> JsonSchema:

@@ -16,6 +16,7 @@ from gateway.http.messages import Headers, Request, Response
 from gateway.llm.base import UpstreamRefused
 from gateway.services.chat import ChatAnswer, PromptBlocked
 from gateway.services.chat_turn import ShieldSummary
+from gateway.settings import Settings
 from gateway.shield.detections import Verdict
 
 WHO = local("test")
@@ -56,7 +57,7 @@ def request(body: bytes = b'{"a":1}', content_type: str = "application/json", **
 
 
 async def ask(answer: ChatAnswer | Exception, what: Request | None = None) -> tuple[Response, dict[str, str], Any]:
-    edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(answer))))
+    edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(answer), settings=Settings())))
     response = await edge.complete(what or request(), WHO, CONTEXT)
     return response, dict(response.fields()), json.loads(response.body)
 
@@ -121,13 +122,13 @@ async def test_what_is_no_plain_json_never_reaches_the_service(what: Request, er
 @pytest.mark.parametrize(("chars", "is_here"), [(10, True), (LARGE_BYTES, False)])
 async def test_a_large_body_is_read_in_a_thread(chars: int, is_here: bool) -> None:
     chat = ScriptedChat(ChatAnswer(COMPLETION, CLEAN))
-    edge = ChatEdge(cast(Any, SimpleNamespace(chat=chat)))
+    edge = ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings())))
     await edge.complete(request(json.dumps({"a": "x" * chars}).encode()), WHO, CONTEXT)
     assert chat.bodies == [{"a": "x" * chars}]
     assert chat.threads == [is_here]
 
 
 async def test_models_are_a_list_as_openai_has_it() -> None:
-    edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(AssertionError()))))
+    edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(AssertionError()), settings=Settings())))
     response = await edge.models(request(), WHO, CONTEXT)
     assert json.loads(response.body) == {"object": "list", "data": [{"id": "m", "object": "model"}]}

@@ -213,4 +213,4 @@ async def test_the_memory_is_bounded_and_keeps_what_is_still_sent(site: Site, mo
         await site.scan(key, HARMLESS)
         await site.scan(key, f"the weather of day {number}")
     assert site.shield.scanned.count(HARMLESS) == 1
-    assert len(site.gateway.scans.clean) <= 20
+    assert len(site.gateway.scans.judge.clean) <= 20

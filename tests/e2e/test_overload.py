@@ -97,6 +97,24 @@ def test_scans_that_waited_too_long_for_their_turn_are_shed_and_none_fails(serve
     assert served.ask("GET", "/api/v1/health").status == 200
 
 
+def test_long_texts_that_no_thread_is_free_for_are_shed_and_short_ones_are_scanned(
+    serve: Callable[..., Served],
+) -> None:
+    served = serve("--max-wait-seconds", "0.1")
+
+    def scan(number: int) -> Answer:
+        return served.scan(f"good morning to everybody in harbour {number}, quay {number * 7}. " * 8_000)
+
+    with ThreadPoolExecutor(CALLERS) as callers:
+        waiting = [callers.submit(scan, number) for number in range(CALLERS)]
+        while not any(one.done() for one in waiting):
+            assert served.scan("Good morning.").status == 200
+        answers = [one.result() for one in waiting]
+    check_shed(answers)
+    assert {200, 503} == {answer.status for answer in answers}
+    assert served.scan("good morning to everybody in harbour 99. " * 8_000).status == 200
+
+
 def answer_of(caller: http.client.HTTPConnection) -> Answer:
     """Read one answer."""
     reply = caller.getresponse()

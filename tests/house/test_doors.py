@@ -42,7 +42,7 @@ NAMES = {
         "gateway/cli/main.py",
         "gateway/cli/rehearsal.py",  # a reload that cannot be rehearsed must not end the supervisor of those that work
         "gateway/http/session.py",  # one connection's fault must not end the others
-        "gateway/services/scans.py",  # whatever fails in the shield, the text is not let through
+        "gateway/services/judge.py",  # whatever fails in the shield, the text is not let through
     ),
 }
 

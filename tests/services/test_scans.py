@@ -17,12 +17,13 @@ from gateway.domain.alerts import AlertFilter
 from gateway.domain.audit import AuditFilter
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext, local
-from gateway.errors import AuditUnavailable, InvalidRequest, ShieldUnavailable
+from gateway.errors import AuditUnavailable, InvalidRequest, Shed, ShieldUnavailable
 from gateway.log import Log
 from gateway.schema import decode
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
-from gateway.services.scans import THREAD_CHARS, ScanAnswer, Scans, ScanText, scan_schema
+from gateway.services.judge import THREAD_CHARS
+from gateway.services.scans import ScanAnswer, Scans, ScanText, scan_schema
 from gateway.shield import Detection, Direction, Policy, ScanResult, Severity, Shield, Verdict
 from gateway.store import writer
 from gateway.store.database import StoreUnavailable
@@ -268,7 +269,7 @@ async def test_a_long_text_is_scanned_while_others_are_answered() -> None:
                 anyio.from_thread.run(may_end.wait)
                 return ALLOWED
 
-        here.scans._shield = cast(Shield, Waiting())
+        here.scans.judge._shield = cast(Shield, Waiting())
         with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 group.start_soon(here.scan, "x" * (THREAD_CHARS + 1))
@@ -291,13 +292,46 @@ async def test_long_texts_take_no_more_threads_than_there_are_processors() -> No
                 running.discard(threading.get_ident())
                 return ALLOWED
 
-        here.scans._shield = cast(Shield, Counting())
+        here.scans.judge._shield = cast(Shield, Counting())
         processors = os.cpu_count() or 1
         with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 for _ in range(3 * processors):
                     group.start_soon(here.scan, "x" * (THREAD_CHARS + 1))
         assert 1 <= most <= processors
+
+
+async def test_a_long_text_that_waits_too_long_for_its_turn_is_shed_and_a_reply_of_a_model_is_not() -> None:
+    async with room(max_wait_seconds=0.01) as here:
+        processors, go, answered = os.cpu_count() or 1, threading.Event(), []
+
+        class Held(ScriptedShield):
+            def scan(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+                assert go.wait(30)
+                return ALLOWED
+
+        here.scans.judge._shield = cast(Shield, Held())
+        long = "x" * (THREAD_CHARS + 1)
+
+        async def reply() -> None:
+            answered.append(await here.scans.judge.judge_text(long, Direction.OUTBOUND, Policy()))
+
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(processors):
+                    group.start_soon(here.scan, long)
+                await anyio.wait_all_tasks_blocked()
+                group.start_soon(reply)
+                for direction in Direction:
+                    with pytest.raises(Shed) as shed:
+                        await here.scan(long, direction=direction)
+                    assert shed.value.retry_after_seconds
+                assert answered == []
+                go.set()
+        finally:
+            go.set()
+        assert [one.verdict for one in answered] == [Verdict.ALLOW]
+        assert len(await here.rows()) == processors
 
 
 def test_a_request_says_text_and_direction_and_nothing_more() -> None:
