@@ -26,6 +26,7 @@ from gateway.http.messages import (
     ReplyTimeout,
     ReplyTooLarge,
     Terms,
+    connections_allowed,
 )
 from gateway.http.reply import ReplyReader, read_whole
 from gateway.http.transport import Connection, DeadlinePassed, Sweep, dial
@@ -39,6 +40,7 @@ _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VISIBLE = re.compile(r"[!-~]+")
 _OURS = frozenset("connection content-length expect host keep-alive te trailer transfer-encoding upgrade".split())
 _KNOWN_BEGINS = 256
+_LEAST_POOL, _MOST_POOL = 64, 1_024
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _DECODE_HERE_BYTES = 65_536  # longer bodies are decoded in a thread
 
@@ -69,19 +71,19 @@ class _Begin:
 class Client:
     """Connections to any number of origins, for one event loop.
 
-    pool_size_per_origin, idle_seconds: how many idle connections are kept and how long. ca_file: PEM file of the
-    authorities that https trusts, None for the system's.
+    pool_size_per_origin, idle_seconds: how many idle connections are kept and how long; None for 64 to 1,024, a quarter
+    of what this process can hold. ca_file: PEM file of the authorities that https trusts, None for the system's.
     """
 
     def __init__(
         self,
         *,
-        pool_size_per_origin: int = 64,
+        pool_size_per_origin: int | None = None,
         idle_seconds: float = 30.0,
         ca_file: str | None = None,
         sweep_seconds: float = 1.0,
     ) -> None:
-        self._pool_size = pool_size_per_origin
+        self._pool_size = pool_size_per_origin or min(max(connections_allowed() // 4, _LEAST_POOL), _MOST_POOL)
         self._idle_seconds = idle_seconds
         self._ca_file = ca_file
         self._sweep_seconds = sweep_seconds

@@ -484,6 +484,30 @@ async def test_connections_are_kept_and_the_last_used_is_taken_first() -> None:
         assert [bool(call.request) for call in upstream.calls] == [True, False]
 
 
+@pytest.mark.parametrize(("descriptors", "kept"), [(16, 64), (1_024, 120), (100_000, 150)])
+async def test_a_crowd_that_comes_again_finds_its_connections_as_far_as_descriptors_go(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, kept: int
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (descriptors, descriptors))
+    crowd, arrived = 150, anyio.Event()
+
+    async def script(call: Call) -> None:
+        while True:
+            await call.read()
+            if call.number == crowd - 1:
+                arrived.set()
+            await arrived.wait()
+            await call.send(OK)
+
+    async with scripted(script) as upstream, making() as client:
+        for _ in range(2):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(crowd):
+                    tasks.start_soon(ask, client, upstream.url())
+            assert [len(idle) for idle in client._idle.values()] == [kept]
+        assert len(upstream.calls) == 2 * crowd - kept
+
+
 async def test_no_more_connections_are_kept_than_allowed() -> None:
     async with scripted(answers_for_ever(OK)) as upstream, making(pool_size_per_origin=1) as client:
         async with anyio.create_task_group() as tasks:
