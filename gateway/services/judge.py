@@ -1,6 +1,5 @@
 """The one way to the shield: a text and a policy to what was found. Records nothing."""
 
-import os
 from collections.abc import Sequence
 
 from gateway.aside import Aside
@@ -14,6 +13,7 @@ from gateway.shield.scoring import Policy, verdict_of
 from gateway.store.store import Store
 
 THREAD_CHARS = 16_384
+THREADS = 2
 _CLEAN = ScanResult(Verdict.ALLOW, 0)
 
 
@@ -31,8 +31,9 @@ class Judge:
         self._store = store
         self._rules = rules
         self.clean = CleanTexts(ids)
-        # More threads would scan no more, and each takes its turn before the event loop gets another.
-        self._aside = Aside(os.cpu_count() or 1, wait_seconds=max_wait_seconds)
+        # More threads scan no more, and each takes its turn before the event loop gets another: with one for each of 64
+        # processors, all else takes ten times as long.
+        self._aside = Aside(THREADS, wait_seconds=max_wait_seconds)
 
     async def judge_text(
         self,
