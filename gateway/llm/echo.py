@@ -6,8 +6,9 @@ itself. The rule is no vendor's; it is exact, so that limits, budgets and usage 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from gateway.aside import Aside
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidRequest
 from gateway.llm.base import Prompt, Reply
@@ -15,6 +16,7 @@ from gateway.llm.base import Prompt, Reply
 ECHO_MODEL = "echo"
 MAX_ECHO_CHARS = 2_000_000
 """Bound of all choices together."""
+_LONG_CHARS = 20_000
 _TOKEN = re.compile(r"\w{1,6}|[^\w\s]")
 
 
@@ -24,6 +26,7 @@ class EchoModel:
     def __init__(self, *, clock: Clock, ids: Ids) -> None:
         self._clock = clock
         self._ids = ids
+        self._aside = Aside()
 
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Answer with the text of the last user message. `n`, `max_completion_tokens` and `max_tokens` are obeyed.
@@ -37,8 +40,9 @@ class EchoModel:
         choices = count if isinstance(count, int) else 1
         if choices * len(text) > MAX_ECHO_CHARS:
             raise InvalidRequest("n times the length of the prompt is more than echo answers.", param="n")
-        prompt_tokens = sum(count_tokens(said) for said in _texts(body))
-        reply_tokens = choices * count_tokens(text)
+        said = (*_texts(body), text)
+        *asked, answered = await self._aside.run(_counts, said, is_long=sum(map(len, said)) > _LONG_CHARS)
+        prompt_tokens, reply_tokens = sum(asked), choices * answered
         answer = {
             "id": self._ids.new("chatcmpl").replace("_", "-", 1),
             "object": "chat.completion",
@@ -69,6 +73,10 @@ class EchoModel:
 def count_tokens(text: str) -> int:
     """Count tokens by the rule at the head of this file."""
     return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def _counts(texts: Sequence[str]) -> list[int]:
+    return [count_tokens(text) for text in texts]
 
 
 def cut(text: str, limit: int | None) -> tuple[str, str]:

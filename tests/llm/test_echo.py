@@ -1,7 +1,10 @@
+import threading
+
 import pytest
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import InvalidRequest
+from gateway.llm import echo
 from gateway.llm.base import Prompt
 from gateway.llm.echo import EchoModel, count_tokens, cut
 from gateway.llm.openai import OpenAiDialect
@@ -83,3 +86,13 @@ def test_a_flood_of_blanks_is_counted_in_linear_time() -> None:
 
 async def test_the_one_model_is_listed() -> None:
     assert [model["id"] for model in await ECHO.models()] == ["echo"]
+
+
+@pytest.mark.parametrize(("words", "is_here"), [(10, True), (20_000, False)])
+async def test_a_long_prompt_is_counted_in_a_thread(monkeypatch: pytest.MonkeyPatch, words: int, is_here: bool) -> None:
+    threads: list[int] = []
+    count = echo.count_tokens
+    monkeypatch.setattr(echo, "count_tokens", lambda text: (threads.append(threading.get_ident()), count(text))[1])
+    usage = (await answered(user("go " * words)))["usage"]
+    assert usage == {"prompt_tokens": words, "completion_tokens": words, "total_tokens": 2 * words}
+    assert {one == threading.get_ident() for one in threads} == {is_here}
