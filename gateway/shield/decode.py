@@ -12,9 +12,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from gateway.shield import entities
+from gateway.shield.groups import add_base64, add_hex
+from gateway.shield.normalize import View
 from gateway.shield.shapes import Ranges, Shapes
+from gateway.shield.unshown import NAMES, readings
 from gateway.shield.views import Builder, Decoded, regions
 
+# The views of `shown`.
+SHOWN = NAMES
 _LEAST_BASE64_CHARS = 16
 # A run that begins in a block that was found may end behind it.
 _BEYOND_CHARS = 4_096
@@ -63,9 +68,9 @@ def decodings(shapes: Shapes, others: frozenset[str]) -> list[Decoded]:
     # One byte a character, so that offsets are the same; no encoding uses characters beyond ASCII.
     text, raw = shapes.text, shapes.raw
     found: list[Decoded] = []
-    if shapes.base64:
-        found += _base64(raw, shapes.base64)
-    if shapes.hexadecimal or shapes.marked:
+    if shapes.base64 or shapes.coded:
+        found += _base64(raw, shapes)
+    if shapes.hexadecimal or shapes.marked or shapes.digital:
         found += _hex(raw, shapes)
     if shapes.codes:
         found += _codes(raw, shapes.codes)
@@ -82,6 +87,11 @@ def decodings(shapes: Shapes, others: frozenset[str]) -> list[Decoded]:
     if not others.isdisjoint(_ALL_SELECTORS):
         found += _selectors(text)
     return found
+
+
+def shown(shapes: Shapes, view: View) -> list[Decoded]:
+    """Return a text as it is shown, near where something in it is not. view: of the same text."""
+    return readings(shapes, view)
 
 
 def _runs(code: re.Pattern[bytes], raw: bytes, ranges: Ranges) -> Iterator[re.Match[bytes]]:
@@ -129,10 +139,10 @@ def _checked(text: str) -> str:
     return text if odd * 8 <= len(text) else ""
 
 
-def _base64(raw: bytes, places: list[int]) -> list[Decoded]:
+def _base64(raw: bytes, shapes: Shapes) -> list[Decoded]:
     builder = Builder("base64")
     done = 0
-    for place in places:
+    for place in shapes.base64:
         run = _BASE64_RUN.match(raw, place) if place >= done else None
         if run is None:
             continue
@@ -145,6 +155,8 @@ def _base64(raw: bytes, places: list[int]) -> list[Decoded]:
                 if len(piece) >= _LEAST_BASE64_CHARS and len(piece) < len(data):
                     _add_base64(builder, piece, place)
                 place += len(piece)
+    if shapes.coded:
+        add_base64(builder, raw, shapes.coded)
     return builder.done()
 
 
@@ -169,6 +181,8 @@ def _hex(raw: bytes, shapes: Shapes) -> list[Decoded]:
     for run in _runs(_HEX_MARKED, raw, shapes.marked):
         digits = re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])
         _add_bytes(builder, bytes.fromhex(digits.decode()), run)
+    if shapes.digital:
+        add_hex(builder, raw, shapes.digital)
     return builder.done()
 
 

@@ -29,11 +29,12 @@ _ROOM_CHARS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A span in the text as sent where a rule matched, and the view it matched in."""
+    """A span in the text as sent where a rule matched, the view it matched in, and whether that hid it."""
 
     start: int
     end: int
     view: str
+    is_hidden: bool
 
 
 class _Reading:
@@ -141,7 +142,7 @@ class Shield:
             )
             is_cut_short |= matches.is_cut_short
             if matches.found:
-                self._keep(places, matches, reading, direction, policy)
+                self._keep(places, matches, reading, text, direction, policy)
             if model:
                 hint = _stronger(hint, model.detect(view), reading)
             if reading.depth == _DEEPEST:
@@ -176,6 +177,8 @@ class Shield:
 
     def _decoded(self, reading: "_Reading", shapes: Shapes, view: View, signals: frozenset[str]) -> list[Decoded]:
         found = decode.decodings(shapes, view.others)
+        if b"<" in shapes.raw or shapes.mixed or not view.is_even:
+            found += decode.shown(shapes, view)
         found += self._disguises.readings(shapes, signals, reading.chain)
         return [decoded for decoded in found if decoded.text != reading.text] if found else found
 
@@ -184,6 +187,7 @@ class Shield:
         places: dict[int, list[_Place]],
         matches: Matches,
         reading: "_Reading",
+        sent: str,
         direction: Direction,
         policy: Policy,
     ) -> None:
@@ -191,7 +195,12 @@ class Shield:
             rule = self._brief(match.rule)
             if direction in rule.direction and _has(policy, rule.category) and rule.id not in self._disabled:
                 view = ">".join(reading.chain) or rule.view
-                places.setdefault(match.rule, []).append(_Place(*reading.span(match.start, match.end), view))
+                start, end = reading.span(match.start, match.end)
+                # What stands there as it was sent is not hidden by what is not shown beside it.
+                is_hidden = bool(reading.chain) and (
+                    view not in decode.SHOWN or sent[start:end] != reading.text[match.start : match.end]
+                )
+                places.setdefault(match.rule, []).append(_Place(start, end, view, is_hidden))
 
     def _hidden(self, places: dict[int, list[_Place]]) -> list[_Place]:
         """Return where secrets stand, which no rule's match may repeat."""
@@ -267,7 +276,10 @@ def _plainest(
         return first, 0, why
     for place in places:
         # What was hidden is no mention, whatever stands around it.
-        steps, note = _lowering(place, mentions, wording, category) if place.view in ("normalized", "text") else (0, "")
+        steps: Level = 0
+        note = ""
+        if not place.is_hidden:
+            steps, note = _lowering(place, mentions, wording, category)
         if steps < least or place is places[0]:
             first, least, why = place, steps, note
         if not steps:

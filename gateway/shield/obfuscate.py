@@ -1,4 +1,4 @@
-"""Disguises for the texts of the validation suite: a text in, the same text hidden in one of seventeen ways out.
+"""Disguises for the texts of the validation suite: a text in, the same text hidden in one of twenty-two ways out.
 
 Pure, and the same answer every time. Nothing here reads a disguise: that is what the shield is tested for.
 """
@@ -17,6 +17,7 @@ _MATHEMATICAL_BOLD = {ord("A") + index: 0x1D400 + index for index in range(26)} 
     ord("a") + index: 0x1D41A + index for index in range(26)
 }
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)} | {0x20: 0x3000}
+_GROUP_CHARS = 4
 _TAGS = {code: code + 0xE0000 for code in range(0x20, 0x7F)}
 
 
@@ -113,6 +114,35 @@ def in_html_entities(text: str) -> str:
     return "".join(f"&#{ord(one)};" for one in text)
 
 
+def _in_groups(code: str) -> str:
+    return " ".join(code[place : place + _GROUP_CHARS] for place in range(0, len(code), _GROUP_CHARS))
+
+
+def in_base64_groups(text: str) -> str:
+    """Return its UTF-8 in base64, a blank behind every four characters."""
+    return _in_groups(in_base64(text))
+
+
+def in_hex_groups(text: str) -> str:
+    """Return its UTF-8 in hex digits, a blank behind every four."""
+    return _in_groups(in_hex(text))
+
+
+def overstruck(text: str) -> str:
+    """Write every character, a backspace, and the character again."""
+    return "".join(f"{one}\b{one}" for one in text)
+
+
+def in_colours(text: str) -> str:
+    """Put a terminal's code for a colour into every word, and the one for none behind it."""
+    return re.sub(r"(\w\w)(\w+)", "\\1\x1b[31m\\2\x1b[0m", text)
+
+
+def with_markup(text: str) -> str:
+    """Put a comment of HTML into every word, and an element with nothing in it."""
+    return re.sub(r"(\w)(\w)(\w*)", r"\1<!-- x -->\2<b></b>\3", text)
+
+
 OBFUSCATIONS: Mapping[str, Callable[[str], str]] = {
     "base64": in_base64,
     "hex": in_hex,
@@ -131,5 +161,10 @@ OBFUSCATIONS: Mapping[str, Callable[[str], str]] = {
     "mixed-case": in_mixed_case,
     "typos": with_typos,
     "html-entities": in_html_entities,
+    "base64-groups": in_base64_groups,
+    "hex-groups": in_hex_groups,
+    "overstrike": overstruck,
+    "colours": in_colours,
+    "markup": with_markup,
 }
 """Every disguise by the name that a case of the suite gives it."""

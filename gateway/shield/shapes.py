@@ -30,6 +30,21 @@ _LEAST_DIGITS = 8
 _LEAST_NUMBERS = 5
 # More letters apart than this are listed all at once.
 _MANY_APART = 64
+# Two digits of a code, each between letters, stand no farther apart; so far around them the code may reach.
+_CODED_CHARS = 64
+_CODED_AROUND_CHARS = 160
+# More of them than this in a block are not told apart.
+_MANY_CODED = 48
+# Fewer digits than this are in no text that is written in groups of hexadecimal ones.
+_LEAST_HEX_DIGITS = 12
+_DENSE_CHARS = 32
+_DENSE_AROUND_CHARS = 16
+
+# What stands between two such digits.
+_GROUPED = _LETTERS + _DIGITS + b"+/ \t\r\n,;:.-_|'\"\\?"
+# One digit is enough among words of one length.
+_GROUP = re.compile(rb"[A-Za-z0-9+/]+")
+_GROUPS_CHARS, _NEAR_CHARS = 40, 16
 
 # The bits of a character's kinds: what may stand apart, what parts it, letters and what may stand for letters.
 _APART, _SEPARATOR, _LETTER, _LEET = 1, 2, 4, 8
@@ -63,6 +78,8 @@ _LONG_HEX = b"a" * 16
 _LONG_WORD = b"a" * 20
 
 Ranges = list[tuple[int, int]]
+# Stays empty.
+_NONE: Ranges = []
 
 
 class Shapes:
@@ -74,14 +91,16 @@ class Shapes:
     tokens: spans of every run of at least LEAST_TOKEN_CHARS characters of a token.
     base64, letters: places where 16 of its characters, or 20 of those, stand in a row.
     apart: places before two letters that stand alone beside one another.
+    coded: spans around two digits near each other, each between two letters, as in base64 that was cut into groups.
+    digital: spans around _DENSE_CHARS characters in a row of which every four hold a digit.
     The others are spans of blocks. hexadecimal: 16 of its digits stand in a row there, or pairs of them apart. mixed:
     letters and what may stand for letters make one word. codes: decimal numbers stand apart, or eight digits in a row.
     marked: a 0 stands before an x.
     """
 
     __slots__ = (
-        "apart", "base64", "codes", "has_digits", "has_values", "hexadecimal", "letters", "marked", "mixed", "raw",
-        "text", "tokens",
+        "apart", "base64", "coded", "codes", "digital", "has_digits", "has_values", "hexadecimal", "letters", "marked",
+        "mixed", "raw", "text", "tokens",
     )  # fmt: skip
 
     def __init__(self, text: str) -> None:
@@ -96,6 +115,7 @@ class Shapes:
         self.mixed: Ranges = []
         self.marked: Ranges = []
         self.codes: Ranges = []
+        self.coded = self.digital = _NONE
         size = len(text)
         for begin in range(0, size, BLOCK_CHARS):
             end = min(begin + BLOCK_CHARS, size)
@@ -154,7 +174,7 @@ class Shapes:
             self.apart.append(0)
         if alone:
             # Found is the last of five characters.
-            places, odd = alone.to_bytes((len(block) + 1) // 2, "big").hex(), len(block) % 2
+            places, odd = _digits_of(alone, len(block)), len(block) % 2
             shift = 4 + odd
             if alone.bit_count() > _MANY_APART:
                 parts = places[: end - begin + shift].split(_FOUND)[:-1]
@@ -164,14 +184,20 @@ class Shapes:
                 while 0 <= place < end - begin + shift:
                     self.apart.append(begin + place - shift)
                     place = places.find(_FOUND, place + 1)
-        if around & word & x >> 5 or twice & word & x >> 9:
+        beside = around & word
+        if beside & x >> 5 or twice & word & x >> 9:
             add_span(self.mixed, begin, end)
         # What may stand apart and is no letter is a digit, or one of a few signs.
         digits = (x ^ x >> 2) & part
         if not digits:
             return
         self.has_digits = True
-        if digits.bit_count() < _LEAST_DIGITS:
+        # Told at the letter behind a digit between two.
+        between = beside & digits >> 2
+        if between:
+            self._add_coded(between, block, begin, end)
+        many = digits.bit_count()
+        if many < _LEAST_DIGITS:
             return
         if _HEX_MARK.search(block):
             add_span(self.marked, begin, end)
@@ -182,6 +208,8 @@ class Shapes:
         numbers = digits & digits >> 4
         if not numbers:
             return
+        if many >= _LEAST_HEX_DIGITS and (dense := _dense(digits)):
+            self._add_digital(dense, len(block), begin)
         four = numbers & numbers >> 8
         apart = numbers >> 4 & x >> 1
         # A row of numbers: from each to the next are three to five characters.
@@ -189,6 +217,61 @@ class Shapes:
             apart = apart and apart & (apart >> 12 | apart >> 16 | apart >> 20)
         if apart or four & four >> 16:
             add_span(self.codes, begin, end)
+
+    def _add_coded(self, found: int, block: bytes, begin: int, end: int) -> None:
+        """Add spans around places near one another, and around one among words of one length. found: their bits."""
+        spans, before = [], -BLOCK_CHARS
+        for _ in range(_MANY_CODED):
+            bit = found.bit_length() - 1
+            if bit < 0:
+                break
+            found ^= 1 << bit
+            at = len(block) - 1 - bit // 4
+            if at - before > _CODED_CHARS:
+                if _are_alike(block, at):
+                    spans.append((begin + at, begin + at))
+            elif not block[before:at].translate(None, _GROUPED):
+                spans.append((begin + before, begin + at))
+            before = at
+        if found:
+            spans = [(begin, end)]
+        for start, last in spans:
+            self.coded = self.coded or []
+            add_span(self.coded, max(0, start - _CODED_AROUND_CHARS), last + _CODED_AROUND_CHARS)
+
+    def _add_digital(self, found: int, size: int, begin: int) -> None:
+        """Add what ends at the same places, and a little around it."""
+        self.digital = self.digital or []
+        places, shift = _digits_of(found, size) + "0", begin - size % 2
+        place = places.find(_FOUND_APART)
+        while place >= 0:
+            last = places.index("0", place)
+            low = shift + place - _DENSE_CHARS - _DENSE_AROUND_CHARS
+            add_span(self.digital, max(0, low), shift + last + _DENSE_AROUND_CHARS)
+            place = places.find(_FOUND_APART, last)
+
+
+def _are_alike(block: bytes, at: int) -> bool:
+    """Tell whether around a place stand three words in a row of one length."""
+    if block[max(0, at - _NEAR_CHARS) : at + _NEAR_CHARS].translate(None, _GROUPED):
+        return False
+    low = max(0, at - _GROUPS_CHARS)
+    sizes = [len(word) for word in _GROUP.findall(block, low, at + _GROUPS_CHARS)]
+    return any(one == two == three > 2 for one, two, three in zip(sizes, sizes[1:], sizes[2:], strict=False))
+
+
+def _digits_of(found: int, size: int) -> str:
+    """Return a number in hexadecimal digits, so many or one more."""
+    return found.to_bytes((size + 1) // 2, "big").hex()
+
+
+def _dense(digits: int) -> int:
+    """Return behind which _DENSE_CHARS characters in a row, every four of them hold one of some places."""
+    near = digits | digits >> 4
+    near |= near >> 8
+    near &= near >> 16
+    near &= near >> 32
+    return near and near & near >> 64
 
 
 def _are_paired(twice: int, x: int, part: int) -> bool:
@@ -207,6 +290,7 @@ def _number_of(kinds: bytes) -> int:
 
 _STARTS = bytes(97 if byte in _LETTERS + _DIGITS + b"@$!" else 32 if byte in SEPARATORS else 46 for byte in range(256))
 _FOUND = f"{_SEPARATOR:x}"
+_FOUND_APART = f"{_APART:x}"
 
 
 @lru_cache(maxsize=1)

@@ -47,6 +47,11 @@ READERS: dict[str, Callable[[str], str]] = {
     "mixed-case": str.lower,
     "typos": with_typos,
     "html-entities": html.unescape,
+    "base64-groups": lambda text: base64.b64decode(text.replace(" ", ""), validate=True).decode(),
+    "hex-groups": lambda text: bytes.fromhex(text.replace(" ", "")).decode(),
+    "overstrike": lambda text: text[::3],
+    "colours": lambda text: text.replace("\x1b[31m", "").replace("\x1b[0m", ""),
+    "markup": lambda text: text.replace("<!-- x -->", "").replace("<b></b>", ""),
 }
 
 
@@ -79,7 +84,7 @@ def test_suite_is_broad_enough() -> None:
 
 def test_every_disguise_has_at_least_three_attacks() -> None:
     counts = Counter(case.obfuscation for case in SUITE)
-    assert len(OBFUSCATIONS) == 17
+    assert len(OBFUSCATIONS) == 22
     assert min(counts[name] for name in OBFUSCATIONS) >= 3
 
 
