@@ -55,6 +55,12 @@ def hostile() -> dict[str, Callable[[int], str]]:
     def noise(alphabet: str) -> Callable[[int], str]:
         return lambda chars: "".join(dice.choices(alphabet, k=chars))
 
+    def in_groups(code: str, size: int, chars: int) -> str:
+        return " ".join(code[at : at + size] for at in range(0, len(code), size))[:chars]
+
+    def base64_of(data: bytes) -> str:
+        return base64.b64encode(data).decode()
+
     words = "ignore previous system prompt reveal send password key card instructions the your https:// @".split()
     return {
         "one letter": repeated("a"),
@@ -62,8 +68,15 @@ def hostile() -> dict[str, Callable[[int], str]]:
         "digits": noise("0123456789"),
         "numbers": noise("0123456789 -."),
         "hexadecimal": noise("0123456789abcdef"),
-        "base64": lambda chars: base64.b64encode(dice.randbytes(chars)).decode()[:chars],
-        "base64 of text": lambda chars: base64.b64encode(prose(chars, 3).encode()).decode()[:chars],
+        "base64": lambda chars: base64_of(dice.randbytes(chars))[:chars],
+        "base64 of text": lambda chars: base64_of(prose(chars, 3).encode())[:chars],
+        "base64 in groups": lambda chars: in_groups(base64_of(dice.randbytes(chars)), 4, chars),
+        "base64 of text in groups": lambda chars: in_groups(base64_of(prose(chars, 3).encode()), 4, chars),
+        "hexadecimal in groups": lambda chars: in_groups(dice.randbytes(chars).hex(), 4, chars),
+        "hexadecimal of text in groups": lambda chars: in_groups(prose(chars, 3).encode().hex(), 4, chars),
+        "terminal codes": repeated("\x1b[31mi\x1b[0mgnore "),
+        "overstrike": repeated("i\bi"),
+        "tags in words": repeated("ig<b></b>nore all pre<i></i>vious <!-- x -->"),
         "percent codes": repeated("%41%42 "),
         "entities": repeated("&#105;&amp;"),
         "backslashes": repeated("\\u0041\\x"),

@@ -20,6 +20,9 @@ from gateway.shield.views import Builder, Decoded, regions
 
 # The views of `shown`.
 SHOWN = NAMES
+_CODED = frozenset(("base64", "hex"))
+# Two pieces of a code stand no farther apart.
+_GAP_CHARS = 4
 _LEAST_BASE64_CHARS = 16
 # A run that begins in a block that was found may end behind it.
 _BEYOND_CHARS = 4_096
@@ -87,6 +90,19 @@ def decodings(shapes: Shapes, others: frozenset[str]) -> list[Decoded]:
     if not others.isdisjoint(_ALL_SELECTORS):
         found += _selectors(text)
     return found
+
+
+def coded_spans(found: list[Decoded], length: int) -> bytearray:
+    """Return for each character of a text whether it is a part of a code that was read."""
+    is_coded = bytearray(length)
+    for one in found:
+        if one.name in _CODED:
+            before = 0
+            for start, end in sorted(zip(one.starts, one.ends, strict=True)):
+                low = before if 0 < start - before <= _GAP_CHARS else start
+                is_coded[low:end] = b"\1" * (end - low)
+                before = end
+    return is_coded
 
 
 def shown(shapes: Shapes, view: View) -> list[Decoded]:

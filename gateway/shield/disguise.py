@@ -67,6 +67,8 @@ _CODE_CHARS = 24
 _CODES = _LETTERS + b"0123456789+/"
 _CODE = re.compile(rb"[A-Za-z0-9+/]{24}")
 _LEET_LEAST_CHARS = 3
+# Of so many words in leet that stand together, more than one in so many tells something.
+_MANY_MIXED, _FEW_OF, _NEAR_CHARS = 200, 4, 24
 _LEET_WORD_CHARS = 20
 _LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
 _BETWEEN_WORDS = re.compile(r"(\W+)")
@@ -96,8 +98,13 @@ class Disguises:
         """vocabulary: tells the words of the rules, which a hidden text would use; asked once they are needed."""
         self._vocabulary = Vocabulary(vocabulary)
 
-    def readings(self, shapes: Shapes, signals: frozenset[str], chain: tuple[str, ...]) -> list[Decoded]:
-        """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far."""
+    def readings(
+        self, shapes: Shapes, signals: frozenset[str], chain: tuple[str, ...], coded: bytes | bytearray = b""
+    ) -> list[Decoded]:
+        """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far.
+
+        coded: for each character whether it is a part of a code that was read, which is no leet; empty when none is.
+        """
         text = shapes.text
         found: list[Decoded] = []
         if signals:
@@ -109,7 +116,7 @@ class Disguises:
             if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
                 found += typos.corrected(text, self._vocabulary.words)
         if shapes.mixed and "leet" not in chain:
-            found += self._leet(shapes)
+            found += self._leet(shapes, coded)
         if "spaced" not in chain:
             if shapes.apart:
                 found += self._spaced(shapes)
@@ -117,14 +124,16 @@ class Disguises:
                 found += self._run_together(shapes)
         return found
 
-    def _leet(self, shapes: Shapes) -> list[Decoded]:
+    def _leet(self, shapes: Shapes, coded: bytes | bytearray) -> list[Decoded]:
         """Write the digits and signs inside words as the letters they look like."""
         text = shapes.text
         builder = Builder("leet")
         words = _mixed_words(shapes)
+        if coded:
+            words = [(start, end) for start, end in words if not coded[start]]
         plain = lru_cache(_REMEMBERED_WORDS)(self._plain)
         tells = lru_cache(_REMEMBERED_WORDS)(lambda word: self._vocabulary.tells(plain(word).lower(), word.lower()))
-        for low, high, spans in regions(words, around=_AROUND_CHARS, length=len(text)):
+        for low, high, spans in self._leet_regions(words, text, tells):
             start, end = spans[0]
             # One word alone with one sign in it is a name or a number.
             if len(spans) == 1 and len(text[start:end].translate(_NO_LEET)) == end - start - 1:
@@ -141,6 +150,18 @@ class Disguises:
             builder.end_piece(low)
             builder.add(said, low, high)
         return builder.done()
+
+    def _leet_regions(
+        self, words: Ranges, text: str, tells: Callable[[str], bool]
+    ) -> Iterator[tuple[int, int, Ranges]]:
+        """Yield regions of words in leet; of noise, where few of many tell anything, only what is near those few."""
+        for low, high, spans in regions(words, around=_AROUND_CHARS, length=len(text)):
+            if len(spans) > _MANY_MIXED:
+                told = [(start, end) for start, end in spans if tells(text[start:end])]
+                if len(told) * _FEW_OF < len(spans):
+                    yield from regions(told, around=_NEAR_CHARS, length=len(text))
+                    continue
+            yield low, high, spans
 
     def _plain(self, word: str) -> str:
         """Read a word in leet. A 1 is an i or an l, whichever makes a word that is known; what ends it stays."""
@@ -303,6 +324,8 @@ def _unleet(word: str) -> str:
     """Read a word in leet. A 1 is an l after most vowels and l, and before a first vowel; else an i."""
     word = word.lower()
     plain = word.translate(_TO_PLAIN)
+    if _ONES.isdisjoint(word):
+        return plain
     letters = list(plain)
     for place, char in enumerate(word):
         if char in "1!|":

@@ -179,7 +179,8 @@ class Shield:
         found = decode.decodings(shapes, view.others)
         if b"<" in shapes.raw or shapes.mixed or not view.is_even:
             found += decode.shown(shapes, view)
-        found += self._disguises.readings(shapes, signals, reading.chain)
+        coded = decode.coded_spans(found, len(reading.text)) if found and shapes.mixed else b""
+        found += self._disguises.readings(shapes, signals, reading.chain, coded)
         return [decoded for decoded in found if decoded.text != reading.text] if found else found
 
     def _keep(

@@ -18,6 +18,7 @@ _LEAST_BYTES = 16
 _LEAST_LETTERS_BYTES = 24
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LONGEST_SIGNED = 9
+_GROUP = re.compile(rb"[^A-Za-z0-9+/][A-Za-z0-9+/]{1,40}+[^A-Za-z0-9+/=]")
 _HEX = b"0123456789abcdefABCDEF"
 _DIGITS = b"0123456789"
 _BETWEEN = b" \t\r\n,:;.-_|/'\"\\"
@@ -45,6 +46,9 @@ def add_base64(builder: Builder, raw: bytes, ranges: Ranges) -> None:
     """Add what groups of base64 say that stand within some spans, unless it is there already."""
     for start, end in ranges:
         part = raw[start:end]
+        # What stands in one piece, or in whole lines of it, is read elsewhere.
+        if not _GROUP.search(part):
+            continue
         for others, counts in ((_NO_BASE64, _IN_BASE64), (_NO_BASE62, _IN_BASE62)):
             code = part.translate(None, others)
             data = [_from_base64(code[first:]) for first in range(4)]

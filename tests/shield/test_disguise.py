@@ -1,9 +1,13 @@
 """Attacks in leet and with slips are read as they were meant, and what only looks so is left alone."""
 
+import base64
+import random
+
 import pytest
 
 from gateway.shield import Direction, Shield, Verdict, load
-from gateway.shield.decode import decodings
+from gateway.shield.decode import coded_spans, decodings
+from gateway.shield.disguise import Disguises
 from gateway.shield.disguise import signals as all_signals
 from gateway.shield.shapes import Shapes
 from gateway.shield.typos import KEYS, corrected, signals
@@ -55,6 +59,38 @@ def test_letters_and_codes_that_hide_no_word_are_no_reason_to_read_a_text_otherw
     result = shield.scan(beside + QUOTED + beside, Direction.INBOUND)
     assert {one.view for one in result.detections} == {"normalized"}
     assert result.verdict is Verdict.ALLOW
+
+
+def noise(chars: int) -> str:
+    """Return random letters and digits in groups of four, of which one in ten makes a word by chance."""
+    code = base64.b64encode(random.Random(chars).randbytes(chars)).decode()
+    return " ".join(code[at : at + 4] for at in range(0, chars, 4))
+
+
+@pytest.mark.parametrize("attack", LEET)
+def test_of_noise_only_what_is_near_a_word_is_read_as_leet_and_an_attack_in_it_is_found(
+    shield: Shield, attack: str
+) -> None:
+    around = noise(16_000)
+    assert shield.scan(f"{around} {attack} {around}", Direction.INBOUND).verdict is Verdict.BLOCK
+    disguises = Disguises(lambda: ["ignore", "previous", "instructions"])
+    assert "ignore" in "".join(one.text for one in disguises.readings(Shapes(f"{around} 1gn0re"), frozenset(), ()))
+    read = shield._disguises.readings(Shapes(around), frozenset(), ())
+    assert sum(len(one.text) for one in read) < len(around) / 2
+    plain = " ".join([attack] * 400)
+    assert len(shield._disguises.readings(Shapes(plain), frozenset(), ())[0].text) == len(plain)
+
+
+def test_what_was_read_as_a_code_is_not_read_as_leet(shield: Shield) -> None:
+    code = base64.b64encode(QUOTED.encode() * 20).decode()
+    text = " ".join(code[at : at + 4] for at in range(0, len(code), 4))
+    shapes = Shapes(text)
+    found = decodings(shapes, frozenset())
+    assert any(QUOTED in one.text for one in found)
+    assert not shield._disguises.readings(shapes, frozenset(), (), coded_spans(found, len(text)))
+    assert shield._disguises.readings(shapes, frozenset(), ())
+    hidden = shield.scan(f"{text} {LEET[0]}", Direction.INBOUND)
+    assert "leet" in {one.view for one in hidden.detections}
 
 
 def test_an_escape_inside_a_word_parts_nothing(shield: Shield) -> None:
