@@ -24,7 +24,8 @@ _DIGITS = b"0123456789"
 _BETWEEN = b" \t\r\n,:;.-_|/'\"\\"
 _HEX_KINDS = bytes(104 if byte in _HEX else 115 if byte in _BETWEEN else 46 for byte in range(256))
 _HEX_STRETCH = re.compile(rb"[hs]{33,}+")
-_HEX_GROUPS = re.compile(rb"hh+(?:s{1,4}hh+)+")
+# From the first digit of a group on: else a long run would be gone through from each of its digits.
+_HEX_GROUPS = re.compile(rb"(?<!h)hh++(?:s{1,4}+hh++)+")
 # Readable, the first byte of a character beyond ASCII, another of its bytes, none of these.
 _PLAIN = bytes(range(32, 127)) + b"\t\n\r"
 _KINDS = bytes(
