@@ -66,9 +66,9 @@ class Vocabulary:
         words, sizes = self.words, self._sizes
         if _HEAD <= len(read) <= _HEAD + 1:
             # What is left of a word at the end of the letters is one if longer ones begin so.
-            end = read[-_HEAD:]
-            is_end = len(read) == _HEAD or sizes.get(end, (0,))[-1] > _HEAD
-            return (read in words and read != written) or (is_end and end in words and end != written[-_HEAD:])
+            tail = read[-_HEAD:]
+            is_word = tail in words and (len(read) == _HEAD or sizes.get(tail, (0,))[-1] > _HEAD)
+            return (read in words and read != written) or (is_word and tail != written[-_HEAD:])
         free = told = 0
         for start in range(len(read) - _HEAD + 1):
             for size in sizes.get(read[start : start + _HEAD], ()):
