@@ -51,14 +51,21 @@ class TextJudge(Protocol):
     """What scans one text."""
 
     async def judge_text(
-        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+        self,
+        text: str,
+        direction: Direction,
+        policy: Policy,
+        *,
+        owner: str = "",
+        ends: Sequence[int] = (),
+        is_patient: bool = True,
     ) -> ScanResult:
         """Scan without recording anything. owner: whose text it is, so that a clean one is scanned once.
 
-        ends: of the beginnings of a long text that may be known already.
+        ends: of the beginnings of a long text that may be known already. is_patient: wait for a thread without limit.
 
         Raises:
-            ShieldUnavailable: the shield failed, in whatever way.
+            ShieldUnavailable: the shield failed, in whatever way. Shed: the text waited too long for its turn.
         """
         ...
 
@@ -142,7 +149,7 @@ class ChatGuard:
         if text is None or result is None or result.detections:
             joined = await self._join(leaves.texts)
             if result is None or joined.text != text:
-                result = await self._judge_prompt(leaves, joined)
+                result = await self._judge_prompt(leaves, joined, is_patient=False)
             else:
                 result = _located(result, joined)
             text = joined.text
@@ -240,9 +247,13 @@ class ChatGuard:
         result = await self.judge.judge_text(text, Direction.OUTBOUND, self.policy.scoring)
         return result.verdict is Verdict.ALLOW and result.redacted is None
 
-    async def _placed(self, joined: JoinedText, direction: Direction, policy: Policy) -> ScanResult:
+    async def _placed(
+        self, joined: JoinedText, direction: Direction, policy: Policy, *, is_patient: bool = True
+    ) -> ScanResult:
         ends = message_ends(joined) if len(joined.text) > LONG_CHARS else ()
-        result = await self.judge.judge_text(joined.text, direction, policy, owner=self._owner, ends=ends)
+        result = await self.judge.judge_text(
+            joined.text, direction, policy, owner=self._owner, ends=ends, is_patient=is_patient
+        )
         return _located(result, joined)
 
     def _judge_usual(self, text: str, direction: Direction) -> ScanResult | None:
@@ -302,14 +313,14 @@ class ChatGuard:
         assert isinstance(masked, dict)
         return {**masked, "choices": kept}
 
-    async def _judge_prompt(self, leaves: Leaves, joined: JoinedText) -> ScanResult:
+    async def _judge_prompt(self, leaves: Leaves, joined: JoinedText, *, is_patient: bool = True) -> ScanResult:
         policy = self.policy
         if policy.tool_injection or not any(leaf.kind is LeafKind.TOOL for leaf in leaves.texts):
-            result = await self._placed(joined, Direction.INBOUND, policy.scoring)
+            result = await self._placed(joined, Direction.INBOUND, policy.scoring, is_patient=is_patient)
         else:
             talk = await self._join([leaf for leaf in leaves.texts if leaf.kind is not LeafKind.TOOL])
             tools = await self._join([leaf for leaf in leaves.texts if leaf.kind is LeafKind.TOOL])
-            found = await self._placed(talk, Direction.INBOUND, policy.scoring)
+            found = await self._placed(talk, Direction.INBOUND, policy.scoring, is_patient=is_patient)
             secrets = await self._placed(tools, Direction.INBOUND, secrets_only(policy.scoring))
             result = combine((found, secrets), policy.scoring)
         return with_unscannable(result, leaves.opaque_places, policy) if leaves.opaque_places else result

@@ -43,21 +43,19 @@ class Judge:
         *,
         owner: str = "",
         ends: Sequence[int] = (),
-        is_patient: bool | None = None,
+        is_patient: bool = True,
     ) -> ScanResult:
         """Scan without recording anything; a long text in a worker thread, so that others are answered meanwhile.
 
         owner: whose text it is. One that was found clean is then not scanned again, until authority changes. ends: of
-        the beginnings of a long text that may be known already. is_patient: wait for a thread without limit; left out,
-        replies do, since a model was paid for them.
+        the beginnings of a long text that may be known already. is_patient: wait for a thread without limit. Only the
+        first scan of a request is not: what was found, or a reply that a model was paid for, must not be lost.
 
         Raises:
             ShieldUnavailable: the shield failed, in whatever way. Shed: the text waited too long for its turn.
         """
         if not ends and (result := self.judge_here(text, direction, policy, owner=owner)) is not None:
             return result
-        if is_patient is None:
-            is_patient = direction is Direction.OUTBOUND
         try:
             generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
             if not owner:
@@ -77,7 +75,7 @@ class Judge:
             rest = clean.unknown(text, ends, marks, generation)
             result = await self._scan(rest, direction, policy, is_patient)
             if result.detections and rest is not text:
-                result = await self._scan(text, direction, policy, is_patient)
+                result = await self._scan(text, direction, policy, is_patient=True)
             clean.note(mark, result, generation)
             clean.note(marks[-1], result, generation)
             return result

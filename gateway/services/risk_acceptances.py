@@ -43,7 +43,14 @@ class TextJudge(Protocol):
     """What scans one text."""
 
     async def judge_text(
-        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+        self,
+        text: str,
+        direction: Direction,
+        policy: Policy,
+        *,
+        owner: str = "",
+        ends: Sequence[int] = (),
+        is_patient: bool = True,
     ) -> ScanResult:
         """Scan without recording anything."""
         ...
@@ -278,10 +285,17 @@ class _Lenient:
         self._source = source
 
     async def judge_text(
-        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+        self,
+        text: str,
+        direction: Direction,
+        policy: Policy,
+        *,
+        owner: str = "",
+        ends: Sequence[int] = (),
+        is_patient: bool = True,
     ) -> ScanResult:
         """Scan without recording anything."""
-        result = await self._judge.judge_text(text, direction, policy, owner=owner, ends=ends)
+        result = await self._judge.judge_text(text, direction, policy, owner=owner, ends=ends, is_patient=is_patient)
         return self._acceptances.apply(result, policy, source=self._source, text=text)
 
     def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:

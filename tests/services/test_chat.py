@@ -15,6 +15,7 @@ import pytest
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import AuditEvent, AuditFilter, canonical_text
+from gateway.domain.captures import Capture
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.domain.prices import Price, Prices
 from gateway.domain.principals import Principal, RequestContext, Scope
@@ -23,6 +24,7 @@ from gateway.errors import (
     AuditUnavailable,
     GatewayError,
     InvalidRequest,
+    Shed,
     ShieldUnavailable,
     UnsupportedValue,
     UpstreamUnavailable,
@@ -38,6 +40,7 @@ from gateway.services.audit import Audit
 from gateway.services.chat import Chat, ChatAnswer, PromptBlocked
 from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_costs import ChatCosts
+from gateway.services.chat_guard import LONG_CHARS
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -70,10 +73,20 @@ class ScriptedJudge:
         self.texts: list[tuple[str, Direction]] = []
         self.error: Exception | None = None
         self.across = "(?!)"
+        self.is_busy = False  # sheds all but the first text, unless it may wait
 
     async def judge_text(
-        self, text: str, direction: Direction, policy: Policy, *, owner: str = "", ends: Sequence[int] = ()
+        self,
+        text: str,
+        direction: Direction,
+        policy: Policy,
+        *,
+        owner: str = "",
+        ends: Sequence[int] = (),
+        is_patient: bool = True,
     ) -> ScanResult:
+        if self.is_busy and self.texts and not is_patient:
+            raise Shed
         return self.judge_here(text, direction, policy)
 
     def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
@@ -323,6 +336,26 @@ async def test_a_blocked_prompt_is_sent_nowhere(request_body: dict[str, object])
     assert event.details["inbound"]["detections"][0]["place"]  # type: ignore[index]
     assert (row["verdict"], row["action"], row["status"]) == ("BLOCK", "blocked", 400)
     assert [(alert.rule, alert.origin) for alert in alerts] == [("ATTACK", "chat.inbound")]
+
+
+@pytest.mark.parametrize("policy", [{"capture": Capture.REDACTED}, {"tool_injection": False}])
+async def test_a_long_prompt_that_is_blocked_is_recorded_though_no_thread_is_free_for_what_follows(
+    policy: dict[str, Any],
+) -> None:
+    tools = [{"type": "function", "function": {"name": "f", "description": "write to mail@example"}}]
+    async with room(**policy) as here:
+        here.judge.is_busy = True
+        with pytest.raises(PromptBlocked):
+            await here.ask("ATTACK " + "x" * LONG_CHARS, tools=tools)
+        event, row = await here.event(), await here.row()
+    assert (event.action, row["verdict"], row["action"]) == ("chat_blocked", "BLOCK", "blocked")
+
+
+async def test_a_long_prompt_is_masked_though_no_thread_is_free_for_it() -> None:
+    async with room(scoring=REDACT_PII) as here:
+        here.judge.is_busy = True
+        answer = await here.ask("I am mail@example " + "x" * LONG_CHARS)
+        assert answer.shield.action == "redacted" and "mail@example" not in json.dumps(here.upstream.sent[0].body)
 
 
 async def test_a_doubtful_prompt_is_forwarded_with_an_alert() -> None:

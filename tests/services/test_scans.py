@@ -15,6 +15,7 @@ import pytest
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.audit import AuditFilter
+from gateway.domain.captures import MASKING, Capture
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import AuditUnavailable, InvalidRequest, Shed, ShieldUnavailable
@@ -332,6 +333,43 @@ async def test_a_long_text_that_waits_too_long_for_its_turn_is_shed_and_a_reply_
             go.set()
         assert [one.verdict for one in answered] == [Verdict.ALLOW]
         assert len(await here.rows()) == THREADS
+
+
+async def test_what_was_found_is_recorded_though_no_thread_is_free_to_mask_what_is_kept_of_it() -> None:
+    async with room(ShieldPolicy(capture=Capture.REDACTED), max_wait_seconds=0.01) as here:
+        go, answered = threading.Event(), []
+        async with anyio.create_task_group() as group:
+
+            async def reply() -> None:
+                answered.append(await here.scans.judge.judge_text("y" * len(bad), Direction.OUTBOUND, Policy()))
+
+            async def take_all_threads() -> None:
+                for _ in range(THREADS):
+                    group.start_soon(reply)
+                await anyio.wait_all_tasks_blocked()
+
+            async def let_go_later() -> None:
+                await anyio.sleep(0.1)
+                go.set()
+
+            class Held(ScriptedShield):
+                def scan(self, text: str, direction: Direction, policy: Policy) -> ScanResult:
+                    if direction is Direction.INBOUND and policy is not MASKING:
+                        anyio.from_thread.run(take_all_threads)
+                        anyio.from_thread.run_sync(group.start_soon, let_go_later)
+                        return BLOCKED
+                    assert go.wait(30)
+                    return ALLOWED
+
+            here.scans.judge._shield = cast(Shield, Held())
+            bad = "x" * (THREAD_CHARS + 1)
+            try:
+                assert (await here.scan(bad)).verdict is Verdict.BLOCK
+            finally:
+                go.set()
+        assert [one.verdict for one in answered] == [Verdict.ALLOW] * THREADS
+        assert [row["verdict"] for row in await here.rows()] == ["BLOCK"]
+        assert [event.action for event in (await here.audit.page(AuditFilter())).items] == ["shield_scan_block"]
 
 
 def test_a_request_says_text_and_direction_and_nothing_more() -> None:
