@@ -4,6 +4,7 @@ shield = gateway.shield.load()
 result = shield.scan("some text", Direction.INBOUND)
 """
 
+import hashlib
 import os
 import sys
 from functools import partial
@@ -60,7 +61,7 @@ __all__ = [
 def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
     """Make a shield from a rule file, or from the rules that come with the gateway.
 
-    Of a file of one's own every regex is timed first; those that come along were.
+    Of a file of one's own every regex is timed first, but for those that come along, which were.
 
     Raises:
         RuleError: the file cannot be read, or is no valid rule file, or a regex in it takes too long.
@@ -68,26 +69,28 @@ def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
     try:
         if rules_path is not None:
             with open(rules_path, "rb") as file:
-                ruleset = load_rules(file.read())
-            try_rules(ruleset)
-            return Shield(ruleset, model=LinearModel())
-        return Shield(_load_own(), model=LinearModel())
+                raw = file.read()
+            known = _load_planned()
+            ruleset = load_rules(raw, known=known)
+            try_rules(ruleset, known)
+        else:
+            ruleset = _load_planned() or load_rules(_read_beside(RULES_FILE))
+        return Shield(ruleset, model=LinearModel())
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
 
 
-def _load_own() -> RuleSet:
+def _load_planned() -> RuleSet | None:
+    """Return the rules that come with the gateway, unless they would have to be planned first."""
     try:
         plans = _read_beside(PLANS_FILE)
     except FileNotFoundError:
-        plans = None  # a checkout that was never built
-    regexes = _read_regexes()
+        return None  # a checkout that was never built
+    source, digest = partial(_read_beside, RULES_FILE), None
     # In an archive the plans are of the rules beside them, which are read when somebody asks for them.
-    if plans and hasattr(__spec__.loader, "archive"):
-        planned = planned_rules(plans, source=partial(_read_beside, RULES_FILE), regexes=regexes)
-        if planned is not None:
-            return planned
-    return load_rules(_read_beside(RULES_FILE), plans=plans, regexes=regexes)
+    if not hasattr(__spec__.loader, "archive"):
+        digest = hashlib.sha256(source()).hexdigest()
+    return planned_rules(plans, source=source, digest=digest, regexes=_read_regexes())
 
 
 def _read_regexes() -> bytes | None:

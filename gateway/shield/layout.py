@@ -81,13 +81,15 @@ class Layout:
 
     __slots__ = ("_head", "_leads", "_lines", "_places", "_regexes", "_thens")
 
-    def __init__(self, raw: bytes, regexes: Regexes | None = None) -> None:
+    def __init__(self, raw: bytes, regexes: Regexes | None = None, *, is_unpacked: bool = False) -> None:
         """raw: bytes made by `make_layout`. regexes: those of its rules, compiled, if there are any for this Python.
+        is_unpacked: all lines will be asked for, in any order.
 
         Raises:
             ValueError, KeyError, zlib.error: they are not.
         """
-        self._lines = Lines(raw)
+        lines = Lines(raw)
+        self._lines = [*lines] if is_unpacked else lines
         self._head: dict[str, Any] = json.loads(self._lines[0])
         self._regexes = regexes if regexes and regexes.fits(self.digest) else None
         if self._head["version"] != VERSION:
@@ -198,6 +200,27 @@ class Layout:
         parts = plan.parts
         leads = (Lead(literal, low, high, parts[rest], parts[back]) for literal, low, high, rest, back in rows)
         return replace(plan, leads=tuple(leads))
+
+
+def whole_plans(packed: bytes) -> Iterator[Plan]:
+    """Yield the plans of which a layout was made, with what stands behind their literals."""
+    layout = Layout(packed, is_unpacked=True)
+    # Each once: a literal that must stand alone has several anchors.
+    rows = {
+        (row[0], word.literal, row[1:]): None
+        for name in INDEXES
+        for number in layout.anchors(name, None)
+        for word in layout.words(name, number)
+        for row in word.leads
+    }
+    thens: dict[tuple[object, ...], list[str]] = {}
+    for number, literal, (*told, then) in reversed(rows):
+        thens.setdefault((number, literal, *told), []).append(then)
+    for number in range(layout.count):
+        plan = layout.plan(number)
+        behind = (thens[number, lead.literal, *_lead_row(plan, lead)[:-1]].pop() for lead in plan.leads)
+        leads = (replace(lead, then=then) for lead, then in zip(plan.leads, behind, strict=True))
+        yield replace(plan, leads=tuple(leads))
 
 
 def make_layout(

@@ -224,6 +224,11 @@ def _whole(literal: str) -> str:
     return before + re.escape(literal) + after
 
 
+def table_names(pattern: str) -> list[str]:
+    """Return the names of the tables that a pattern asks for."""
+    return _TABLE_NAME.findall(pattern)
+
+
 def expand(pattern: str, tables: dict[str, list[str]]) -> str:
     """Write every ``<<table>>`` as its words, the longest first.
 

@@ -6,15 +6,15 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import overload
+from typing import NamedTuple, overload
 
 from gateway.shield.detections import CATEGORIES, Direction, Severity
 from gateway.shield.disguise import signals
-from gateway.shield.layout import Brief, Layout, make_layout
+from gateway.shield.layout import Brief, Layout, make_layout, whole_plans
 from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.normalize import Normalizer
 from gateway.shield.patterns import PatternError
-from gateway.shield.plan import Plan, plan_rule
+from gateway.shield.plan import Plan, plan_rule, table_names
 from gateway.shield.regexes import Regexes, pack_regexes
 from gateway.shield.trial import try_pattern
 from gateway.shield.validators import VALIDATORS
@@ -25,6 +25,7 @@ _TABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _REQUIRED = ("id", "name", "category", "severity", "confidence", "description", "direction", "match", "pass")
 _OPTIONAL = ("view", "literals", "pattern", "validator", "standards", "tags")
 VIEWS = ("normalized", "text")
+_Origin = tuple[str | None, tuple[tuple[str, ...], ...], tuple[str, ...], str]
 
 
 class RuleError(ValueError):
@@ -65,16 +66,26 @@ class Rule:
     passes: tuple[str, ...]
 
 
+class _File(NamedTuple):
+    rules: tuple[Rule, ...]
+    tables: dict[str, list[str]]
+
+
 class Rules(Sequence[Rule]):
     """The rules of a file, in its order. The file is read when the first of them is asked for."""
 
-    __slots__ = ("_count", "_read", "_source")
+    __slots__ = ("_count", "_file", "_source")
 
-    def __init__(self, source: Callable[[], bytes], count: int, read: tuple[Rule, ...] | None = None) -> None:
-        """source: returns the file. read: its rules, where it was read before."""
+    def __init__(self, source: Callable[[], bytes], count: int, file: _File | None = None) -> None:
+        """source: returns the file. file: what stands there, where it was read before."""
         self._source = source
         self._count = count
-        self._read = read
+        self._file = file
+
+    @property
+    def tables(self) -> dict[str, list[str]]:
+        """The words for which a name stands in patterns."""
+        return self._read().tables
 
     def __len__(self) -> int:
         return self._count
@@ -84,12 +95,15 @@ class Rules(Sequence[Rule]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Rule]: ...
     def __getitem__(self, place: int | slice) -> Rule | Sequence[Rule]:
-        if self._read is None:
-            self._read = _read(self._source())[0]
-        return self._read[place]
+        return self._read().rules[place]
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self[:])
+
+    def _read(self) -> _File:
+        if self._file is None:
+            self._file = _read(self._source())
+        return self._file
 
 
 class RuleSet:
@@ -113,12 +127,14 @@ class RuleSet:
         return tuple(self.layout.plan(number) for number in range(self.layout.count))
 
 
-def load_rules(raw: bytes, *, plans: bytes | None = None, regexes: bytes | None = None) -> RuleSet:
+def load_rules(
+    raw: bytes, *, plans: bytes | None = None, regexes: bytes | None = None, known: RuleSet | None = None
+) -> RuleSet:
     """Read a rule file and plan its rules.
 
     plans: a file made by `write_plans`; used if it was made from this very rule file, which then was found right and
-    is not read again. regexes: made of those by `write_regexes`; used if the running Python made it. Does not run the
-    rules' own examples.
+    is not read again. regexes: made of those by `write_regexes`; used if the running Python made it. known: other
+    rules; what is the same there is not planned again, which takes 20 ms a rule. Does not run the rules' own examples.
 
     Raises:
         RuleError: the file is not JSON, or some rule's field is missing, unknown or wrong.
@@ -127,9 +143,11 @@ def load_rules(raw: bytes, *, plans: bytes | None = None, regexes: bytes | None 
     ready = read_plans(plans, digest, regexes) if plans else None
     if plans and ready:
         return RuleSet(Rules(lambda: raw, ready.count), plans, ready)
-    rules, tables = _read(raw)
+    file = _read(raw)
+    rules = file.rules
+    before = _planned(known) if known else {}
     fold = Normalizer()
-    planned = [_plan(rule, tables, fold) for rule in rules]
+    planned = [before.get(_origin(rule, file.tables)) or _plan(rule, file.tables, fold) for rule in rules]
     packed = make_layout(
         digest,
         [_brief(rule) for rule in rules],
@@ -137,16 +155,18 @@ def load_rules(raw: bytes, *, plans: bytes | None = None, regexes: bytes | None 
         signals=signals(),
         vocabulary=vocabulary_of(plan.source for plan in planned),
     )
-    return RuleSet(Rules(lambda: raw, len(rules), rules), packed, Layout(packed))
+    return RuleSet(Rules(lambda: raw, len(rules), file), packed, Layout(packed))
 
 
-def planned_rules(plans: bytes, *, source: Callable[[], bytes], regexes: bytes | None = None) -> RuleSet | None:
+def planned_rules(
+    plans: bytes, *, source: Callable[[], bytes], digest: str | None = None, regexes: bytes | None = None
+) -> RuleSet | None:
     """Return the rules of which a file made by `write_plans` is, or None when this program did not make it.
 
-    source: returns the rule file, which is known to be the one that was planned. It is read when somebody asks for what
-    only stands there. regexes: as for `load_rules`.
+    source: returns the rule file. It is read when somebody asks for what only stands there. digest: its SHA-256; None
+    when it is known to be the file that was planned. regexes: as for `load_rules`.
     """
-    ready = read_plans(plans, None, regexes)
+    ready = read_plans(plans, digest, regexes)
     return RuleSet(Rules(source, ready.count), plans, ready) if ready else None
 
 
@@ -172,7 +192,7 @@ def read_plans(packed: bytes, digest: str | None, regexes: bytes | None = None) 
     return layout if digest in (None, layout.digest) else None
 
 
-def _read(raw: bytes) -> tuple[tuple[Rule, ...], dict[str, list[str]]]:
+def _read(raw: bytes) -> _File:
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -192,21 +212,26 @@ def _read(raw: bytes) -> tuple[tuple[Rule, ...], dict[str, list[str]]]:
         if rule.id in seen:
             raise RuleError(rule.id, "id", "is given twice")
         seen.add(rule.id)
-    return rules, tables
+    return _File(rules, tables)
 
 
 def _brief(rule: Rule) -> Brief:
     return Brief(**{field.name: getattr(rule, field.name) for field in fields(Brief)})
 
 
-def try_rules(ruleset: RuleSet) -> None:
+def try_rules(ruleset: RuleSet, known: RuleSet | None = None) -> None:
     """Time every rule's regex on its worst cases. Takes milliseconds a rule: for a file that is new, not at each start.
+
+    known: other rules, whose regexes were timed before.
 
     Raises:
         RuleError: some regex takes too long.
     """
+    tried = {known.layout.rule(number)[1].source for number in range(known.layout.count)} if known else ()
     for number in range(ruleset.layout.count):
         brief, plan = ruleset.layout.rule(number)
+        if plan.source in tried:
+            continue
         try:
             try_pattern(plan.source)
         except PatternError as error:
@@ -222,6 +247,17 @@ def _tables(value: object) -> dict[str, list[str]]:
         if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
             raise RuleError("", f"tables.{name}", "must be a list of words")
     return value
+
+
+def _planned(ruleset: RuleSet) -> dict[_Origin, Plan]:
+    tables = ruleset.rules.tables
+    return dict(zip((_origin(rule, tables) for rule in ruleset.rules), whole_plans(ruleset.packed), strict=True))
+
+
+def _origin(rule: Rule, tables: dict[str, list[str]]) -> _Origin:
+    """Return all that the plan of a rule comes of."""
+    words = tuple((name, *tables.get(name, ())) for name in table_names(rule.pattern or ""))
+    return rule.pattern, words, rule.literals, rule.view
 
 
 def _plan(rule: Rule, tables: dict[str, list[str]], fold: Normalizer) -> Plan:

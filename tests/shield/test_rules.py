@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.shield import RuleError, load_rules, try_rules, write_plans
+from gateway.shield import RuleError, load_rules, rules, try_rules, write_plans
+from gateway.shield.plan import Plan
 from gateway.shield.rules import read_plans
 
 
@@ -119,3 +120,35 @@ def test_plans_of_another_rule_file_are_not_used(document: dict[str, Any]) -> No
     assert read_plans(write_plans(ruleset), "0" * 64) is None
     changed = json.dumps(document | {"rules": document["rules"][:3]}).encode()
     assert len(load_rules(changed, plans=write_plans(ruleset)).plans) == 3
+
+
+def test_rules_that_were_planned_before_are_planned_alike_and_not_again(
+    document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = next(iter(document["tables"]))
+    changed = {
+        **document,
+        "tables": {**document["tables"], table: [*document["tables"][table], "quokkas"]},
+        "rules": [{**document["rules"][-1], "description": "Another.", "severity": "low"}, *document["rules"][:-1]],
+    }
+    raw = json.dumps(changed).encode()
+    anew, known = load_rules(raw), load_rules(json.dumps(document).encode())
+    planned: list[str] = []
+    plan_rule = rules.plan_rule
+
+    def noted(pattern: str, *rest: Any, **more: Any) -> Plan:
+        planned.append(pattern)
+        return plan_rule(pattern, *rest, **more)
+
+    monkeypatch.setattr(rules, "plan_rule", noted)
+    again = load_rules(raw, known=known)
+    assert planned == [rule["pattern"] for rule in changed["rules"] if f"<<{table}>>" in rule.get("pattern", "")]
+    assert 0 < len(planned) < len(changed["rules"])
+    assert write_plans(again) == write_plans(anew) and list(again.rules) == list(anew.rules)
+
+
+def test_a_regex_that_was_tried_before_is_not_tried_again(document: dict[str, Any]) -> None:
+    slow = load_rules(_raw(document, pattern=r"ignore (?:a|a?){1,40}b"))
+    try_rules(slow, slow)
+    with pytest.raises(RuleError):
+        try_rules(slow, load_rules(json.dumps(document).encode()))
