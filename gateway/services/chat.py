@@ -32,9 +32,10 @@ from gateway.services.audit import NOTED, Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_alerts import raise_alerts
 from gateway.services.chat_bill import ChatBill
-from gateway.services.chat_guard import ChatGuard, ScannedPrompt, ScannedReply, TextJudge
+from gateway.services.chat_guard import ChatGuard, ScannedPrompt, ScannedReply
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
+from gateway.services.judge import TextJudge
 from gateway.services.known_prompts import MOST_BYTES, KnownPrompts, ReadPrompt
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances

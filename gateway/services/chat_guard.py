@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import anyio.lowlevel
 
@@ -31,6 +31,7 @@ from gateway.llm.masking import (
 )
 from gateway.records import record
 from gateway.services.captures import Captures
+from gateway.services.judge import TextJudge
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine, judge
 
@@ -45,33 +46,6 @@ _TEXTS_HERE = 500  # more are joined in a thread
 def is_clean(result: ScanResult) -> bool:
     """Tell whether nothing at all was found, so that nothing has to be decided."""
     return not result.detections and result.verdict is Verdict.ALLOW
-
-
-class TextJudge(Protocol):
-    """What scans one text."""
-
-    async def judge_text(
-        self,
-        text: str,
-        direction: Direction,
-        policy: Policy,
-        *,
-        owner: str = "",
-        ends: Sequence[int] = (),
-        is_patient: bool = True,
-    ) -> ScanResult:
-        """Scan without recording anything. owner: whose text it is, so that a clean one is scanned once.
-
-        ends: of the beginnings of a long text that may be known already. is_patient: wait for a thread without limit.
-
-        Raises:
-            ShieldUnavailable: the shield failed, in whatever way. Shed: the text waited too long for its turn.
-        """
-        ...
-
-    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
-        """Scan as `judge_text` does, without waiting. None: the text is too long for that."""
-        ...
 
 
 @record

@@ -1,6 +1,7 @@
 """The one way to the shield: a text and a policy to what was found. Records nothing."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from gateway.aside import Aside
 from gateway.clock import Ids
@@ -15,6 +16,33 @@ from gateway.store.store import Store
 THREAD_CHARS = 16_384
 THREADS = 2
 _CLEAN = ScanResult(Verdict.ALLOW, 0)
+
+
+class TextJudge(Protocol):
+    """What scans one text."""
+
+    async def judge_text(
+        self,
+        text: str,
+        direction: Direction,
+        policy: Policy,
+        *,
+        owner: str = "",
+        ends: Sequence[int] = (),
+        is_patient: bool = True,
+    ) -> ScanResult:
+        """Scan without recording anything. owner: whose text it is, so that a clean one is scanned once.
+
+        ends: of the beginnings of a long text that may be known already. is_patient: wait for a thread without limit.
+
+        Raises:
+            ShieldUnavailable: the shield failed, in whatever way. Shed: the text waited too long for its turn.
+        """
+        ...
+
+    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
+        """Scan as `judge_text` does, without waiting. None: the text is too long for that."""
+        ...
 
 
 class Judge:

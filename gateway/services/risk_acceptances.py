@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
@@ -26,6 +26,7 @@ from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.budgets import Reason, checked_reason
+from gateway.services.judge import TextJudge
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import Direction, ScanResult
 from gateway.shield.scoring import Policy
@@ -37,27 +38,6 @@ _RULE_PATTERN = "^[a-z0-9][a-z0-9._-]{0,99}$"
 _DIGEST_PATTERN = "^[0-9a-f]{64}$"
 _RULE = re.compile(_RULE_PATTERN[1:-1])
 _DIGEST = re.compile(_DIGEST_PATTERN[1:-1])
-
-
-class TextJudge(Protocol):
-    """What scans one text."""
-
-    async def judge_text(
-        self,
-        text: str,
-        direction: Direction,
-        policy: Policy,
-        *,
-        owner: str = "",
-        ends: Sequence[int] = (),
-        is_patient: bool = True,
-    ) -> ScanResult:
-        """Scan without recording anything."""
-        ...
-
-    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
-        """Scan without waiting; None for a text that is too long for that."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
