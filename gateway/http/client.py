@@ -289,6 +289,7 @@ def _fresh(error: ClientError) -> ClientError:
 def _client_tls(ca_file: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=ca_file)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -23,8 +23,8 @@ class Receiver(Protocol):
         """Take bytes that came."""
         ...
 
-    def eof_received(self) -> object:
-        """Take note that the peer has ended its side."""
+    def eof_received(self, *, is_orderly: bool = True) -> None:
+        """Take note that the peer has ended its side. is_orderly: it has said so, where that can be said."""
         ...
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -71,10 +71,6 @@ class PlainTransport:
         self._is_lost = False
         self.resume_reading()
 
-    def get_extra_info(self, name: str) -> object:
-        """Return None: whoever has made the socket knows more of it."""
-        return None
-
     def pause_reading(self) -> None:
         """Receive nothing for now."""
         self._loop.remove_reader(self._descriptor)
@@ -107,10 +103,6 @@ class PlainTransport:
     def get_write_buffer_size(self) -> int:
         """Return how many bytes are held."""
         return len(self._unsent)
-
-    def can_write_eof(self) -> bool:
-        """Tell that this side can be ended by itself."""
-        return True
 
     def write_eof(self) -> None:
         """End this side after what was written. Nothing is written after it.

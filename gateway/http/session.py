@@ -54,7 +54,7 @@ class Session:
                     pass
                 if self._unread or connection.has_unread():
                     await self._linger(site.limits.linger_seconds)
-                elif self._is_long and not connection.is_tls:
+                elif self._is_long:
                     # What the peer sends while the end of a long answer is on its way would have it cut off.
                     await self._linger(site.limits.write_seconds)
             except HttpError as error:

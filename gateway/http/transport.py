@@ -1,9 +1,9 @@
 """Sockets, connections and deadlines: the one file that names asyncio. Knows no HTTP.
 
-Theory of operation. One asyncio.Protocol feeds one long-lived task per connection; an answer is one `send`. TLS is
-asyncio's, what goes without it is `plain`'s. No timer
-belongs to a connection: its owner sets `deadline_seconds`, and one sweep a second ends what is late. What a peer sends
-while nobody reads is held up to `_READ_AHEAD_BYTES`, then the socket is no longer read.
+Theory of operation. What one socket receives feeds one long-lived task per connection; an answer is one `send`. How
+bytes come and go is `plain`'s and, with TLS, `secure`'s. No timer belongs to a connection: its owner sets
+`deadline_seconds`, and one sweep a second ends what is late. What a peer sends while nobody reads is held up to
+`_READ_AHEAD_BYTES`, then the socket is no longer read.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from collections.abc import Callable
 from typing import cast
 
 from gateway.http.plain import PlainTransport
+from gateway.http.secure import SecureTransport
 from gateway.http.wakeups import LATER_BYTES, Waiter, wakeups_here
 
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
 _ROOM_BYTES = 65_536
-_SHUTDOWN_SECONDS = 2.0
 
 
 class DeadlinePassed(Exception):
     """The peer sent nothing until the deadline of the connection."""
 
 
-class _Feed(asyncio.BufferedProtocol):
-    """What asyncio calls, and the state of one connection that its calls change."""
+class _Feed:
+    """What the transport calls, and the state of one connection that its calls change."""
 
     __slots__ = (
         "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_kept_at", "_loop", "_received",
-        "_sweep", "_tls", "_transport", "_wakeups", "arrival", "arrived_seconds", "deadline_seconds", "has_said_end",
+        "_sweep", "_transport", "_wakeups", "arrival", "arrived_seconds", "deadline_seconds", "has_said_end",
         "is_full", "is_gone", "is_idle", "is_tls", "peer",
     )  # fmt: skip
 
@@ -46,10 +46,7 @@ class _Feed(asyncio.BufferedProtocol):
         self.has_said_end = False
         self._sweep = sweep
         self._loop = sweep.loop
-        self._transport: (
-            asyncio.Transport | PlainTransport
-        )  # set by `connection_made`, before anybody else has this object
-        self._tls: ssl.SSLObject | None = None
+        self._transport: PlainTransport | SecureTransport  # there before anybody else has this object
         self._received = b""
         self._has_ended = False
         self._is_lost = False
@@ -61,37 +58,26 @@ class _Feed(asyncio.BufferedProtocol):
         self._flusher: asyncio.Future[None] | None = None
         self._ending: asyncio.Future[None] | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport | PlainTransport) -> None:
-        self._transport = cast(asyncio.Transport | PlainTransport, transport)
-        self._tls = cast(ssl.SSLObject | None, transport.get_extra_info("ssl_object"))
-        self.is_tls = self._tls is not None
+    def connection_made(self, transport: PlainTransport | SecureTransport) -> None:
+        self._transport = transport
+        self.is_tls = isinstance(transport, SecureTransport)
         self._sweep.add(cast(Connection, self))
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._sweep.room
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self.received(self._sweep.room[:nbytes].tobytes())
 
     def received(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
         self.arrived_seconds = time.monotonic()
         if self.arrival.is_awaited:
-            if self._tls is None:
-                self.arrival.call_read()
-            else:  # whose reading is not done yet
-                self.arrival.call()
+            self.arrival.call_read()
         elif len(self._received) > _READ_AHEAD_BYTES and not self.arrival.is_called():
             self._transport.pause_reading()
             self._is_held = True
 
-    def eof_received(self) -> bool:
+    def eof_received(self, *, is_orderly: bool = True) -> None:
         self._has_ended = True
-        self.has_said_end = self._tls is None or _has_said_end(self._tls)
-        self.is_gone |= self.is_tls  # a half-closed peer still reads; TLS has no half-closed state
+        self.has_said_end = is_orderly
+        self.is_gone |= not is_orderly  # who has ended its side in order still reads
         self.arrival.call()
         _wake(self._ending)
-        return not self.is_tls
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = self._has_ended = self.is_gone = True
@@ -187,12 +173,12 @@ class Connection(_Feed):
         return self._transport.get_write_buffer_size() > 0
 
     def end_writing(self) -> None:
-        """Tell the peer that nothing more comes, and go on reading. TLS cannot; there it does nothing."""
+        """Tell the peer that nothing more comes, and go on reading."""
         self._wakeups.flush()
-        if not self.is_gone and self._transport.can_write_eof():
+        if not self.is_gone:
             try:
                 self._transport.write_eof()
-            except OSError:  # the peer has reset the connection, and asyncio has not noticed yet
+            except OSError:  # the peer has reset the connection, and nobody has noticed yet
                 self.abort()
 
     def close(self, within_seconds: float) -> None:
@@ -222,17 +208,6 @@ class Connection(_Feed):
 def _wake(waiter: "asyncio.Future[None] | None") -> None:
     if waiter is not None and not waiter.done():
         waiter.set_result(None)
-
-
-def _has_said_end(tls: ssl.SSLObject) -> bool:
-    """Say whether the peer has sent close_notify. Without it, the end may be an attacker's cut (RFC 8446 section 6.1).
-
-    asyncio tells of the end in the same way with it and without; only OpenSSL knows.
-    """
-    try:
-        return tls.read(1) == b""
-    except ssl.SSLError:
-        return False
 
 
 class Sweep:
@@ -295,6 +270,7 @@ def server_tls(cert: str, key: str) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.load_cert_chain(cert, key)
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -310,17 +286,9 @@ async def open_accepted(
     try:
         if tls is None:
             return _plain(accepted, sweep, peer)
-        _, connection = await sweep.loop.connect_accepted_socket(
-            lambda: Connection(sweep, peer),
-            accepted,
-            ssl=tls,
-            ssl_handshake_timeout=handshake_seconds,
-            ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
-        )
+        return await _secure(accepted, sweep, peer, tls, within_seconds=handshake_seconds)
     except OSError:
-        accepted.close()
         return None
-    return connection
 
 
 async def dial(
@@ -331,27 +299,57 @@ async def dial(
     Raises:
         OSError: refused, unreachable, or the certificate or the handshake is bad (ssl.SSLError is an OSError).
     """
+    plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    try:
+        plain.setblocking(False)
+        await sweep.loop.sock_connect(plain, (address, port))
+    except BaseException:
+        plain.close()
+        raise
     if tls is None:
-        plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-        try:
-            plain.setblocking(False)
-            await sweep.loop.sock_connect(plain, (address, port))
-            return _plain(plain, sweep, address)
-        except BaseException:
-            plain.close()
-            raise
-    _, connection = await sweep.loop.create_connection(
-        lambda: Connection(sweep, address),
-        address,
-        port,
-        ssl=tls,
-        server_hostname=server_name,
-        ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
-    )
-    return connection
+        return _plain(plain, sweep, address)
+    return await _secure(plain, sweep, address, tls, server_name=server_name)
 
 
 def _plain(connected: socket.socket, sweep: Sweep, peer: str) -> Connection:
     connection = Connection(sweep, peer)
-    connection.connection_made(PlainTransport(sweep.loop, connected, connection, sweep.room))
+    try:
+        connection.connection_made(PlainTransport(sweep.loop, connected, connection, sweep.room))
+    except BaseException:
+        connected.close()
+        raise
+    return connection
+
+
+async def _secure(
+    connected: socket.socket,
+    sweep: Sweep,
+    peer: str,
+    tls: ssl.SSLContext,
+    *,
+    server_name: str | None = None,
+    within_seconds: float = NEVER,
+) -> Connection:
+    """Make a connection whose handshake is done. server_name: None where the peer is the client."""
+    connection = Connection(sweep, peer)
+    try:
+        transport = SecureTransport(sweep.loop, connected, connection, sweep.room, tls, server_name=server_name)
+    except BaseException:
+        connected.close()
+        raise
+    connection.connection_made(transport)
+    connection.deadline_seconds = sweep.now_seconds() + within_seconds
+    connection.is_idle = True  # nothing is owed to who has not said yet what it wants
+    try:
+        error = await transport.handshake()
+    except BaseException:
+        connection.abort()
+        raise
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # which knows this frame
+    connection.is_idle = False
+    connection.deadline_seconds = NEVER
     return connection

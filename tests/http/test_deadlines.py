@@ -55,8 +55,7 @@ async def test_a_deadline_outlives_a_sweep_at_which_bytes_came() -> None:
             tasks.start_soon(connection.read)
             await anyio.wait_all_tasks_blocked()
             connection.expire()
-            connection.get_buffer(-1)[:1] = b"a"
-            connection.buffer_updated(1)
+            connection.received(b"a")
         assert connection.deadline_seconds == 0.0
         connection.abort()
         await sweep.wait_empty()

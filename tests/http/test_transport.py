@@ -163,8 +163,7 @@ def in_one_turn(*calls: Callable[[], object]) -> None:
 
 def receive(connection: Connection, data: bytes) -> None:
     """Have bytes come, as the event loop does."""
-    connection.get_buffer(-1)[: len(data)] = data
-    connection.buffer_updated(len(data))
+    connection.received(data)
 
 
 class CountingListener(socket.socket):

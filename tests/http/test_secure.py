@@ -1,0 +1,343 @@
+"""What a connection with TLS does that its peer, or the protocol above it, can see."""
+
+import gc
+import shutil
+import socket
+import ssl
+import subprocess
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from gateway.http.accept import listen
+from gateway.http.messages import Request, Response
+from gateway.http.secure import SecureTransport
+from gateway.http.transport import Connection, Sweep, dial, open_accepted, server_tls
+
+from .conftest import House
+
+Serve = Callable[..., Any]
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
+MUCH = b"0123456789" * 1_000_000
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed to make a throw-away certificate")
+    folder: Path = tmp_path_factory.mktemp("tls")
+    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.fixture
+def ours(certificate: tuple[str, str]) -> ssl.SSLContext:
+    return server_tls(*certificate)
+
+
+@pytest.fixture
+def theirs(certificate: tuple[str, str]) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=certificate[0])
+
+
+class Peer:
+    """A client that does with TLS just what a test says. It blocks, and is called in threads."""
+
+    def __init__(self, tls: ssl.SSLContext, plain: socket.socket) -> None:
+        self.plain = plain
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = tls.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
+
+    def shake(self) -> None:
+        while True:
+            try:
+                self.tls.do_handshake()
+                return
+            except ssl.SSLWantReadError:
+                self.say()
+                self.hear()
+            finally:
+                self.say()
+
+    def say(self) -> None:
+        self.plain.sendall(self.outgoing.read())
+
+    def hear(self) -> bool:
+        data = self.plain.recv(65_536)
+        self.incoming.write(data)
+        return bool(data)
+
+    def send(self, data: bytes) -> None:
+        while data:
+            data = data[self.tls.write(data) :]
+        self.say()
+
+    def end(self) -> None:
+        with pytest.raises(ssl.SSLWantReadError):
+            self.tls.unwrap()
+        self.say()
+
+    def read(self, least_bytes: int) -> bytes:
+        """Return what is sent, until there is so much or close_notify. It fails where neither comes."""
+        found = b""
+        while len(found) < least_bytes:
+            try:
+                piece = self.tls.read(16_384)
+            except ssl.SSLZeroReturnError:
+                piece = b""
+            except ssl.SSLWantReadError:
+                assert self.hear(), "the connection was cut"
+                continue
+            if not piece:
+                break
+            found += piece
+        return found
+
+    def rest(self) -> bytes:
+        return self.read(1 << 30)
+
+
+async def come_in(house: House, tls: ssl.SSLContext, *, room_bytes: int | None = None) -> Peer:
+    plain = socket.socket()
+    if room_bytes is not None:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room_bytes)
+    plain.settimeout(10)
+    plain.connect(("127.0.0.1", house.port))
+    peer = Peer(tls, plain)
+    await anyio.to_thread.run_sync(peer.shake)
+    return peer
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_client_that_has_ended_its_side_is_answered(
+    serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext, version: ssl.TLSVersion
+) -> None:
+    theirs.maximum_version = version
+
+    async def handle(request: Request) -> Response:
+        await anyio.sleep(0.1)
+        return Response(200)
+
+    async with serve(handle, tls=ours) as house:
+        peer = await come_in(house, theirs)
+        with peer.plain:
+            peer.send(GET)
+            peer.end()
+            assert (await anyio.to_thread.run_sync(peer.rest)).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+async def test_an_end_without_a_word_is_a_cut_and_the_connection_is_over(
+    serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext
+) -> None:
+    async with serve(tls=ours) as house:
+        peer = await come_in(house, theirs)
+        with peer.plain:
+            peer.send(GET[:10])
+            peer.plain.shutdown(socket.SHUT_WR)
+            assert await anyio.to_thread.run_sync(peer.rest) == b""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_slow_reader_gets_all_of_a_last_answer(
+    serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext, version: ssl.TLSVersion
+) -> None:
+    theirs.maximum_version = version
+
+    async def handle(request: Request) -> Response:
+        return Response(200, body=MUCH[:1_000_000])
+
+    listener = listen("127.0.0.1", 0)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # as it is for the connections it accepts
+    async with serve(handle, tls=ours, listener=listener, write_seconds=20) as house:
+        peer = await come_in(house, theirs, room_bytes=4096)
+        with peer.plain:
+            peer.send(b"GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+            first = await anyio.to_thread.run_sync(peer.read, 900_000)
+            await anyio.sleep(2.5)
+            raw = first + await anyio.to_thread.run_sync(peer.rest)
+            assert raw.endswith(b"\r\n\r\n" + MUCH[:1_000_000])
+
+
+async def test_who_is_refused_while_sending_reads_why(
+    serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext
+) -> None:
+    async with serve(tls=ours, linger_seconds=5) as house:
+        peer = await come_in(house, theirs)
+        with peer.plain:
+            peer.send(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n" % len(MUCH))
+            await anyio.to_thread.run_sync(peer.send, MUCH[:1_000_000])
+            raw = await anyio.to_thread.run_sync(peer.rest)
+            assert raw.startswith(b"HTTP/1.1 413 ")
+            await anyio.to_thread.run_sync(peer.send, MUCH[1_000_000:])
+            peer.plain.shutdown(socket.SHUT_WR)
+
+
+async def test_a_body_of_many_records_is_read_whole(serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext) -> None:
+    async def handle(request: Request) -> Response:
+        await anyio.sleep(0.05)  # so that much waits unread
+        return Response(200, body=b"%d" % len(request.body.strip(b"0123456789")) + request.body[-5:])
+
+    async with serve(handle, tls=ours, body_limit=1 << 24) as house:
+        peer = await come_in(house, theirs)
+        with peer.plain:
+            head = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n" % len(MUCH)
+            await anyio.to_thread.run_sync(peer.send, head + MUCH + head + MUCH)
+            for byte in GET:
+                await anyio.to_thread.run_sync(peer.send, bytes([byte]))
+            peer.end()
+            raw = await anyio.to_thread.run_sync(peer.rest)
+            assert raw.count(b"\r\n\r\n056789") == 2
+            assert raw.count(b"HTTP/1.1 200 OK\r\n") == 3
+
+
+async def test_a_connection_is_small_before_the_handshake_and_after(ours: ssl.SSLContext) -> None:
+    sweep = Sweep(1)
+    pairs = [socket.socketpair() for _ in range(20)]
+    tracemalloc.start()
+    try:
+        async with anyio.create_task_group() as tasks:
+            for one, _ in pairs:
+                one.setblocking(False)
+                tasks.start_soon(open_accepted_quietly, one, sweep, ours)
+            await anyio.wait_all_tasks_blocked()
+            assert len(sweep.connections) == 20
+            assert tracemalloc.get_traced_memory()[0] / 20 < 20_000
+            for connection in tuple(sweep.connections):
+                connection.close(1)  # there is nothing that would have to be sent
+    finally:
+        tracemalloc.stop()
+    for _, other in pairs:
+        with other:
+            assert other.recv(1) == b""
+
+
+async def open_accepted_quietly(one: socket.socket, sweep: Sweep, tls: ssl.SSLContext) -> None:
+    assert await open_accepted(one, sweep, tls=tls, handshake_seconds=5) is None
+
+
+async def test_draining_waits_for_no_handshake(serve: Serve, ours: ssl.SSLContext) -> None:
+    async with serve(tls=ours, handshake_seconds=30, drain_idle_seconds=0.05, drain_seconds=30) as house:
+        async with house.wire() as wire:
+            await anyio.wait_all_tasks_blocked()
+            house.server.stop()
+            with anyio.fail_after(5):
+                assert await wire.end() == b""
+                await house.has_ended.wait()
+
+
+async def connected(ours: ssl.SSLContext, theirs: ssl.SSLContext, sweep: Sweep) -> tuple[Connection, Peer]:
+    one, other = socket.socketpair()
+    one.setblocking(False)
+    other.settimeout(10)
+    peer = Peer(theirs, other)
+    made: list[Connection | None] = []
+
+    async def accept() -> None:
+        made.append(await open_accepted(one, sweep, tls=ours, handshake_seconds=5))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(accept)
+        await anyio.to_thread.run_sync(peer.shake)
+    assert made[0] is not None
+    return made[0], peer
+
+
+async def test_a_connection_that_is_over_is_no_garbage(ours: ssl.SSLContext, theirs: ssl.SSLContext) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        sweep = Sweep(1)
+        connection, peer = await connected(ours, theirs, sweep)
+        connection.write(b"last")
+        connection.close(1)
+        await sweep.wait_empty()
+        assert peer.rest() == b"last"
+        peer.plain.close()
+        del connection
+        refused, other = socket.socketpair()
+        refused.setblocking(False)
+        with other:
+            other.sendall(GET)  # which is no handshake
+            assert await open_accepted(refused, sweep, tls=ours, handshake_seconds=5) is None
+        await sweep.wait_empty()
+        await anyio.lowlevel.checkpoint()
+        assert not [one for one in gc.get_objects() if isinstance(one, SecureTransport)]
+    finally:
+        gc.enable()
+
+
+async def test_what_is_no_record_ends_the_connection(ours: ssl.SSLContext, theirs: ssl.SSLContext) -> None:
+    sweep = Sweep(1)
+    connection, peer = await connected(ours, theirs, sweep)
+    with peer.plain:
+        peer.plain.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+        assert await connection.read() == b""
+        assert connection.is_gone
+        assert not connection.has_said_end
+        connection.write(b"into the void")
+        connection.end_writing()
+        connection.close(1)
+        with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
+            peer.rest()
+    await sweep.wait_empty()
+
+
+async def test_what_nobody_reads_is_not_received_without_end(ours: ssl.SSLContext, theirs: ssl.SSLContext) -> None:
+    sweep = Sweep(1)
+    connection, peer = await connected(ours, theirs, sweep)
+    with peer.plain:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, peer.send, MUCH)
+            await anyio.sleep(0.2)
+            found = connection.take()
+            assert 0 < len(found) < 200_000
+            while len(found) < len(MUCH):
+                found += await connection.read()
+        assert found == MUCH
+        peer.send(b"and")
+        peer.end()
+        assert await connection.read() == b"and"
+        assert await connection.read() == b""
+        assert connection.has_said_end
+        assert not connection.is_gone
+        connection.abort()
+    await sweep.wait_empty()
+
+
+async def test_a_handshake_that_is_given_up_or_cut_leaves_no_connection(theirs: ssl.SSLContext) -> None:
+    sweep = Sweep(1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with anyio.move_on_after(0.2) as giving_up:
+            await dial("127.0.0.1", port, sweep, tls=theirs, server_name="localhost")
+        assert giving_up.cancelled_caught
+        silent, _ = listener.accept()
+        await sweep.wait_empty()
+        silent.close()
+
+        async def cut() -> None:
+            leaving, _ = await anyio.to_thread.run_sync(listener.accept)
+            leaving.recv(10_000)
+            leaving.close()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cut)
+            with pytest.raises(ConnectionError):
+                await dial("127.0.0.1", port, sweep, tls=theirs, server_name="localhost")
+        with pytest.raises(ValueError):
+            await dial("127.0.0.1", port, sweep, tls=theirs, server_name=".")
+        await sweep.wait_empty()
+
+
+def test_nobody_negotiates_anew(ours: ssl.SSLContext) -> None:
+    assert ours.options & ssl.OP_NO_RENEGOTIATION
+    assert ours.minimum_version == ssl.TLSVersion.TLSv1_2
