@@ -57,6 +57,8 @@ _POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{4,6})")
 _BITS = re.compile(rb"[01]{8}(?:[ ,\n]{0,2}[01]{8}){3,}")
 _EIGHT_BITS = b"0" * 8
 _BIT_KINDS = bytes(48 if byte in b"01" else 46 for byte in range(256))
+# What stands in each of them, but for what is before its first two digits; searched for by how it begins.
+_DECIMALS_NEAR = re.compile(rb"00 (?: ?000?+ ){6} ?00")
 _DECIMALS = re.compile(rb"\b[0-9]{2,3}(?:[ ,;\n]{1,2}[0-9]{2,3}){7,}\b")
 _DECIMAL_KINDS = bytes(48 if byte in b"0123456789" else 32 if byte in b" ,;\n" else 46 for byte in range(256))
 _ALL_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
@@ -127,13 +129,14 @@ def _runs_of_decimals(raw: bytes, ranges: Ranges) -> Iterator[re.Match[bytes]]:
     """Yield runs of decimal numbers: one begins with two or three digits and what stands between two numbers."""
     for start, end in ranges:
         kinds = raw[start : end + _BEYOND_CHARS].translate(_DECIMAL_KINDS)
-        place = kinds.find(b"00 ")
-        while place >= 0:
+        near = _DECIMALS_NEAR.search(kinds)
+        while near:
+            place = near.start()
             begin = place - kinds.startswith(b"0", place - 1) if place else 0
             run = _DECIMALS.match(raw, start + begin, end + _BEYOND_CHARS)
             if run:
                 yield run
-            place = kinds.find(b"00 ", run.end() - start if run else place + 1)
+            near = _DECIMALS_NEAR.search(kinds, run.end() - start if run else place + 1)
 
 
 def _readable(data: bytes) -> str:
@@ -172,7 +175,7 @@ def _base64(raw: bytes, shapes: Shapes) -> list[Decoded]:
                     _add_base64(builder, piece, place)
                 place += len(piece)
     if shapes.coded:
-        add_base64(builder, raw, shapes.coded)
+        add_base64(builder, raw, shapes.coded, shapes.digital)
     return builder.done()
 
 

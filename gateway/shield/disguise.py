@@ -7,13 +7,13 @@ finds those on its one way through the text. Leet and spaced letters are found b
 import codecs
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import lru_cache
 from itertools import accumulate
 
 from gateway.shield import typos
-from gateway.shield.shapes import BLOCK_CHARS, LEET, SEPARATORS, Ranges, Shapes
+from gateway.shield.leet import Leet, unleet
+from gateway.shield.shapes import SEPARATORS, Ranges, Shapes
 from gateway.shield.views import Builder, Decoded, regions
 from gateway.shield.vocabulary import Vocabulary
 
@@ -24,52 +24,19 @@ _TOLD_BY = (
     "hacked rules cancel foregoing display encode translate before respond answer earlier instead that would please "
     "must about which assistant"
 ).split()
-_LEET = "01345678@$!|+"
-_PLAIN = "oleasgtbasilt"
-_ONES = frozenset("1!|")
-_NO_LEET = dict.fromkeys(map(ord, _LEET))
-_TO_PLAIN = str.maketrans(_LEET, _PLAIN)
-_TO_PLAIN_BUT_ONES = {code: plain for code, plain in _TO_PLAIN.items() if chr(code) not in _ONES}
-_ONES_AS_I = dict.fromkeys(map(ord, _ONES), "i")
-_ONES_AS_L = dict.fromkeys(map(ord, _ONES), "l")
-_LEET_WORD = re.compile(r"[A-Za-z0-9@$!|+]{1,20}")
-_LONGEST_NUMBER = 3
 _AROUND_CHARS = 96
-# How a word is read is remembered for one text.
-_REMEMBERED_WORDS = 1_024
 # Splitting is dear and long runs of letters are rare: so many letters of one text are split, no more.
 _MOST_RUN_TOGETHER = 4_096
 _LONGEST_PLAIN_WORD = 14
 # So many letters apart may be the items of a list or the indexes of a table, if they say nothing.
 _MOST_SINGLE_LETTERS = 12
 _CLOSING = frozenset((",", ".", ";", ":", "!", "?", "-"))
-_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-
-def _classes(*rows: tuple[bytes, bytes]) -> bytes:
-    table = bytearray(b"." * 256)
-    for chars, kind in rows:
-        for char in chars:
-            table[char] = kind[0]
-    return bytes(table)
-
-
-_LEET_SHAPES = _classes((_LETTERS, b"a"), (LEET, b"0"))
-# One that begins with a character is searched for far sooner than one that may begin with either.
-_BESIDE_LETTER = re.compile(b"0(?:(?<=a0)|(?=a))")
 _WIDEST_GAP_CHARS = 4
 _ALONE = "[0-9A-Za-z@$!]"
 _SPACED_RUN = re.compile(
     f"(?<!{_ALONE}){_ALONE}(?:[{re.escape(SEPARATORS.decode())}]{{1,4}}{_ALONE}(?!{_ALONE})){{3,}}".encode()
 )
 _SPACED_LETTER = re.compile(f"({_ALONE})")
-_CODE_CHARS = 24
-_CODES = _LETTERS + b"0123456789+/"
-_CODE = re.compile(rb"[A-Za-z0-9+/]{24}")
-_LEET_LEAST_CHARS = 3
-# Of so many words in leet that stand together, more than one in so many tells something.
-_MANY_MIXED, _FEW_OF, _NEAR_CHARS = 200, 4, 24
-_LEET_WORD_CHARS = 20
 _LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
 _BETWEEN_WORDS = re.compile(r"(\W+)")
 _SIGNS_BEFORE = re.compile(r"(?<!\S)([^\w\s]+)(\w+)")
@@ -97,6 +64,7 @@ class Disguises:
     def __init__(self, vocabulary: Callable[[], Iterable[str]]) -> None:
         """vocabulary: tells the words of the rules, which a hidden text would use; asked once they are needed."""
         self._vocabulary = Vocabulary(vocabulary)
+        self._leet = Leet(self._vocabulary)
 
     def readings(
         self, shapes: Shapes, signals: frozenset[str], chain: tuple[str, ...], coded: bytes | bytearray = b""
@@ -116,66 +84,13 @@ class Disguises:
             if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
                 found += typos.corrected(text, self._vocabulary.words)
         if shapes.mixed and "leet" not in chain:
-            found += self._leet(shapes, coded)
+            found += self._leet.read(shapes, coded)
         if "spaced" not in chain:
             if shapes.apart:
                 found += self._spaced(shapes)
             if shapes.letters:
                 found += self._run_together(shapes)
         return found
-
-    def _leet(self, shapes: Shapes, coded: bytes | bytearray) -> list[Decoded]:
-        """Write the digits and signs inside words as the letters they look like."""
-        text = shapes.text
-        builder = Builder("leet")
-        words = _mixed_words(shapes)
-        if coded:
-            words = [(start, end) for start, end in words if not coded[start]]
-        plain = lru_cache(_REMEMBERED_WORDS)(self._plain)
-        tells = lru_cache(_REMEMBERED_WORDS)(lambda word: self._vocabulary.tells(plain(word).lower(), word.lower()))
-        for low, high, spans in self._leet_regions(words, text, tells):
-            start, end = spans[0]
-            # One word alone with one sign in it is a name or a number.
-            if len(spans) == 1 and len(text[start:end].translate(_NO_LEET)) == end - start - 1:
-                continue
-            told = {word for first, last in spans if tells(word := text[first:last])}
-            if not told or (len(told) == 1 and max(map(len, told)) == _LEET_LEAST_CHARS):
-                continue
-            if len(spans) > 1:
-                # Beside words in leet, short ones and short numbers are words too.
-                said = _LEET_WORD.sub(lambda found: plain(found[0]), text[low:high])
-            else:
-                said = text[low:start] + plain(text[start:end]) + text[end:high]
-            # Every letter stands where it stood.
-            builder.end_piece(low)
-            builder.add(said, low, high)
-        return builder.done()
-
-    def _leet_regions(
-        self, words: Ranges, text: str, tells: Callable[[str], bool]
-    ) -> Iterator[tuple[int, int, Ranges]]:
-        """Yield regions of words in leet; of noise, where few of many tell anything, only what is near those few."""
-        for low, high, spans in regions(words, around=_AROUND_CHARS, length=len(text)):
-            if len(spans) > _MANY_MIXED:
-                told = [(start, end) for start, end in spans if tells(text[start:end])]
-                if len(told) * _FEW_OF < len(spans):
-                    yield from regions(told, around=_NEAR_CHARS, length=len(text))
-                    continue
-            yield low, high, spans
-
-    def _plain(self, word: str) -> str:
-        """Read a word in leet. A 1 is an i or an l, whichever makes a word that is known; what ends it stays."""
-        bare = word.rstrip("!|+")
-        if bare.isalpha() or (bare.isdigit() and len(bare) > _LONGEST_NUMBER):
-            return word
-        read = _unleet(bare)
-        if not _ONES.isdisjoint(bare):
-            lower = bare.lower().translate(_TO_PLAIN_BUT_ONES)
-            for guess in (read, lower.translate(_ONES_AS_I), lower.translate(_ONES_AS_L)):
-                if guess in self._vocabulary.words:
-                    read = guess
-                    break
-        return read + word[len(bare) :]
 
     def _spaced(self, shapes: Shapes) -> list[Decoded]:
         """Join letters that stand apart."""
@@ -200,7 +115,7 @@ class Disguises:
     def _says_something(self, run: str) -> bool:
         """Tell whether letters that stand apart are so many that they may hide anything, or say a word."""
         letters = "".join(_SPACED_LETTER.findall(run))
-        return len(letters) > _MOST_SINGLE_LETTERS or self._vocabulary.tells(_unleet(letters))
+        return len(letters) > _MOST_SINGLE_LETTERS or self._vocabulary.tells(unleet(letters))
 
     def _join(self, builder: Builder, text: str, start: int, end: int) -> None:
         parts = _SPACED_LETTER.split(text[start:end])
@@ -284,53 +199,3 @@ def _letters_apart(shapes: Shapes) -> Ranges:
                 found.append(run.span())
                 end = run.end()
     return found
-
-
-def _mixed_words(shapes: Shapes) -> Ranges:
-    """Return the spans of words that hold both letters and what may stand for letters."""
-    found: Ranges = []
-    for begin, after in shapes.mixed:
-        for low in range(begin, after, BLOCK_CHARS):
-            start, high = max(0, low - _LEET_WORD_CHARS), min(low + BLOCK_CHARS, after)
-            kinds = shapes.raw[start : high + _LEET_WORD_CHARS].translate(_LEET_SHAPES)
-            for first, last in _both_kinds(kinds):
-                first, last = start + first, start + last
-                is_new = first < high and (not found or first >= found[-1][1])
-                if is_new and not _is_inside(shapes.raw, first, last):
-                    found.append((first, last))
-    return found
-
-
-def _both_kinds(kinds: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the spans of words of a few characters that hold both of their kinds."""
-    found = _BESIDE_LETTER.search(kinds)
-    while found:
-        place = found.start()
-        first, last = kinds.rfind(b".", 0, place) + 1, kinds.find(b".", place)
-        last = len(kinds) if last < 0 else last
-        if _LEET_LEAST_CHARS <= last - first <= _LEET_WORD_CHARS:
-            yield first, last
-        found = _BESIDE_LETTER.search(kinds, last)
-
-
-def _is_inside(raw: bytes, start: int, end: int) -> bool:
-    """Tell whether a word goes on for long on one side, as in a code and never in a sentence."""
-    if start and raw[start - 1] in _CODES and _CODE.match(raw, max(0, start - _CODE_CHARS), start):
-        return True
-    return raw[end : end + 1] in _CODES and _CODE.match(raw, end) is not None
-
-
-def _unleet(word: str) -> str:
-    """Read a word in leet. A 1 is an l after most vowels and l, and before a first vowel; else an i."""
-    word = word.lower()
-    plain = word.translate(_TO_PLAIN)
-    if _ONES.isdisjoint(word):
-        return plain
-    letters = list(plain)
-    for place, char in enumerate(word):
-        if char in "1!|":
-            before = letters[place - 1] if place else ""
-            after = plain[place + 1 : place + 2]
-            is_l = before in ("a", "e", "u", "l") or (after in ("a", "e", "o") and before in ("", "c", "p", "f", "b"))
-            letters[place] = "l" if is_l or (before == "i" and after in ("", "e", "l", "t")) else "i"
-    return "".join(letters)

@@ -24,6 +24,7 @@ _DIGITS = b"0123456789"
 _BETWEEN = b" \t\r\n,:;.-_|/'\"\\"
 _HEX_KINDS = bytes(104 if byte in _HEX else 115 if byte in _BETWEEN else 46 for byte in range(256))
 _HEX_STRETCH = re.compile(rb"[hs]{33,}+")
+_END_CHARS = 16
 # From the first digit of a group on: else a long run would be gone through from each of its digits.
 _HEX_GROUPS = re.compile(rb"(?<!h)hh++(?:s{1,4}+hh++)+")
 # Readable, the first byte of a character beyond ASCII, another of its bytes, none of these.
@@ -43,8 +44,9 @@ _LONG_CHARS = 32
 _NOISE_CHARS = 8
 
 
-def add_base64(builder: Builder, raw: bytes, ranges: Ranges) -> None:
-    """Add what groups of base64 say that stand within some spans, unless it is there already."""
+def add_base64(builder: Builder, raw: bytes, ranges: Ranges, digital: Ranges) -> None:
+    """Add what groups of base64 say that stand within some spans, unless it is there already. digital: of `Shapes`."""
+    raw = _without_hex(raw, digital) if digital else raw
     for start, end in ranges:
         part = raw[start:end]
         # What stands in one piece, or in whole lines of it, is read elsewhere.
@@ -60,6 +62,19 @@ def add_base64(builder: Builder, raw: bytes, ranges: Ranges) -> None:
             # Its signs may be what parts short groups.
             if (part.count(b"/") + part.count(b"+")) * _LONGEST_SIGNED < len(code):
                 break
+
+
+def _without_hex(raw: bytes, spans: Ranges) -> bytes:
+    """Write blanks for long stretches of hex digits within some spans: no text has so many in a row in base64."""
+    left = bytearray(raw)
+    for start, end in spans:
+        kinds = raw[start:end].translate(_HEX_KINDS)
+        for stretch in _HEX_STRETCH.finditer(kinds):
+            # Its ends may be parts of other groups.
+            low, high = stretch.start() + _END_CHARS, stretch.end() - _END_CHARS
+            if low < high:
+                left[start + low : start + high] = b" " * (high - low)
+    return bytes(left)
 
 
 def _from_base64(code: bytes) -> bytes:

@@ -21,7 +21,7 @@ _PIECE_CHARS = 262_144
 # A shape that begins in one block may end in the next.
 _AHEAD_CHARS = 64
 _MOST_AHEAD = _AHEAD_CHARS // LEAST_TOKEN_CHARS
-_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = b"0123456789"
 SEPARATORS = b" \t\n\r._-*|/,+~:;'\"=<>()[]{}"
 LEET = b"0134578@$!|+"
@@ -39,9 +39,11 @@ _MANY_CODED = 48
 _LEAST_HEX_DIGITS = 12
 _DENSE_CHARS = 32
 _DENSE_AROUND_CHARS = 16
+# Where they end at more than one place in so many, their ends are not told apart.
+_MOST_OF = 8
 
 # What stands between two such digits.
-_GROUPED = _LETTERS + _DIGITS + b"+/ \t\r\n,;:.-_|'\"\\?"
+_GROUPED = LETTERS + _DIGITS + b"+/ \t\r\n,;:.-_|'\"\\?"
 # One digit is enough among words of one length.
 _GROUP = re.compile(rb"[A-Za-z0-9+/]+")
 _GROUPS_CHARS, _NEAR_CHARS = 40, 16
@@ -53,9 +55,9 @@ _KINDS = bytes(
         sum(
             bit
             for bit, chars in (
-                (_APART, _LETTERS + _DIGITS + b"@$!"),
+                (_APART, LETTERS + _DIGITS + b"@$!"),
                 (_SEPARATOR, SEPARATORS),
-                (_LETTER, _LETTERS),
+                (_LETTER, LETTERS),
                 (_LEET, LEET),
             )
             if byte in chars
@@ -68,11 +70,11 @@ _LONG_TOKEN = b"0" * LEAST_TOKEN_CHARS
 # A long token is a long value too.
 _VALUES = bytes(48 if is_value_char(chr(byte)) else 46 for byte in range(256))
 _LONG_VALUE = b"0" * LEAST_VALUE_CHARS
-_BASE64 = bytes(97 if byte in _LETTERS + _DIGITS + b"+/-_" else 46 for byte in range(256))
+_BASE64 = bytes(97 if byte in LETTERS + _DIGITS + b"+/-_" else 46 for byte in range(256))
 _HEX_DIGITS = bytes(97 if byte in b"0123456789abcdefABCDEF" else 46 for byte in range(256))
 _HEX_KINDS = bytes(49 if byte in b"0123456789abcdefABCDEF" else 50 if byte in SEPARATORS else 48 for byte in range(256))
 _HEX_MARK = re.compile(rb"0[xX]")
-_WORDS = bytes(97 if byte in _LETTERS else 46 for byte in range(256))
+_WORDS = bytes(97 if byte in LETTERS else 46 for byte in range(256))
 _LONG_BASE64 = b"a" * 16
 _LONG_HEX = b"a" * 16
 _LONG_WORD = b"a" * 20
@@ -242,6 +244,9 @@ class Shapes:
     def _add_digital(self, found: int, size: int, begin: int) -> None:
         """Add what ends at the same places, and a little around it."""
         self.digital = self.digital or []
+        if found.bit_count() * _MOST_OF > size:
+            add_span(self.digital, max(0, begin - _DENSE_CHARS), begin + size)
+            return
         places, shift = _digits_of(found, size) + "0", begin - size % 2
         place = places.find(_FOUND_APART)
         while place >= 0:
@@ -288,7 +293,7 @@ def _number_of(kinds: bytes) -> int:
     return int.from_bytes(a2b_hex(kinds), "big")
 
 
-_STARTS = bytes(97 if byte in _LETTERS + _DIGITS + b"@$!" else 32 if byte in SEPARATORS else 46 for byte in range(256))
+_STARTS = bytes(97 if byte in LETTERS + _DIGITS + b"@$!" else 32 if byte in SEPARATORS else 46 for byte in range(256))
 _FOUND = f"{_SEPARATOR:x}"
 _FOUND_APART = f"{_APART:x}"
 

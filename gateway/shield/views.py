@@ -84,10 +84,10 @@ def regions(spots: list[tuple[int, int]], *, around: int, length: int) -> list[t
         start, end = spot
         if start - around > high:
             if near:
-                groups.append((low, high, near))
+                groups.append((low, min(high, length), near))
             low, near = max(0, start - around), []
-        high = min(length, end + around)
+        high = end + around
         near.append(spot)
     if near:
-        groups.append((low, high, near))
+        groups.append((low, min(high, length), near))
     return groups

@@ -74,6 +74,15 @@ def test_noise_in_groups_says_nothing() -> None:
         assert read(cut(noise.hex(), size, " ")) == []
 
 
+def test_base64_among_hex_is_read_and_hex_alone_is_no_base64() -> None:
+    noise = random.Random(3).randbytes(4_000).hex()
+    for size in (4, 8):
+        around = cut(noise, size, " ")
+        assert any(ATTACK[:-3] in said for said in read(f"{around} {cut(BASE64, size, ' ')} {around}"))
+        found = decodings(Shapes(f"{around} {cut(HEX * 9, size, ' ')} {around}"), frozenset())
+        assert [one.name for one in found] == ["hex"]
+
+
 def test_a_code_in_one_piece_is_said_once() -> None:
     assert "".join(read(f"base64: {BASE64}")).count(ATTACK) == 1
     assert "".join(read(f"hex: {HEX}")).count(ATTACK) == 1

@@ -1,0 +1,199 @@
+"""Words in leet: digits and signs inside them are written as the letters they look like. Looks where `Shapes` tells.
+
+Theory of operation. A word with both letters and what may stand for letters is asked for, and what it says in plain
+letters; near those that say a word, all is read so. Where hundreds of them stand together, first as many as are known
+are counted: of leet most are known words, of noise (codes, identifiers) hardly any, and of that only what is near a
+known word is read. So the work on each word of noise is a few looks into a set.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from gateway.shield.shapes import BLOCK_CHARS, LEET, LETTERS, Ranges, Shapes
+from gateway.shield.views import Builder, Decoded, regions
+from gateway.shield.vocabulary import Vocabulary
+
+_LEET = "01345678@$!|+"
+_PLAIN = "oleasgtbasilt"
+_ONES = frozenset("1!|")
+_NO_LEET = dict.fromkeys(map(ord, _LEET))
+_TO_PLAIN = str.maketrans(_LEET, _PLAIN)
+_TO_PLAIN_BUT_ONES = {code: plain for code, plain in _TO_PLAIN.items() if chr(code) not in _ONES}
+_ONES_AS_I = dict.fromkeys(map(ord, _ONES), "i")
+_ONES_AS_L = dict.fromkeys(map(ord, _ONES), "l")
+_WITH_I, _WITH_L = _TO_PLAIN_BUT_ONES | _ONES_AS_I, _TO_PLAIN_BUT_ONES | _ONES_AS_L
+_WORD = re.compile(r"[A-Za-z0-9@$!|+]{1,20}")
+_LONGEST_NUMBER = 3
+_AROUND_CHARS = 96
+# How a word is read is remembered for one text.
+_REMEMBERED_WORDS = 1_024
+_LEAST_CHARS, _MOST_CHARS = 3, 20
+# Of so many that stand together, fewer than one in so many are known words: noise.
+_MANY, _KNOWN_OF = 200, 2
+# Of noise so much is read around a known word, and a word of three letters only where another one is beside it.
+_NEAR_CHARS, _BESIDE_CHARS = 24, 8
+_KINDS = bytes(ord("a" if byte in LETTERS else "0" if byte in LEET else ".") for byte in range(256))
+# One that begins with a character is searched for far sooner than one that may begin with either. Where more than one
+# character in so many is such a one, the words are found sooner from their first letter on.
+_BESIDE_LETTER = re.compile(b"0(?:(?<=a0)|(?=a))")
+_MIXED = re.compile(rb"(?:a++0|0++a)[a0]*+")
+_MANY_OF = 16
+_CODE_CHARS = 24
+_CODES = LETTERS + b"0123456789+/"
+_CODE = re.compile(rb"[A-Za-z0-9+/]{24}")
+_CODE_KINDS = bytes(ord("c" if byte in _CODES else ".") for byte in range(256))
+_LONG_CODE = b"c" * _CODE_CHARS
+
+
+class Leet:
+    """Reads words in leet."""
+
+    __slots__ = ("_vocabulary",)
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """vocabulary: what a hidden text would use."""
+        self._vocabulary = vocabulary
+
+    def read(self, shapes: Shapes, coded: bytes | bytearray) -> list[Decoded]:
+        """Write the digits and signs inside words as the letters they look like. coded: as in `Disguises.readings`."""
+        text = shapes.text
+        builder = Builder("leet")
+        words = _mixed_words(shapes)
+        if coded:
+            words = [(start, end) for start, end in words if not coded[start]]
+        plain = lru_cache(_REMEMBERED_WORDS)(self._plain)
+        for low, high, spans in self._regions(words, text):
+            start, end = spans[0]
+            # One word alone with one sign in it is a name or a number.
+            if len(spans) == 1 and len(text[start:end].translate(_NO_LEET)) == end - start - 1:
+                continue
+            if not self._says_something([text[first:last] for first, last in spans], plain):
+                continue
+            if len(spans) > 1:
+                # Beside words in leet, short ones and short numbers are words too.
+                said = _WORD.sub(lambda found: plain(found[0]), text[low:high])
+            else:
+                said = text[low:start] + plain(text[start:end]) + text[end:high]
+            # Every letter stands where it stood.
+            builder.end_piece(low)
+            builder.add(said, low, high)
+        return builder.done()
+
+    def _regions(self, words: Ranges, text: str) -> Iterator[tuple[int, int, Ranges]]:
+        """Yield regions of words in leet; of noise, what is near its known words."""
+        for low, high, spans in regions(words, around=_AROUND_CHARS, length=len(text)):
+            if len(spans) > _MANY:
+                known = self._known(spans, text)
+                if len(known) * _KNOWN_OF < len(spans):
+                    yield from regions(_meant(known), around=_NEAR_CHARS, length=len(text))
+                    continue
+            yield low, high, spans
+
+    def _known(self, spans: Ranges, text: str) -> Ranges:
+        """Return the spans of words that are read as known ones, or as beginning with one of at least five letters."""
+        words = self._vocabulary.words
+        lower = "\n".join([text[start:end] for start, end in spans]).lower()
+        with_i, with_l = (lower.translate(ones).split("\n") for ones in (_WITH_I, _WITH_L))
+        return [
+            span
+            for span, written, one, other in zip(spans, lower.split("\n"), with_i, with_l, strict=True)
+            if one in words
+            or (one != other and other in words)
+            or (len(one) > 5 and (one[:5] in words or one[:6] in words or one[:7] in words) and one[:7] != written[:7])
+        ]
+
+    def _says_something(self, words: list[str], plain: Callable[[str], str]) -> bool:
+        """Tell whether some word says something, or two of three letters do."""
+        short = ""
+        for word in words:
+            if word != short and self._vocabulary.tells(plain(word).lower(), word.lower()):
+                if short or len(word) > _LEAST_CHARS:
+                    return True
+                short = word
+        return False
+
+    def _plain(self, word: str) -> str:
+        """Read a word in leet. A 1 is an i or an l, whichever makes a word that is known; what ends it stays."""
+        bare = word.rstrip("!|+")
+        if bare.isalpha() or (bare.isdigit() and len(bare) > _LONGEST_NUMBER):
+            return word
+        read = unleet(bare)
+        if not _ONES.isdisjoint(bare):
+            lower = bare.lower().translate(_TO_PLAIN_BUT_ONES)
+            for guess in (read, lower.translate(_ONES_AS_I), lower.translate(_ONES_AS_L)):
+                if guess in self._vocabulary.words:
+                    read = guess
+                    break
+        return read + word[len(bare) :]
+
+
+def unleet(word: str) -> str:
+    """Read a word in leet. A 1 is an l after most vowels and l, and before a first vowel; else an i."""
+    word = word.lower()
+    plain = word.translate(_TO_PLAIN)
+    if _ONES.isdisjoint(word):
+        return plain
+    letters = list(plain)
+    for place, char in enumerate(word):
+        if char in "1!|":
+            before = letters[place - 1] if place else ""
+            after = plain[place + 1 : place + 2]
+            is_l = before in ("a", "e", "u", "l") or (after in ("a", "e", "o") and before in ("", "c", "p", "f", "b"))
+            letters[place] = "l" if is_l or (before == "i" and after in ("", "e", "l", "t")) else "i"
+    return "".join(letters)
+
+
+def _meant(known: Ranges) -> Ranges:
+    """Return the known words of noise that are no accident: of three letters are those beside others."""
+    ends = [-BLOCK_CHARS, *(end for _, end in known)]
+    starts = [start for start, _ in known[1:]]
+    starts.append(ends[-1] + BLOCK_CHARS)
+    return [
+        (start, end)
+        for before, (start, end), after in zip(ends, known, starts, strict=False)
+        if end - start > _LEAST_CHARS or start - before <= _BESIDE_CHARS or after - end <= _BESIDE_CHARS
+    ]
+
+
+def _mixed_words(shapes: Shapes) -> Ranges:
+    """Return the spans of words that hold both letters and what may stand for letters."""
+    found: Ranges = []
+    raw = shapes.raw
+    for begin, after in shapes.mixed:
+        for low in range(begin, after, BLOCK_CHARS):
+            start, high = max(0, low - _MOST_CHARS), min(low + BLOCK_CHARS, after)
+            block = raw[start : high + _MOST_CHARS]
+            # What began before this block was found there.
+            done = found[-1][1] if found else 0
+            words = [
+                (start + first, start + last)
+                for first, last in _both_kinds(block.translate(_KINDS))
+                if _LEAST_CHARS <= last - first <= _MOST_CHARS and done <= start + first < high
+            ]
+            if _LONG_CODE in raw[max(0, start - _CODE_CHARS) : high + _MOST_CHARS + _CODE_CHARS].translate(_CODE_KINDS):
+                words = [word for word in words if not _is_inside(raw, *word)]
+            found += words
+    return found
+
+
+def _both_kinds(kinds: bytes) -> Iterable[tuple[int, int]]:
+    """Return the spans of words that hold both of their kinds."""
+    if kinds.count(b"0") * _MANY_OF > len(kinds):
+        return map(re.Match.span, _MIXED.finditer(kinds))
+    words: Ranges = []
+    found = _BESIDE_LETTER.search(kinds)
+    while found:
+        place = found.start()
+        first, last = kinds.rfind(b".", 0, place) + 1, kinds.find(b".", place)
+        last = len(kinds) if last < 0 else last
+        words.append((first, last))
+        found = _BESIDE_LETTER.search(kinds, last)
+    return words
+
+
+def _is_inside(raw: bytes, start: int, end: int) -> bool:
+    """Tell whether a word goes on for long on one side, as in a code and never in a sentence."""
+    if start and raw[start - 1] in _CODES and _CODE.match(raw, max(0, start - _CODE_CHARS), start):
+        return True
+    return raw[end : end + 1] in _CODES and _CODE.match(raw, end) is not None
