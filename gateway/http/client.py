@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from gateway.http.messages import (
@@ -83,7 +84,9 @@ class Client:
         ca_file: str | None = None,
         sweep_seconds: float = 1.0,
     ) -> None:
-        self._pool_size = pool_size_per_origin or min(max(connections_allowed() // 4, _LEAST_POOL), _MOST_POOL)
+        self._most_connections = connections_allowed()
+        self._pool_size = pool_size_per_origin or min(max(self._most_connections // 4, _LEAST_POOL), _MOST_POOL)
+        self._connecting = 0
         self._idle_seconds = idle_seconds
         self._ca_file = ca_file
         self._sweep_seconds = sweep_seconds
@@ -147,7 +150,12 @@ class Client:
         connection = None if is_repeated else self._take_idle(origin, terms.allow_address)
         is_kept = connection is not None
         if connection is None:
-            connection = await self._connect(origin, terms)
+            self._connecting += 1
+            try:
+                await self._make_room()
+                connection = await self._connect(origin, terms)
+            finally:
+                self._connecting -= 1
             first_seconds = Sweep.now_seconds() + terms.first_byte_seconds
         is_reusable = False
         reply: Reply | None = None
@@ -202,6 +210,18 @@ class Client:
         else:
             connection.deadline_seconds = connection.arrived_seconds + self._idle_seconds
             idle.append(connection)
+
+    async def _make_room(self) -> None:
+        """Close an idle connection, to whatever origin, where there are as many as this process can hold."""
+        if self._sweep is None or len(self._sweep.connections) + self._connecting <= self._most_connections:
+            return
+        for idle in self._idle.values():
+            while idle:
+                connection = idle.pop(0)
+                if not connection.is_gone:
+                    connection.abort()
+                    await anyio.lowlevel.checkpoint()  # its descriptor is free after this turn of the loop
+                    return
 
     # Connecting.
 

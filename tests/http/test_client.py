@@ -12,6 +12,7 @@ import subprocess
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -514,6 +515,30 @@ async def test_no_more_connections_are_kept_than_allowed() -> None:
             for _ in range(4):
                 tasks.start_soon(ask, client, upstream.url())
         assert [len(idle) for idle in client._idle.values()] == [1]
+
+
+async def test_who_needs_a_connection_gets_the_room_of_an_idle_one_to_another_upstream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.http.client.connections_allowed", lambda: 8)
+    seen: list[int] = []
+    async with (
+        scripted(answers_for_ever(OK)) as one,
+        scripted(answers_for_ever(OK)) as two,
+        scripted(answers_for_ever(OK)) as three,
+        making() as client,
+    ):
+
+        def look(address: str) -> bool:
+            seen.append(len(client._watch().connections))
+            return True
+
+        for upstream in (one, two, three, one):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(6):
+                    tasks.start_soon(partial(ask, client, upstream.url(), allow_address=look))
+            seen.append(len(client._watch().connections))
+    assert max(seen) == 8
 
 
 async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced() -> None:
