@@ -133,13 +133,17 @@ class Session:
         connection, site = self._connection, self._site
         data = self._unread
         if data:
+            connection.arrived_seconds = site.sweep.now_seconds()  # it waited for the answer before it
             await anyio.lowlevel.checkpoint()  # pipelined requests give way to the other connections
         else:
-            connection.deadline_seconds = site.sweep.now_seconds() + self._idle_seconds()
+            now_seconds = site.sweep.now_seconds()
+            connection.deadline_seconds = now_seconds + self._idle_seconds()
             connection.is_idle = True
             try:
                 if not connection.has_unread():
                     await connection.arrival
+                elif not self._is_first:
+                    connection.arrived_seconds = now_seconds
                 data = connection.take()
             except DeadlinePassed:
                 return None

@@ -7,6 +7,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
@@ -90,6 +91,29 @@ async def test_pipelined_requests_are_answered_one_after_the_other_in_order(serv
         await wire.send(b"".join(b"GET /?%d HTTP/1.1\r\nHost: here\r\n\r\n" % number for number in range(200)))
         for number in range(200):
             assert (await wire.answer()).body == b"%d" % number
+
+
+@pytest.mark.parametrize("is_in_one_piece", [True, False])
+async def test_a_pipelined_request_has_not_waited_while_the_one_before_it_was_answered(
+    serve: Serve, is_in_one_piece: bool
+) -> None:
+    waited: list[float] = []
+    entered = anyio.Event()
+
+    async def handle(request: Request) -> Response:
+        waited.append(time.monotonic() - request.arrived_seconds)
+        entered.set()
+        await anyio.sleep(0.3)
+        return Response(200)
+
+    async with serve(handle) as house, house.wire() as wire:
+        await wire.send(GET + GET if is_in_one_piece else GET)
+        await entered.wait()
+        if not is_in_one_piece:
+            await wire.send(GET)
+        for _ in range(2):
+            await wire.answer()
+    assert max(waited) < 0.2
 
 
 async def test_a_flood_of_pipelined_requests_is_not_read_while_one_is_answered(serve: Serve) -> None:
