@@ -81,10 +81,10 @@ class Attempt:
         self.is_cut_short = False
         self._is_even = view.is_even
         self._widest = LONGEST_FOLD_CHARS if view.others else 1
-        # Where all is ASCII and nothing was left out, the view has what its source has.
-        told = shapes if self._is_even and not view.others else None
-        self.has_digits = told is None or told.has_digits
-        self.has_values = told is None or told.has_values
+        self.has_digits = self.has_values = True
+        if shapes is not None and self._is_even and not view.others:
+            # Where all is ASCII and nothing was left out, the view has what its source has.
+            self.has_digits, self.has_values = shapes.has_digits, shapes.has_values
         self._with_text_rules = with_text_rules
         self._matches: dict[Runner, list[Span]] = {}
         self.windows: dict[Runner, list[tuple[int, int]]] = {}
@@ -123,7 +123,7 @@ class Attempt:
         """
         start, end = place - self._widest * before, place + self._widest * max(behind, 0)
         near = self.subject[start if start > 0 else 0 : end]
-        return _LONG_VALUE in near.encode("ascii", "replace").translate(_VALUES)
+        return near.encode("ascii", "replace").translate(_VALUES).find(_LONG_VALUE) >= 0
 
     def _may_match(self, lead: Lead, place: int) -> bool:
         """Tell by the normalized view whether a rule for the text as sent may match at a lead's literal."""

@@ -8,7 +8,7 @@ from gateway.shield.detections import Detection, Direction, ScanResult, Severity
 from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief, Layout
 from gateway.shield.linear import CATEGORY, LinearModel
-from gateway.shield.matcher import BUDGET, Matcher, Matches
+from gateway.shield.matcher import BUDGET, Match, Matcher
 from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, SAYABLE, Level, Mentions, lowered
 from gateway.shield.normalize import Normalizer, View
 from gateway.shield.ordinary import is_ordinary
@@ -25,6 +25,9 @@ _DEEPEST = 3
 _MOST_READINGS = 48
 _ROOM_TIMES = 6
 _ROOM_CHARS = 65_536
+(_LESS,) = b"<"
+# A class is asked for its member at some length.
+_INBOUND = Direction.INBOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +43,13 @@ class _Place:
 class _Reading:
     """A text to scan: the one that was sent, or one decoded from another reading."""
 
-    __slots__ = ("_decoded", "_parent", "chain", "depth", "text")
+    __slots__ = ("_decoded", "_parent", "chain", "text")
 
     def __init__(self, text: str, decoded: Decoded | None, parent: "_Reading | None") -> None:
         self.text = text
         self._decoded = decoded
         self._parent = parent
         self.chain: tuple[str, ...] = (*parent.chain, decoded.name) if parent and decoded else ()
-        self.depth = len(self.chain)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Lead a span back to the text as sent."""
@@ -128,26 +130,32 @@ class Shield:
         is_cut_short = False
         room = _ROOM_TIMES * len(text) + _ROOM_CHARS
         readings = [_Reading(text, None, None)]
-        model = self._model if direction is Direction.INBOUND and _has(policy, CATEGORY) else None
+        model = self._model if direction is _INBOUND and _has(policy, CATEGORY) else None
         hint: Detection | None = None
         for reading in readings:
-            # Letters moved about make secrets of anything: leet alone would turn half of all identifiers into one.
-            is_disguised = not DISGUISES.isdisjoint(reading.chain)
             view = self._normalizer.normalize(reading.text)
             shapes = Shapes(reading.text)
-            # What was decoded or moved about is read again and again: each reading has half the budget of the text.
-            budget = BUDGET // 2 if reading.chain else BUDGET
-            matches = self._matcher.scan(
-                view, shapes, direction=direction, with_text_rules=not is_disguised, budget=budget
-            )
-            is_cut_short |= matches.is_cut_short
-            if matches.found:
-                self._keep(places, matches, reading, text, direction, policy)
-            if model:
-                hint = _stronger(hint, model.detect(view), reading)
-            if reading.depth == _DEEPEST:
+            if reading.chain:
+                # Letters moved about make secrets of anything: leet alone would turn half of all identifiers into one.
+                # What was decoded or moved about is read again and again: each reading has half the text's budget.
+                matches = self._matcher.scan(
+                    view,
+                    shapes,
+                    direction=direction,
+                    with_text_rules=DISGUISES.isdisjoint(reading.chain),
+                    budget=BUDGET // 2,
+                )
+            else:
+                matches = self._matcher.scan(view, shapes, direction=direction)
+            found, signals, is_short = matches
+            is_cut_short |= is_short
+            if found:
+                self._keep(places, found, reading, text, direction, policy)
+            if model is not None and (told := model.detect(view)) is not None:
+                hint = _stronger(hint, told, reading)
+            if len(reading.chain) == _DEEPEST:
                 continue
-            for decoded in self._decoded(reading, shapes, view, matches.signals):
+            for decoded in self._decoded(reading, shapes, view, signals):
                 room -= len(decoded.text)
                 if room < 0 or len(readings) == _MOST_READINGS:
                     is_cut_short = True
@@ -177,7 +185,7 @@ class Shield:
 
     def _decoded(self, reading: "_Reading", shapes: Shapes, view: View, signals: frozenset[str]) -> list[Decoded]:
         found = decode.decodings(shapes, view.others)
-        if b"<" in shapes.raw or shapes.mixed or not view.is_even:
+        if _LESS in shapes.raw or shapes.mixed or not view.is_even:
             found += decode.shown(shapes, view)
         coded = decode.coded_spans(found, len(reading.text)) if found and shapes.mixed else b""
         found += self._disguises.readings(shapes, signals, reading.chain, coded)
@@ -186,13 +194,13 @@ class Shield:
     def _keep(
         self,
         places: dict[int, list[_Place]],
-        matches: Matches,
+        matches: Sequence[Match],
         reading: "_Reading",
         sent: str,
         direction: Direction,
         policy: Policy,
     ) -> None:
-        for match in matches.found:
+        for match in matches:
             rule = self._brief(match.rule)
             if direction in rule.direction and _has(policy, rule.category) and rule.id not in self._disabled:
                 view = ">".join(reading.chain) or rule.view
@@ -304,9 +312,9 @@ def _has(policy: Policy, category: str) -> bool:
     return policy.categories is None or category in policy.categories
 
 
-def _stronger(hint: Detection | None, other: Detection | None, reading: _Reading) -> Detection | None:
+def _stronger(hint: Detection | None, other: Detection, reading: _Reading) -> Detection:
     """Return the surer of two statistical detections; `other` was found in `reading`."""
-    if other is None or (hint is not None and hint.confidence >= other.confidence):
+    if hint is not None and hint.confidence >= other.confidence:
         return hint
     start, end = reading.span(other.start, other.end)
     return replace(other, start=start, end=end, view=">".join(reading.chain) or other.view)

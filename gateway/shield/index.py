@@ -224,11 +224,12 @@ class Index:
         subject: what the rules are tried on that are not for the text as sent. part: letters of the automaton, to be
         read from `begin` on; what stands before is only looked at. base: the place of its first character.
         """
-        for start in range(begin, end, _SPAN_CHARS):
-            self._follow(attempt, subject, part, base, start, min(start + _SPAN_CHARS, end))
+        while begin < end:
+            self._follow(attempt, subject, part, base, begin, end if end - begin < _SPAN_CHARS else begin + _SPAN_CHARS)
             if attempt.left < 0:
                 attempt.is_cut_short = True
                 break
+            begin += _SPAN_CHARS
 
     def follow_pieces(self, attempt: "Attempt", text: str, pieces: Sequence[tuple[int, int]]) -> None:
         """Try the rules of the literals in some pieces of a text, as long as there is budget."""
@@ -258,7 +259,7 @@ class Index:
                 break
 
     def _hits(self, part: str, begin: int, end: int) -> list[tuple[int, int]]:
-        """Find the anchors that begin at begin..end: where their last character stands behind `begin`, and numbers."""
+        """Find the anchors that begin at begin..end: where their last character stands, and their numbers."""
         read = part[begin : end + LONGEST_CHARS] if begin or end < len(part) else part
         if self._is_ascii and not read.isascii():
             # Other letters would be sought among all edges of the root.
@@ -266,11 +267,12 @@ class Index:
         hits = self._find(read)
         if end < len(part):
             sizes, size = self._sizes, end - begin
-            return [hit for hit in hits if hit[0] < size or hit[0] - sizes[hit[1]] + 1 < size]
-        return hits
+            hits = [hit for hit in hits if hit[0] < size or hit[0] - sizes[hit[1]] + 1 < size]
+        return [(begin + last, number) for last, number in hits] if begin else hits
 
     def _follow(self, attempt: "Attempt", subject: str, part: str, base: int, begin: int, end: int) -> None:
-        hits = self._hits(part, begin, end)
+        is_plain = part.isascii()
+        hits = self._find(part) if is_plain and not begin and end == len(part) else self._hits(part, begin, end)
         left = attempt.left - len(hits) // _HITS_PER_TRY
         if left < 0:
             attempt.left = left
@@ -278,9 +280,8 @@ class Index:
         if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
-        known, is_plain, has_values = self._known, part.isascii(), attempt.has_values
+        known, has_values = self._known, attempt.has_values
         for last, number in hits:
-            last += begin
             then, stop, steps, edge, size, others, value = known[number] or self._make(number)
             if edge is not None and last >= size and part[last - size] in edge:
                 if not others:

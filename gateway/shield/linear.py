@@ -48,6 +48,7 @@ _PIECE_CHARS = 32_768
 _LONGEST_MATCHED = 5
 _SHORT_WORDS = 8
 _PLAIN = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
+(_APOSTROPHE,) = b"'"
 _RUN = re.compile("[a-z'\u0080-\U0010ffff]+")
 _SEVERITIES = (Severity.LOW, Severity.MEDIUM, Severity.HIGH)
 _DESCRIPTION = (
@@ -97,7 +98,9 @@ class Signal:
 
 def words_of(normalized: str) -> list[bytes]:
     """Cut a normalized text into words in UTF-8: runs of letters, apostrophes left out. Digits and signs are none."""
-    return _utf8(normalized).translate(_PLAIN, b"'").split()
+    raw = normalized.encode("utf-8", "surrogatepass")
+    # To leave out what is not there costs as much again.
+    return (raw.translate(_PLAIN, b"'") if _APOSTROPHE in raw else raw.translate(_PLAIN)).split()
 
 
 def _utf8(text: str) -> bytes:
@@ -118,6 +121,8 @@ def passages_of(normalized: str) -> Iterable[tuple[int, list[bytes]]]:
     if len(normalized) > _PIECE_CHARS:
         return _passages_of_many(normalized)
     words = words_of(normalized)
+    if len(words) <= _PASSAGE_WORDS:
+        return ((0, words),)
     return [
         (place, words[place : place + _PASSAGE_WORDS])
         for place in range(0, max(1, len(words) - STEP_WORDS), PASSAGE_WINDOWS * STEP_WORDS)
@@ -160,6 +165,8 @@ def hot_windows(
     found = hot.intersection(words)
     if sum(map(warmth, found)) < need:
         return []
+    if len(words) <= WINDOW_WORDS:
+        return [(0, len(words))]
     # A window is two steps. What both say together is never less than what they say as one, and costs less.
     steps = [found.intersection(words[start : start + STEP_WORDS]) for start in range(0, len(words), STEP_WORDS)]
     sums = [sum(map(warmth, step)) for step in steps]
@@ -243,9 +250,9 @@ class LinearModel:
     def detect(self, view: View) -> Detection | None:
         """Return the detection for a normalized text, its span in `view.source`; None below the lowest level."""
         signal = self.signal(view.text)
-        weights = self.weights
-        if signal is None or signal.margin < weights.levels[0]:
+        if signal is None or signal.margin < self.weights.levels[0]:
             return None
+        weights = self.weights
         severity = _SEVERITIES[sum(signal.margin >= level for level in weights.levels) - 1]
         # A window that was added up has hot words: it is told from the first to the last of them.
         hot = [number for number, word in enumerate(signal.words, signal.start) if word in weights.hot]

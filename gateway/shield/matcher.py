@@ -100,9 +100,11 @@ class Matcher:
         shapes = shapes or Shapes(view.source)
         attempt = Attempt(view, shapes, direction=direction, with_text_rules=with_text_rules, budget=budget)
         runs: Ranges = []
-        for begin in range(0, len(view.text), BLOCK_CHARS):
+        begin, length = 0, len(view.text)
+        while begin < length:
             attempt.left = budget
             self._scan_block(attempt, begin, runs)
+            begin += BLOCK_CHARS
         if runs:
             self._try_runs(attempt, runs)
         if with_text_rules:
@@ -120,18 +122,21 @@ class Matcher:
     def _scan_block(self, attempt: Attempt, begin: int, runs: Ranges) -> None:
         """Follow the words of one block, and note its runs of digits."""
         text = attempt.subject
-        base, end = max(0, begin - BEFORE_CHARS), min(begin + BLOCK_CHARS, len(text))
-        part = text[base : end + _AHEAD_CHARS] if base or end < len(text) else text
-        raw = sent = part.encode("utf-8", "surrogatepass")
+        part, base, end = text, 0, len(text)
+        if end > BLOCK_CHARS:
+            base, end = max(0, begin - BEFORE_CHARS), min(begin + BLOCK_CHARS, end)
+            part = text[base : end + _AHEAD_CHARS]
+        raw = b""
         if attempt.has_digits:
+            sent = part.encode("utf-8", "surrogatepass")
             raw = sent.translate(_DIGITS)
             if raw != sent:
                 part = raw.decode("utf-8", "surrogatepass")
         self._index("words", attempt.direction).follow(
             attempt, text, part, base=base, begin=begin - base, end=end - base
         )
-        if not part.isascii() and attempt.left >= 0:
-            for name in scripts_in(raw, len(part), self._letters):
+        if attempt.left >= 0 and not part.isascii():
+            for name in scripts_in(raw or part.encode("utf-8", "surrogatepass"), len(part), self._letters):
                 self._index(name, attempt.direction).follow(
                     attempt, text, part, base=base, begin=begin - base, end=end - base
                 )
@@ -148,8 +153,12 @@ class Matcher:
     def _try_tokens(self, attempt: Attempt, tokens: Ranges) -> None:
         """Follow the leads of tokens in every long run of token characters of the text as sent."""
         text = attempt.view.source
-        blocks: dict[int, list[tuple[int, int]]] = {0: tokens} if len(text) <= BLOCK_CHARS else {}
-        for start, end in () if blocks else tokens:
+        if len(text) <= BLOCK_CHARS:
+            attempt.left = attempt.budget
+            self._index("tokens", attempt.direction).follow_pieces(attempt, text, tokens)
+            return
+        blocks: dict[int, list[tuple[int, int]]] = {}
+        for start, end in tokens:
             for begin in range(start, end, BLOCK_CHARS):
                 # A literal that begins before the end of a piece is read to its own end.
                 piece = begin, min(begin + BLOCK_CHARS + LONGEST_CHARS, end)

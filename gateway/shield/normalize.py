@@ -77,12 +77,17 @@ class View:
     """A normalized text and the way back to the text it was made from.
 
     text: the normalized text. source: the text as given; positions lead into it. others: its characters beyond ASCII,
-    each once; ideographs and syllables may be left out.
+    each once; ideographs and syllables may be left out. is_even: whether no character but white space became none or
+    several.
     """
 
     __slots__ = (
-        "_asked", "_at", "_from", "_last", "_long_at", "_long_from", "_longs", "_wide", "others", "source", "text",
+        "_asked", "_at", "_from", "_last", "_long_at", "_long_from", "_longs", "_wide", "is_even", "others", "source",
+        "text",
     )  # fmt: skip
+    # Made with the two lists that tell of the same places.
+    _from: list[int]
+    _long_from: list[int]
 
     def __init__(
         self, text: str, source: str, wide: Sequence[str] | None = None, longs: dict[str, str] | None = None
@@ -97,20 +102,14 @@ class View:
         self.others: frozenset[str] = _NONE
         self._wide = wide
         self._longs: Mapping[str, str] = longs or _NOTHING
+        self.is_even = not longs
         if wide is None:
             return
         self._asked = 0
         # Where the blank before the word that was looked for last stands in both texts.
         self._last = 0, 0
         self._at: list[int] | None = None
-        self._from: list[int] = []
         self._long_at: list[int] | None = None
-        self._long_from: list[int] = []
-
-    @property
-    def is_even(self) -> bool:
-        """Whether no character but white space became none or several."""
-        return not self._longs
 
     def position(self, offset: int) -> int:
         """Return where in `source` the normalized character at `offset` comes from."""
@@ -184,11 +183,12 @@ class Normalizer:
             if text.isascii():
                 wide = text.encode("ascii").translate(_LOWER).decode("ascii")
                 if "\0" not in wide:
-                    squeezed = _squeeze(wide)
-                    return View(wide, text) if squeezed is wide else View(squeezed, text, [wide])
-            return _view(text, [self._fold(text)])
+                    squeezed = _RUN_OF_BLANKS.sub(" ", wide)
+                    return View(wide, text) if len(squeezed) == len(wide) else View(squeezed, text, [wide])
+            wide, folded, longs, others = self._fold(text)
+            return _view(text, folded, [wide], longs, others)
         pieces = [text[begin : begin + _PIECE_CHARS] for begin in range(0, len(text), _PIECE_CHARS)]
-        return _view(text, list(map(self._fold, pieces)))
+        return _joined_view(text, list(map(self._fold, pieces)))
 
     def _fold(self, text: str) -> "_Folded":
         raw = text.encode("utf-8", "surrogatepass")
@@ -215,7 +215,10 @@ class Normalizer:
     def _fold_others(self, lower: bytes, others: set[str]) -> tuple[str, dict[str, str]]:
         """Fold what is not ASCII; return the text, and what became none or several characters."""
         singles, longs = self._folds(others)
-        return _replaced(_replaced(lower.decode("utf-8", "surrogatepass"), singles), longs), longs
+        text = lower.decode("utf-8", "surrogatepass")
+        if singles:
+            text = _replaced(text, singles)
+        return _replaced(text, longs) if longs else text, longs
 
     def _fold_page(self, page: Page, others: set[str]) -> tuple[str, dict[str, str]]:
         """Fold a text in bytes, as `_fold_others` does."""
@@ -225,9 +228,14 @@ class Normalizer:
 
     def _folds(self, others: set[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return which characters become another one, and which become none or several."""
-        folds = {char: plain for char in others if (plain := self.fold_char(char)) != char}
-        longs = {char: plain for char, plain in folds.items() if len(plain) != 1}
-        return {char: plain for char, plain in folds.items() if len(plain) == 1}, longs
+        known = self._remembered
+        singles: dict[str, str] = {}
+        longs: dict[str, str] = {}
+        for char in others:
+            plain = known.get(char) or self.fold_char(char)
+            if plain != char:
+                (singles if len(plain) == 1 else longs)[char] = plain
+        return singles, longs
 
     def fold_char(self, char: str) -> str:
         """Return what one character is in the normalized text: itself, another, several or none."""
@@ -285,7 +293,16 @@ class _Folded(NamedTuple):
     others: set[str]
 
 
-def _view(text: str, pieces: list[_Folded]) -> View:
+def _view(text: str, folded: str, wide: Sequence[str], longs: dict[str, str], others: Collection[str]) -> View:
+    """Return the view of a folded text. wide, longs: as of `View`. others: the text's characters beyond ASCII."""
+    # Pieces are as long as the text: a normalized one that is not has lost or won characters.
+    is_straight = not longs and len(folded) == len(text)
+    view = View(folded, text) if is_straight else View(folded, text, wide, longs)
+    view.others = frozenset(others)
+    return view
+
+
+def _joined_view(text: str, pieces: list[_Folded]) -> View:
     """Put a view together from the pieces of a text."""
     longs: dict[str, str] = {}
     folded: list[str] = []
@@ -295,12 +312,8 @@ def _view(text: str, pieces: list[_Folded]) -> View:
         is_met = bool(folded) and folded[-1].endswith(" ") and piece.folded.startswith(" ")
         if piece.folded[is_met:]:
             folded.append(piece.folded[is_met:])
-    whole = _joined(folded)
-    # Pieces are as long as the text: a normalized one that is not has lost or won characters.
-    is_straight = not longs and len(whole) == len(text)
-    view = View(whole, text) if is_straight else View(whole, text, [piece.wide for piece in pieces], longs)
-    view.others = frozenset().union(*(piece.others for piece in pieces))
-    return view
+    others = set().union(*(piece.others for piece in pieces))
+    return _view(text, _joined(folded), [piece.wide for piece in pieces], longs, others)
 
 
 def _replaced(text: str, by: Mapping[str, str]) -> str:
@@ -378,5 +391,5 @@ def _runs_of_blanks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _squeeze(text: str) -> str:
-    """Make one blank of each run of blanks. Returns the very text when there is no such run."""
-    return _RUN_OF_BLANKS.sub(" ", text) if "  " in text else text
+    """Make one blank of each run of blanks."""
+    return _RUN_OF_BLANKS.sub(" ", text)

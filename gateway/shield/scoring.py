@@ -18,6 +18,7 @@ _FIELDS = [one.name for one in fields(Detection)]
 _VALUES = attrgetter(*_FIELDS)
 _SCORE = _FIELDS.index("score")
 _OF_NOTHING = {verdict: ScanResult(verdict, 0) for verdict in Verdict}
+_ALLOWED = _OF_NOTHING[Verdict.ALLOW]
 _ACTION_POINTS: Mapping[str, int] = {"block": 60, "review": 25, "allow": 0, "redact": 0}
 
 
@@ -70,6 +71,8 @@ def judge(
 
 def nothing_found(policy: Policy) -> ScanResult:
     """Return what `judge` says of no detections."""
+    if policy.block_at > 0 and policy.review_at > 0:
+        return _ALLOWED
     return _OF_NOTHING[verdict_of(0, policy)]
 
 
