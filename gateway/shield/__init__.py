@@ -4,10 +4,10 @@ shield = gateway.shield.load()
 result = shield.scan("some text", Direction.INBOUND)
 """
 
+import functools
 import hashlib
 import os
 import sys
-from functools import partial
 
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
@@ -86,7 +86,7 @@ def _load_planned() -> RuleSet | None:
         plans = _read_beside(PLANS_FILE)
     except FileNotFoundError:
         return None  # a checkout that was never built
-    source, digest = partial(_read_beside, RULES_FILE), None
+    source, digest = functools.partial(_read_beside, RULES_FILE), None
     # In an archive the plans are of the rules beside them, which are read when somebody asks for them.
     if not hasattr(__spec__.loader, "archive"):
         digest = hashlib.sha256(source()).hexdigest()

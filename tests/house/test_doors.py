@@ -84,3 +84,17 @@ def test_a_thing_is_named_only_behind_its_door(pattern: str) -> None:
     for path in FILES:
         found = re.search(pattern, code(path))
         assert not found or place(path).startswith(NAMES[pattern]), f"{place(path)} has {found and found[0]!r}"
+
+
+def test_no_module_of_a_package_takes_the_place_of_a_name_that_the_package_imports() -> None:
+    """Whoever imports the module puts it into its package under its own name."""
+    for path in FILES:
+        if path.name == "__init__.py":
+            beside = {other.stem for other in path.parent.iterdir()}
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    own = place(path.parent).replace("/", ".")
+                    for alias in node.names:
+                        name = alias.asname or alias.name
+                        is_own = isinstance(node, ast.ImportFrom) and (node.module or "") in (own, f"{own}.{name}")
+                        assert is_own or name not in beside, f"{place(path)}: {name}"
