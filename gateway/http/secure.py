@@ -4,7 +4,8 @@ Theory of operation. OpenSSL reads from memory and writes to memory; the plain t
 holds a quarter of a megabyte for each connection, drops what a slow peer has not taken two seconds after the end, and
 ends both directions with either. Here bytes go through the room that all connections share, the socket is closed when
 all has left, and a peer that has said its last (close_notify) still reads, as without TLS. The peer may not negotiate
-anew, so that writing never waits for reading.
+anew, so that writing never waits for reading, and may not have keys changed again and again: that costs us as much as a
+request each time, and an answer that nobody has to read.
 """
 
 import contextlib
@@ -14,13 +15,16 @@ from typing import Any, cast
 
 from gateway.http.plain import PlainTransport, Receiver
 
+# What TLS may answer by itself after the handshake, over the life of a connection: a new key takes 27 bytes.
+_OWN_BYTES = 4_096
+
 
 class _Layer:
     """What the plain transport calls, and the state of one connection that its calls change."""
 
     __slots__ = (
         "_begun", "_error", "_has_begun", "_has_ended", "_incoming", "_is_cut", "_is_ended", "_is_held", "_is_lost",
-        "_loop", "_outgoing", "_plain", "_receiver", "_room", "_tls",
+        "_loop", "_outgoing", "_own_bytes", "_plain", "_receiver", "_room", "_tls",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +52,7 @@ class _Layer:
         self._is_ended = False  # our side
         self._is_held = False
         self._is_lost = False
+        self._own_bytes = 0
         self._plain = PlainTransport(loop, plain, self, room)
 
     def received(self, data: bytes) -> None:
@@ -134,7 +139,12 @@ class _Layer:
             self._flush()  # the alert that says why
             self._plain.abort()
             return
-        self._flush()  # what TLS answers by itself
+        if self._outgoing.pending:  # what TLS answers by itself
+            self._own_bytes += self._outgoing.pending
+            if self._own_bytes > _OWN_BYTES:
+                self._plain.abort()
+                return
+            self._flush()
         if self._has_ended:
             self._plain.pause_reading()
         if size_bytes:

@@ -341,3 +341,23 @@ async def test_a_handshake_that_is_given_up_or_cut_leaves_no_connection(theirs: 
 def test_nobody_negotiates_anew(ours: ssl.SSLContext) -> None:
     assert ours.options & ssl.OP_NO_RENEGOTIATION
     assert ours.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+async def test_who_has_keys_changed_again_and_again_is_cut_off(
+    serve: Serve, ours: ssl.SSLContext, certificate: tuple[str, str]
+) -> None:
+    async with serve(tls=ours) as house:
+        command = ["openssl", "s_client", "-connect", f"127.0.0.1:{house.port}", "-CAfile", certificate[0], "-tls1_3"]
+        async with await anyio.open_process([*command, "-servername", "localhost"], stderr=subprocess.STDOUT) as client:
+            assert client.stdin is not None and client.stdout is not None
+            said, changed = b"", 0
+            with anyio.fail_after(60):
+                while client.returncode is None:
+                    try:
+                        said = (said + await client.stdout.receive())[-1_000:]
+                        if said.rstrip().endswith((b"---", b"KEYUPDATE")) and changed < 1_000:
+                            await client.stdin.send(b"K\n")
+                            changed += 1
+                    except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        await client.wait()
+        assert 100 < changed < 400
