@@ -3,10 +3,11 @@
 Nothing is made ready before it is met: what must stand behind an anchor, what it leads to, and a rule's regex.
 """
 
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.detections import Direction
 from gateway.shield.layout import Layout, Row, Word
 from gateway.shield.literals import ALONE
-from gateway.shield.runner import Lead, PlainStep, Runner, Step
+from gateway.shield.runner import Lead, PlainStep, Runner, Step, Try
 from gateway.shield.sequels import TEXT_END
 
 if TYPE_CHECKING:
@@ -61,7 +62,28 @@ _Plain = tuple[
 _NO_ANCHOR: _Plain = _Anchor(None, 0, ())[:]
 
 
-def _step(word: Word, size: int, row: Row, runner: Runner) -> Step:
+class _Late:
+    """Stands for a regex behind an anchor until that is first tried. In ordinary text seven of ten never are."""
+
+    __slots__ = ("_put", "_rest", "_runner")
+
+    def __init__(self, put: "_Put", runner: Runner, rest: int) -> None:
+        """put: takes the regex in its place. rest: which part of the rule it is; 0 for what is tried first."""
+        self._put = put
+        self._runner = runner
+        self._rest = rest
+
+    def __call__(self, subject: str, place: int, end: int) -> re.Match[str] | None:
+        """Do what the regex does, and have it be there from now on."""
+        match = self._runner.part(self._rest) if self._rest else self._runner.first
+        self._put(self, match)
+        return match(subject, place, end)
+
+
+_Put = Callable[[_Late, Try], None]
+
+
+def _step(word: Word, size: int, row: Row, runner: Runner, put: _Put) -> Step:
     _, low, high, rest, back, _ = row
     ahead = size - 1 + word.before
     then, end = _gate(_pieces(word, size, row))
@@ -73,8 +95,8 @@ def _step(word: Word, size: int, row: Row, runner: Runner) -> Step:
         is_sure = runner.plan.how == "tokens" or not runner.on_text
         return Step(ahead, then, end, edge if is_sure else None, far, None, runner.plan.run_chars - low, lead)
     if low != high:
-        return Step(ahead, then, end, edge, far, runner.part(rest) if rest else None, runner.reach_chars, lead)
-    return Step(ahead + low, then, end, edge, far, runner.first, runner.reach_chars, lead)
+        return Step(ahead, then, end, edge, far, _Late(put, runner, rest) if rest else None, runner.reach_chars, lead)
+    return Step(ahead + low, then, end, edge, far, _Late(put, runner, 0), runner.reach_chars, lead)
 
 
 def _pieces(word: Word, size: int, row: Row) -> list[str]:
@@ -193,20 +215,31 @@ class Index:
         size = self._sizes[number]
         letter = words[0][0].literal[words[0][0].before]
         edge = _shared_edge(letter, [step.edge for step in steps if step.edge and step.ahead == size - 1])
-        others = tuple(
-            step[:] for step in steps if step.ahead != size - 1 or not (step.edge and edge and edge <= step.edge)
-        )
         told = tuple(step[:] for step in steps)
+        others = tuple(
+            plain
+            for step, plain in zip(steps, told, strict=True)
+            if step.ahead != size - 1 or not (step.edge and edge and edge <= step.edge)
+        )
         self._known[number] = _Anchor(then, end, told, edge, size, others, _shared_value(steps))[:]
         return told
 
     def _told(self, number: int, words: Iterable[tuple[Word, list[Row]]]) -> Iterator[Step]:
-        size = self._sizes[number]
+        size, put = self._sizes[number], partial(self._put, number)
         for word, rows in words:
             if word.is_signal:
                 yield Step(size - 1 + word.before, None, 0, None, 1, None, 0, word.literal)
             for row in rows:
-                yield _step(word, size, row, self._runner(row[0]))
+                yield _step(word, size, row, self._runner(row[0]), put)
+
+    def _put(self, number: int, late: _Late, match: Try) -> None:
+        """Have a regex itself tried where it stood for it behind an anchor."""
+        then, end, steps, edge, size, others, value = self._known[number] or _NO_ANCHOR
+
+        def changed(steps: Iterable[PlainStep]) -> tuple[PlainStep, ...]:
+            return tuple((*step[:5], match, *step[6:]) if step[5] is late else step for step in steps)
+
+        self._known[number] = then, end, changed(steps or ()), edge, size, changed(others), value
 
     def leads(self, part: str) -> Iterator[tuple[Lead, int]]:
         """Yield every lead of the literals in some letters of the automaton, and where its literal stands."""

@@ -11,6 +11,9 @@ tries in a block is cut short there, and `is_cut_short` says so.
 Nothing here works on more of a text at a time than a block: another thread never waits for long.
 """
 
+import re
+from collections.abc import Callable
+
 from gateway.shield import automaton
 from gateway.shield.attempt import Attempt, Match, Matches
 from gateway.shield.beginnings import LONGEST_CHARS
@@ -20,6 +23,7 @@ from gateway.shield.layout import Layout
 from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import View
 from gateway.shield.patterns import DIGIT_SEPARATORS
+from gateway.shield.plan import Plan
 from gateway.shield.runner import Lead, Runner
 from gateway.shield.scripts import SCRIPTS, scripts_in
 from gateway.shield.shapes import Ranges, Shapes, add_span
@@ -72,9 +76,13 @@ class Matcher:
         if runner is None:
             brief, plan = self._layout.rule(number)
             runner = self._runners[number] = Runner(
-                number, plan, view=brief.view, validator=brief.validator, compiled=self._layout.compiled
+                number, plan, view=brief.view, validator=brief.validator, compiled=self._compiled
             )
         return runner
+
+    def _compiled(self, number: int, chosen: Callable[[Plan], str]) -> re.Pattern[str]:
+        """Return a regex of a rule. chosen: tells which one of its plan, whose texts are read anew: few are wanted."""
+        return self._layout.compiled(number, chosen(self._layout.rule(number)[1]))
 
     def _index(self, name: str, direction: Direction | None) -> Index:
         index = self._indexes.get((name, direction))

@@ -84,6 +84,10 @@ class Plan:
         """Return every regex that running the rule may need."""
         return [text for text in (self.source, self.guard, self.starts, *self.parts, *self.folded) if text]
 
+    def without_regexes(self) -> "Plan":
+        """Return it without the texts of its regexes, which are most of it."""
+        return replace(self, source="", parts=(), starts="", guard="", folded=())
+
 
 def plan_rule(
     pattern: str | None,

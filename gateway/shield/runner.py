@@ -9,7 +9,7 @@ from gateway.shield.plan import EDGE, GATE_CHARS, Plan
 from gateway.shield.validators import VALIDATORS
 
 Check = Callable[[str], bool]
-Compiled = Callable[[int, str], re.Pattern[str]]
+Compiled = Callable[[int, Callable[[Plan], str]], re.Pattern[str]]
 Try = Callable[[str, int, int], re.Match[str] | None]
 # A long text is searched in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 65_536
@@ -63,22 +63,23 @@ class Span(NamedTuple):
 
 
 class Runner:
-    """One rule. Each of its regexes is made ready when it is first asked for.
+    """One rule. Each of its regexes is made ready when it is first asked for, and their texts are not kept.
 
-    is_guarded: what `first` finds is still to be tried by `match`. is_led_by_words: its plan says ``words``. alone:
-    characters of which none stands before a match that begins with one of them. wanted_chars: as `Plan.value_chars`, of
-    a rule that words lead to.
+    plan: without its regexes. is_guarded: what `first` finds is still to be tried by `match`. is_led_by_words: its plan
+    says ``words``. alone: characters of which none stands before a match that begins with one of them. wanted_chars: as
+    `Plan.value_chars`, of a rule that words lead to.
     """
 
     __slots__ = (
-        "_checks", "_compiled", "_first", "_folded", "_match", "_parts", "_search", "_starts",
-        "alone", "is_guarded", "is_led_by_words", "number", "on_text", "plan", "reach_chars", "wanted_chars",
+        "_are_at_word", "_are_folded", "_begins", "_checks", "_compiled", "_first", "_folded", "_match", "_parts",
+        "_search", "_starts", "alone", "is_guarded", "is_led_by_words", "number", "on_text", "plan", "reach_chars",
+        "wanted_chars",
     )  # fmt: skip
 
     def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None, compiled: Compiled) -> None:
-        """compiled: gives a regex of the rule of a number."""
+        """compiled: gives a regex of the rule of a number. It is told which one of the rule's plan."""
         self.number = number
-        self.plan = plan
+        self.plan = plan.without_regexes()
         self._compiled = compiled
         self.reach_chars = plan.reach_chars
         self.on_text = view == "text"
@@ -86,6 +87,9 @@ class Runner:
         self.wanted_chars = plan.value_chars if self.on_text and self.is_led_by_words else 0
         self.alone = ALONE[plan.alone]
         self.is_guarded = bool(plan.guard)
+        self._begins = (bool(plan.starts), plan.starts.startswith(EDGE))
+        self._are_at_word = tuple(part.startswith(r"\b") for part in plan.parts)
+        self._are_folded = tuple(map(bool, plan.folded))
         self._first: Try | None = None
         self._match: Try | None = None
         self._search: Try | None = None
@@ -98,7 +102,7 @@ class Runner:
     def match(self) -> Try:
         """What tries the rule's regex at a place of the subject, up to an end."""
         if self._match is None:
-            regex = self._compiled(self.number, self.plan.source)
+            regex = self._compiled(self.number, lambda plan: plan.source)
             self._match, self._search = regex.match, regex.search
         return self._match
 
@@ -106,28 +110,30 @@ class Runner:
     def first(self) -> Try:
         """What tries the plan's guard so, or the regex itself when there is no guard."""
         if self._first is None:
-            self._first = self._compiled(self.number, self.plan.guard).match if self.is_guarded else self.match
+            guard = self._compiled(self.number, lambda plan: plan.guard) if self.is_guarded else None
+            self._first = guard.match if guard else self.match
         return self._first
 
     def part(self, number: int) -> Try:
         """Return what tries whether what must stand after a lead's literal, or backwards from it, does."""
         match = self._parts.get(number)
         if match is None:
-            match = self._parts[number] = self._compiled(self.number, self.plan.parts[number]).match
+            match = self._parts[number] = self._compiled(self.number, lambda plan: plan.parts[number]).match
         return match
 
     def folded(self, number: int) -> Try | None:
         """Return what tries the folded regex of a part, or the rule's for 0; None if it has none."""
         if number not in self._folded:
-            text = self.plan.folded[number]
-            self._folded[number] = self._compiled(self.number, text).match if text else None
+            is_there = self._are_folded[number]
+            regex = self._compiled(self.number, lambda plan: plan.folded[number]) if is_there else None
+            self._folded[number] = regex.match if regex else None
         return self._folded[number]
 
     def before(self, number: int, letter: str) -> tuple[frozenset[str] | None, int]:
         """Return what may not stand before a letter from which a part is read backwards, None if anything may, and
         among how many characters.
         """
-        is_at_word = self.plan.parts[number].startswith(r"\b") and letter in ALONE["word"]
+        is_at_word = self._are_at_word[number] and letter in ALONE["word"]
         edge, chars = ("word", 1) if is_at_word else self.plan.edges[number]
         return ALONE[edge] or None, chars
 
@@ -136,9 +142,9 @@ class Runner:
         reach, starts, matches = self.reach_chars, self._starts, self.match
         searches = self._search
         assert searches is not None
-        is_edge = self.plan.starts.startswith(EDGE)
-        if starts is None and self.plan.starts:
-            starts = self._starts = self._compiled(self.number, self.plan.starts)
+        has_starts, is_edge = self._begins
+        if starts is None and has_starts:
+            starts = self._starts = self._compiled(self.number, lambda plan: plan.starts)
         found = []
         place = max(low, 0)
         if place == 0 and is_edge:

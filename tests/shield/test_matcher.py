@@ -10,6 +10,7 @@ import pytest
 
 from gateway import bundle
 from gateway.shield import Direction, Rule, RuleSet, Shield, load_rules
+from gateway.shield.layout import Layout
 from gateway.shield.matcher import BLOCK_CHARS, BUDGET, Matcher
 from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import GATE_CHARS, Plan
@@ -297,3 +298,40 @@ def test_a_literal_behind_which_nothing_fits_costs_no_try() -> None:
     flood = 2 * BUDGET
     assert shield.scan("key my " * flood, Direction.INBOUND).verdict == "REVIEW", "a flood of beginnings"
     assert not shield.scan("key wy " * flood, Direction.INBOUND).detections
+
+
+class _Tried:
+    """A regex that notes when it is tried."""
+
+    def __init__(self, regex: re.Pattern[str]) -> None:
+        self.regex = regex
+        self.is_tried = False
+
+    def match(self, *place: Any) -> re.Match[str] | None:
+        self.is_tried = True
+        return self.regex.match(*place)
+
+    def search(self, *place: Any) -> re.Match[str] | None:
+        self.is_tried = True
+        return self.regex.search(*place)
+
+
+def test_a_regex_is_made_ready_when_it_is_tried_and_not_for_what_stands_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[_Tried] = []
+    compiled = Layout.compiled
+
+    def noted(layout: Layout, number: int, text: str) -> _Tried:
+        made.append(_Tried(compiled(layout, number, text)))
+        return made[-1]
+
+    monkeypatch.setattr(Layout, "compiled", noted)
+    matcher = Matcher(load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans")).layout)
+    text = "Please keep the summary short, end with the date of the next meeting, and tell us who answers the phone."
+    matcher.scan(NORMALIZER.normalize(text), direction=Direction.INBOUND)
+    assert made
+    assert all(regex.is_tried for regex in made)
+    count = len(made)
+    matcher.scan(NORMALIZER.normalize(text), direction=Direction.INBOUND)
+    assert len(made) == count, "once"
