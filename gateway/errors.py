@@ -154,9 +154,13 @@ class BudgetExceeded(GatewayError):
 
 
 class UpstreamUnavailable(GatewayError):
-    """The model gateway is down, late, or answered something that is no completion."""
+    """The model gateway is down, late, or answered something that is no completion.
+
+    detail: the reason, for the operator and without keys; "" when there is none to tell.
+    """
 
     code = "upstream_unavailable"
+    detail = ""
 
 
 class Overloaded(GatewayError):

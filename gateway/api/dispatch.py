@@ -10,7 +10,7 @@ from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
 from gateway.auth.ratelimit import RateExceeded
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import GatewayError, Overloaded, RateLimited, Shed
+from gateway.errors import GatewayError, Overloaded, RateLimited, Shed, UpstreamUnavailable
 from gateway.http.messages import HttpError, Request, Response
 from gateway.metrics import Cell, Histogram
 from gateway.operations.operation import ANONYMOUS, Door
@@ -114,7 +114,12 @@ class Dispatch:
         """
         # Before the route is looked for: the first request of a path may load what answers it, which is no waiting.
         waited_seconds = self._monotonic_seconds() - request.arrived_seconds
-        endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
+        try:
+            endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
+        except HttpError as error:
+            if error.status == 404 and request.path.startswith("/v1/"):  # what the clients of other gateways are given
+                raise HttpError(404, "not_found", "There is no such path: the API is under /api/v1.") from None
+            raise
         if endpoint.is_shed and (endpoint.in_work >= self._most_in_work or waited_seconds > self._longest_wait_seconds):
             raise Shed
         return endpoint
@@ -195,6 +200,7 @@ class Dispatch:
                 error=error.__cause__ or error,
                 request_id=request_id,
                 route=endpoint.path if endpoint else None,
+                **({"reason": error.detail} if isinstance(error, UpstreamUnavailable) and error.detail else {}),
             )
 
     def _note_overload(self, request_id: str, endpoint: Endpoint | None) -> None:

@@ -24,7 +24,7 @@ from gateway.errors import GatewayError, SetupError
 from gateway.http.accept import Shares
 from gateway.http.messages import Limits
 from gateway.http.server import Server
-from gateway.http.transport import server_tls
+from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.store import metric_board, rate_windows
@@ -107,12 +107,18 @@ def make_site(
     """Put together what every worker has in common.
 
     Raises:
-        SetupError: the certificate or its key cannot be used.
+        SetupError: the certificate, its key or the certificates to trust cannot be used.
     """
     try:
         tls = server_tls(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
     except (OSError, ValueError) as error:
         raise SetupError(f"the certificate or its key cannot be used: {error}") from error
+    try:
+        if config.upstream_ca_file:
+            client_tls(config.upstream_ca_file)
+    except OSError as error:
+        name = config.upstream_ca_file
+        raise SetupError(f"upstream_ca_file {name} cannot be used: {error.strerror or error}") from error
     if not settings.is_loopback(config.host) and tls is None:
         log.warning("no_tls", reason="keys and prompts cross the network in clear: set tls_cert and tls_key")
     make_server = partial(

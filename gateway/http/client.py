@@ -30,7 +30,7 @@ from gateway.http.messages import (
     connections_allowed,
 )
 from gateway.http.reply import ReplyReader, read_whole
-from gateway.http.transport import Connection, DeadlinePassed, Sweep, dial
+from gateway.http.transport import Connection, DeadlinePassed, Sweep, client_tls, dial
 
 __all__ = [
     "BadReply", "Client", "ClientError", "ConnectFailed", "NoReply", "Reply", "ReplyTimeout", "ReplyTooLarge", "Terms",
@@ -248,7 +248,7 @@ class Client:
 
     async def _dial(self, origin: _Origin, address: str) -> Connection:
         if origin.is_tls and self._tls is None:
-            self._tls = _client_tls(self._ca_file)
+            self._tls = client_tls(self._ca_file)
         tls = self._tls if origin.is_tls else None
         return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
 
@@ -304,14 +304,6 @@ def _decoded(reader: ReplyReader) -> Reply | ClientError:
 def _fresh(error: ClientError) -> ClientError:
     """Return an error like this one, which the idle thread still holds."""
     return type(error)(error.reason, was_sent=error.was_sent)
-
-
-def _client_tls(ca_file: str | None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=ca_file)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 async def resolve(url: str) -> tuple[str, ...]:

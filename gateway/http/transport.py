@@ -20,6 +20,7 @@ from gateway.http.wakeups import LATER_BYTES, Waiter, wakeups_here
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
 _ROOM_BYTES = 65_536
+_NO_PAIR = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 
 
 class DeadlinePassed(Exception):
@@ -266,12 +267,40 @@ def server_tls(cert: str, key: str) -> ssl.SSLContext:
     """Return a context for a server with the PEM files `cert` (with its chain) and `key`; TLS 1.2 and later.
 
     Raises:
-        OSError: a file cannot be read or is none (ssl.SSLError is an OSError).
+        OSError: a file cannot be read or is none, or they do not belong together, or the key needs a passphrase.
     """
+    for path in (cert, key):
+        with open(path, "rb"):
+            pass  # an error names the file, which OpenSSL does not
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
-    context.load_cert_chain(cert, key)
+    try:
+        context.load_cert_chain(cert, key, password=_ask_nobody)
+    except ssl.SSLError as error:
+        if error.reason in _NO_PAIR:
+            raise OSError("the key is not the one of the certificate") from error
+        raise OSError(f"{cert} holds no certificate, or {key} no key, as PEM") from error
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _ask_nobody() -> str:
+    raise OSError("the key has a passphrase: take it off with `openssl pkey -in KEY -out FILE`")
+
+
+def client_tls(ca_file: str | None) -> ssl.SSLContext:
+    """Return a context for a client that trusts the authorities of a PEM file, or the system's; TLS 1.2 and later.
+
+    Raises:
+        OSError: the file cannot be read or has no certificate.
+    """
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except ssl.SSLError as error:
+        raise OSError("it holds no certificate as PEM") from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -14,6 +14,7 @@ from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
 from gateway.domain.audit import AuditFilter
 from gateway.errors import AuditUnavailable, Overloaded, ShieldUnavailable, UpstreamUnavailable
 from gateway.http.messages import HttpError
+from gateway.llm.base import UpstreamFault
 from gateway.operations.every import ALL_OPERATIONS, OTHER_OPERATIONS
 from gateway.operations.probes import PROBE_OPERATIONS
 from gateway.operations.prompts import PROMPT_OPERATIONS
@@ -376,6 +377,20 @@ async def test_service_that_fails_is_a_5xx_with_its_code(
     reply = await house.ask("POST", SCAN, {"text": "x"})
     assert (reply.status, reply.code, reply.headers.get("retry-after")) == (status, code, retry_after)
     assert code in house.log.getvalue()
+
+
+async def test_the_log_says_why_no_model_has_answered(house: Any) -> None:
+    house.scans.error = UpstreamFault("x", detail="the certificate or the TLS handshake of the upstream is bad")
+    reply = await house.ask("POST", SCAN, {"text": "x"})
+    assert "certificate" not in reply.body.decode()
+    assert json.loads(house.log.getvalue().splitlines()[-1])["reason"] == house.scans.error.detail
+
+
+async def test_who_takes_this_for_another_gateway_is_told_where_the_api_is(house: Any) -> None:
+    told = "There is no such path: the API is under /api/v1."
+    assert (await house.ask("POST", "/v1/chat/completions", {})).json["error"]["message"] == told
+    for path in ("/api/v1/embeddings", "/v2", "/"):
+        assert (await house.ask("POST", path, {})).json["error"]["message"] != told
 
 
 async def test_long_answer_is_compressed_when_asked_for(house: Any) -> None:

@@ -109,6 +109,8 @@ def test_a_key_lives_and_is_printed_once(run) -> None:
         ("serve", "--port", "70000"),
         ("serve", "--port", "http"),
         ("serve", "--tls-cert", "/only/one"),
+        ("serve", "--tls-cert", "/does/not/exist.pem", "--tls-key", "/does/not/exist.pem"),
+        ("serve", "--upstream-ca-file", "/does/not/exist.pem"),
         ("serve", "--upstream-url", "ftp://x/v1"),
         ("serve", "--unknown-flag", "1"),
         ("audit", "verify"),

@@ -17,7 +17,7 @@ import pytest
 from gateway.http.accept import listen
 from gateway.http.messages import Request, Response
 from gateway.http.secure import SecureTransport
-from gateway.http.transport import Connection, Sweep, dial, open_accepted, server_tls
+from gateway.http.transport import Connection, Sweep, client_tls, dial, open_accepted, server_tls
 
 from .conftest import House
 
@@ -361,3 +361,22 @@ async def test_who_has_keys_changed_again_and_again_is_cut_off(
                     except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
                         await client.wait()
         assert 100 < changed < 400
+
+
+def test_what_is_wrong_with_the_files_is_said_and_nobody_is_asked(certificate: tuple[str, str], tmp_path: Path) -> None:
+    cert, key = certificate
+    other, locked = str(tmp_path / "other.pem"), str(tmp_path / "locked.pem")
+    make = ["openssl", "genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out", other]
+    lock = ["openssl", "pkey", "-aes256", "-passout", "pass:abc", "-in", key, "-out", locked]
+    for command in (make, lock):
+        subprocess.run(command, check=True, capture_output=True)
+    for files, reason in (
+        ((cert, str(tmp_path / "none.pem")), "none.pem"),
+        ((cert, other), "the key is not the one of the certificate"),
+        ((cert, locked), "the key has a passphrase"),
+        ((key, key), "holds no certificate"),
+    ):
+        with pytest.raises(OSError, match=reason):
+            server_tls(*files)
+    with pytest.raises(OSError, match="holds no certificate"):
+        client_tls(key)
