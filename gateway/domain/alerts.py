@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from gateway.errors import Conflict
+from gateway.records import named_record
 from gateway.shield.detections import Severity
 
 MERGE_WITHIN_MS = 10 * 60 * 1000
@@ -61,7 +62,7 @@ TRANSITIONS: Mapping[AlertStatus, frozenset[AlertStatus]] = MappingProxyType(
 _WORST_FIRST = tuple(Severity)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_record
 class Alert:
     """Something a person should look at. Times in Unix milliseconds; `_at` is left off some names in JSON.
 

@@ -111,10 +111,12 @@ class Alerts:
         occurred_at: int,
         text_sha256: str,
         text_chars: int,
+        told: Sequence[Mapping[str, object]] | None = None,
     ) -> Alert | None:
         """Record in `tx` what a scan found, under its strongest rule, and return the alert that now stands.
 
-        origin: where the text came from, such as ``shield.scan`` or ``chat.inbound``. None: the scan found nothing.
+        origin: where the text came from, such as ``shield.scan`` or ``chat.inbound``. told: what `described` says of
+        its detections, if that is known. None: the scan found nothing.
         The same rule by the same agent, else the same key, within ten minutes adds to the alert that is there.
         """
         if not result.detections:
@@ -143,7 +145,7 @@ class Alerts:
                     "score": result.score,
                     "sha256": text_sha256,
                     "chars": text_chars,
-                    "detections": described(result.detections),
+                    "detections": described(result.detections) if told is None else told,
                 },
             ),
         )
@@ -208,7 +210,7 @@ class Alerts:
         if latest is None or alert.id == seen.id:
             self._store.alerts.insert(tx, alert)
             return alert
-        self._store.alerts.update(tx, alert)
+        self._store.alerts.see(tx, alert)
         if alert.status is not latest.status:
             self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")
         return alert
@@ -311,10 +313,11 @@ class Alerts:
 
 def described(detections: tuple[Detection, ...]) -> list[Mapping[str, object]]:
     """Say of the strongest detections what may be kept: rule, place and count, never what was matched."""
-    return [
-        {
+    told: list[Mapping[str, object]] = []
+    for detection in detections[:EVIDENCE_DETECTIONS]:
+        one: dict[str, object] = {
             "rule": detection.rule,
-            "severity": detection.severity.value,
+            "severity": str(detection.severity),
             "category": detection.category,
             "score": detection.score,
             "count": detection.count,
@@ -322,10 +325,12 @@ def described(detections: tuple[Detection, ...]) -> list[Mapping[str, object]]:
             "end": detection.end,
             "view": detection.view,
         }
-        | ({"place": detection.place} if detection.place else {})
-        | ({"accepted": detection.accepted} if detection.accepted else {})
-        for detection in detections[:EVIDENCE_DETECTIONS]
-    ]
+        if detection.place:
+            one["place"] = detection.place
+        if detection.accepted:
+            one["accepted"] = detection.accepted
+        told.append(one)
+    return told
 
 
 def _check(wanted: WantedAlert, now_at: int) -> None:

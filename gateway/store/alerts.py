@@ -1,7 +1,14 @@
-"""Every SQL statement about alerts."""
+"""Every SQL statement about alerts.
+
+What a sighting adds to an alert that is there is written once for a group of works, before its commit: whoever is
+attacked sees the same alert again and again. Whoever asks for alerts within the group has it written first. The
+evidence of an alert is JSON with a line for each piece, so that one more is put to the others without reading them.
+"""
 
 import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
+from operator import attrgetter
 
 from gateway.domain.alerts import (
     ACTIVE,
@@ -16,9 +23,13 @@ from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.shield.detections import Severity
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, check_limit
+from gateway.wire import json_text
 
 _COLUMNS = tuple(field.name for field in fields(Alert))
 _NAMES = ", ".join(_COLUMNS)
+_VALUES = attrgetter(*_COLUMNS)
+_SEEN = "alerts_seen"
+_BEGIN, _BETWEEN, _END = "[\n", ",\n", "\n]"
 _STATES = {"active": ACTIVE, "terminal": TERMINAL}
 INSERT = f"""
     INSERT INTO alerts ({_NAMES})
@@ -48,6 +59,30 @@ NEWEST_POSITION = "SELECT COALESCE(MAX(position), 0) AS position FROM alerts"
 NEWEST_FIRST = " ORDER BY position DESC LIMIT :limit"
 
 
+class Piece(Mapping[str, object]):
+    """A piece of evidence as it is kept, read when somebody looks into it."""
+
+    __slots__ = ("_values", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._values: dict[str, object] | None = None
+
+    def _read(self) -> dict[str, object]:
+        if self._values is None:
+            self._values = json.loads(self.text)
+        return self._values
+
+    def __getitem__(self, name: str) -> object:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+
 class AlertRepository:
     """The table of alerts. What a sighting makes of them is decided in `domain.alerts`."""
 
@@ -57,47 +92,64 @@ class AlertRepository:
         Raises:
             Conflict: its id exists.
         """
+        _write_seen(tx)
         tx.execute(INSERT, _params(alert))
 
     def update(self, tx: Transaction, alert: Alert) -> bool:
         """Write the alert as it stands now; tell whether it exists."""
+        _write_seen(tx)
         return tx.execute(UPDATE, _params(alert)) == 1
 
     def latest(self, tx: Transaction, fingerprint: str) -> Alert | None:
         """Return the newest alert of a fingerprint."""
+        alert = _seen(tx).get(fingerprint)
+        if alert is not None:
+            return alert
         rows = tx.query(LATEST, {"fingerprint": fingerprint})
-        return _alert(rows[0]) if rows else None
+        return _alert(rows[0], _pieces) if rows else None
+
+    def see(self, tx: Transaction, alert: Alert) -> None:
+        """Write before the commit how the newest alert of its fingerprint, which exists, stands now."""
+        tx.memo[_SEEN] = {**_seen(tx), alert.fingerprint: alert}
+        tx.before_commit(_SEEN, lambda: _write_seen(tx))
 
     def active_of(self, tx: Transaction, fingerprint: str) -> tuple[Alert, ...]:
         """Return the alerts of a fingerprint that somebody has to act on, oldest first."""
+        _write_seen(tx)
         return tuple(_alert(row) for row in tx.query(ACTIVE_OF, {"fingerprint": fingerprint}))
 
     def by_id(self, tx: Transaction, alert_id: str) -> Alert | None:
         """Return the alert of this id."""
+        _write_seen(tx)
         rows = tx.query(BY_ID, {"id": alert_id})
         return _alert(rows[0]) if rows else None
 
     def count_active(self, tx: Transaction, source: AlertSource | None = None) -> int:
         """Return how many alerts somebody has to act on, of one source or of all."""
+        _write_seen(tx)
         if source is None:
             return int(tx.query(COUNT_ACTIVE)[0]["count"])
         return int(tx.query(COUNT_ACTIVE + " AND source = :source", {"source": source})[0]["count"])
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some of the alerts that nobody has to act on and that were not seen since a time; return how many."""
+        _write_seen(tx)
         return tx.execute(PRUNE, {"before": before, "limit": limit})
 
     def count(self, tx: Transaction) -> int:
         """Return how many alerts there are."""
+        _write_seen(tx)
         return int(tx.query(COUNT)[0]["count"])
 
     def after(self, tx: Transaction, *, position: int, limit: int) -> tuple[tuple[int, Alert], ...]:
         """Return alerts in the order they were first raised, each with its place, which `position` goes on from."""
+        _write_seen(tx)
         rows = tx.query(LIST + AFTER, {"position": position, "limit": limit})
         return tuple((int(row["position"]), _alert(row)) for row in rows)
 
     def newest_position(self, tx: Transaction) -> int:
         """Return the place of the newest alert, 0 when there is none."""
+        _write_seen(tx)
         return int(tx.query(NEWEST_POSITION)[0]["position"])
 
     def page(self, tx: Transaction, wanted: AlertFilter) -> Page[Alert]:
@@ -106,6 +158,7 @@ class AlertRepository:
         Raises:
             InvalidRequest: `limit` is out of bounds, or the cursor is of another query.
         """
+        _write_seen(tx)
         limit = check_limit(wanted.limit, MAX_ALERT_LIMIT)
         query = _query(wanted)
         where = Where()
@@ -144,16 +197,43 @@ def _query(wanted: AlertFilter) -> tuple[object, ...]:
     )
 
 
+def _whole(evidence: str) -> tuple[Mapping[str, object], ...]:
+    """Return the evidence of an alert."""
+    return tuple(json.loads(evidence))
+
+
+def _pieces(evidence: str) -> tuple[Mapping[str, object], ...]:
+    """Return the same without reading it, where it has a line for each piece: within one no line can end."""
+    if not evidence.startswith(_BEGIN):
+        return _whole(evidence)
+    return tuple(map(Piece, evidence[len(_BEGIN) : -len(_END)].split(_BETWEEN)))
+
+
+def _seen(tx: Transaction) -> Mapping[str, Alert]:
+    """Return what is still to be written of alerts that were seen again, by fingerprint."""
+    seen: Mapping[str, Alert] = tx.memo.get(_SEEN, {})
+    return seen
+
+
+def _write_seen(tx: Transaction) -> None:
+    """Write alerts as they stand after what the works of this group have seen."""
+    if seen := _seen(tx):
+        tx.memo[_SEEN] = {}
+        for alert in seen.values():
+            tx.execute(UPDATE, _params(alert))
+
+
 def _params(alert: Alert) -> dict[str, object]:
-    params: dict[str, object] = {name: getattr(alert, name) for name in _COLUMNS}
-    params["evidence"] = json.dumps(alert.evidence, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    params: dict[str, object] = dict(zip(_COLUMNS, _VALUES(alert), strict=True))
+    texts = [one.text if isinstance(one, Piece) else json_text(one) for one in alert.evidence]
+    params["evidence"] = _BEGIN + _BETWEEN.join(texts) + _END if texts else "[]"
     return params
 
 
-def _alert(row: Row) -> Alert:
+def _alert(row: Row, read: Callable[[str], tuple[Mapping[str, object], ...]] = _whole) -> Alert:
     values = {name: row[name] for name in _COLUMNS}
     values["status"] = AlertStatus(values["status"])
     values["severity"] = Severity(values["severity"])
     values["source"] = AlertSource(values["source"])
-    values["evidence"] = tuple(json.loads(values["evidence"]))
+    values["evidence"] = read(values["evidence"])
     return Alert(**values)

@@ -61,6 +61,10 @@ class Transaction(Protocol):
         """Insert a plain row before the commit, together with others of its kind."""
         ...
 
+    def before_commit(self, name: str, work: Callable[[], None], /) -> None:
+        """Run `work` once when all works of the group are done, before the commit. What it raises is the group's."""
+        ...
+
     def after_commit(self, name: str, work: Callable[[], None], /) -> None:
         """Run `work` once after the commit, while nobody else can write.
 

@@ -37,6 +37,7 @@ class GroupTransaction:
         self._run = run
         self._rows: list[tuple[Insert, Sequence[object]]] = []
         self._is_guarded = True
+        self._endings: dict[str, Callable[[], None]] = {}
         self._hooks: dict[str, Callable[[], None]] = {}
         self.memo: dict[str, Any] = {}
         self.fresh_rows: dict[str, int] = {}
@@ -57,6 +58,10 @@ class GroupTransaction:
         """Insert a plain row before the commit."""
         self._rows.append((insert, row))
 
+    def before_commit(self, name: str, work: Callable[[], None], /) -> None:
+        """Run `work` before the commit."""
+        self._endings.setdefault(name, work)
+
     def after_commit(self, name: str, work: Callable[[], None], /) -> None:
         """Run `work` after the commit, under the lock."""
         self._hooks.setdefault(name, work)
@@ -75,7 +80,7 @@ class GroupTransaction:
         Raises:
             StoreUnavailable: the whole group must be given up.
         """
-        memo, rows, hooks = self.memo.copy(), len(self._rows), len(self._hooks)
+        memo, rows, hooks, endings = self.memo.copy(), len(self._rows), len(self._hooks), len(self._endings)
         self._is_guarded = False
         work.error = None  # of a group that did not stand
         try:
@@ -89,13 +94,18 @@ class GroupTransaction:
             self.memo = memo
             for name in list(self._hooks)[hooks:]:  # they only ever come to be more
                 del self._hooks[name]
+            for name in list(self._endings)[endings:]:
+                del self._endings[name]
             del self._rows[rows:]
         if self._is_guarded:
             self._run("RELEASE work", ())
         self._is_guarded = True
 
     def finish(self) -> None:
-        """Insert the plain rows."""
+        """Do what was put off, and insert the plain rows."""
+        endings, self._endings = self._endings, {}  # they may know this transaction, as hooks may
+        for work in endings.values():
+            work()
         rows_of: dict[Insert, list[Sequence[object]]] = {}
         for insert, row in self._rows:
             rows_of.setdefault(insert, []).append(row)

@@ -1,20 +1,25 @@
 """Alerts raised from scans: one for the same thing, a rising count, never a text."""
 
 import io
-from collections.abc import AsyncGenerator
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import anyio
 import pytest
 
 from gateway.clock import SystemIds
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.principals import Principal, RequestContext, local
+from gateway.errors import NotFound
 from gateway.log import Log
 from gateway.services.alerts import EVIDENCE_DETECTIONS, Alerts, described
 from gateway.services.audit import Audit
 from gateway.shield import Detection, ScanResult, Severity, Verdict
+from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
 
 MINUTE_MS = 60_000
@@ -236,3 +241,85 @@ async def test_an_event_ends_every_alert_it_has_raised() -> None:
         assert len(await here.all(scope="active")) == 2
         assert await here.end("prv_1") == 2
         assert await here.all(scope="active") == ()
+
+
+async def _together(*calls: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    """Have works written as one group."""
+    async with anyio.create_task_group() as group:
+        for call in calls:
+            group.start_soon(call)
+
+
+async def test_what_a_group_sees_again_is_written_once_and_as_if_each_came_alone() -> None:
+    async def seen(*, is_group: bool) -> tuple[Alert, int]:
+        async with room() as here:
+            await here.see(FOUND)
+            connection = here.store.db._commits.connection()  # type: ignore[attr-defined]
+            before = connection.total_changes
+            finds = [replace(FOUND, severity=severity, start=at) for at, severity in enumerate(Severity)]
+            calls = [partial(here.see, one) for one in finds + finds]
+            if is_group:
+                await _together(*calls)
+            else:
+                for call in calls:
+                    await call()
+            (alert,) = await here.all()
+            return replace(alert, id="", request_id=""), connection.total_changes - before
+
+    together, writes = await seen(is_group=True)
+    alone, more = await seen(is_group=False)
+    assert together == alone
+    assert (alone.count, alone.severity, len(alone.evidence)) == (9, Severity.CRITICAL, 5)
+    assert (writes, more) == (1, 8)
+
+
+async def test_a_sighting_whose_work_fails_is_taken_back_alone() -> None:
+    async with room() as here:
+        await here.see(FOUND)
+
+        def work(tx: Transaction) -> None:
+            here.alerts.record(tx, replace(latest, id="alr_other", count=100, evidence=({"a": 1},)))
+            raise NotFound("it went wrong")
+
+        async def fail() -> None:
+            with pytest.raises(NotFound):
+                await here.store.db.write(work)
+
+        (latest,) = await here.all()
+        await _together(fail, partial(here.see, FOUND), fail, partial(here.see, FOUND), fail)
+        (alert,) = await here.all()
+    assert (alert.count, len(alert.evidence)) == (3, 3)
+
+
+async def test_who_asks_within_a_group_finds_what_was_seen_before() -> None:
+    async with room() as here:
+        await here.see(FOUND)
+        (first,) = await here.all()
+        counts: list[int] = []
+
+        def look(tx: Transaction) -> None:
+            alert = here.store.alerts.by_id(tx, first.id)
+            assert alert is not None
+            counts.append(alert.count)
+            counts.append(here.store.alerts.page(tx, AlertFilter()).items[0].count)
+
+        asked = partial(here.store.db.write, look)
+        await _together(partial(here.see, FOUND), asked, partial(here.see, FOUND), asked)
+        (alert,) = await here.all()
+    assert counts == [2, 2, 3, 3]
+    assert alert.count == 3
+
+
+async def test_evidence_that_was_kept_as_one_line_goes_on() -> None:
+    async with room() as here:
+        alert = await here.see(FOUND)
+        assert alert is not None
+        kept = json.dumps([{"sha256": "0"}, {"sha256": "1,\n2"}], separators=(",", ":"))
+        params = {"kept": kept, "id": alert.id}
+        sql = "UPDATE alerts SET evidence = :kept WHERE id = :id"
+        await here.store.db.write(lambda tx: tx.execute(sql, params))
+        await here.see(FOUND)
+        await here.see(FOUND)
+        (alert,) = await here.all()
+    assert [one["sha256"] for one in alert.evidence] == ["0", "1,\n2", "0" * 64, "0" * 64]
+    assert all(isinstance(one, dict) for one in alert.evidence)
