@@ -9,8 +9,7 @@ words of the dialect too: letters one by one, or numbers that stand for them, ar
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
@@ -25,6 +24,7 @@ WORD_CHARS = 4096
 INSIDE_WORDS = "-_/+=@'"
 """What a word may be cut beside, other than letters and digits."""
 
+_BEGIN = itemgetter(0)
 _CONTENT = LeafKind.CONTENT
 _BLANK = re.compile(r"\s+")
 
@@ -41,18 +41,27 @@ class JoinedText:
     leaves: Sequence[Leaf]
     seams: Sequence[tuple[int, Leaf, int]] = ()
 
-    def locate(self, detection: Detection) -> Detection:
-        """Return the detection with its place, and its span counted from the begin of that leaf."""
-        begins = accumulate((len(leaf.text) + 1 for leaf in self.leaves), initial=0)
-        pieces = [*((at, leaf, 0) for at, leaf in zip(begins, self.leaves, strict=False)), *self.seams]
-        index = bisect_right(pieces, detection.start, key=itemgetter(0)) - 1
-        if index < 0:
-            return detection
-        at, leaf, offset = pieces[index]
-        start = detection.start - at + offset
-        end = min(detection.end - at + offset, len(leaf.text))
-        view = f"{leaf.view}>{detection.view}" if leaf.view else detection.view
-        return replace(detection, place=leaf.place, start=min(start, end), end=end, view=view)
+    def locate(self, detections: Iterable[Detection]) -> tuple[Detection, ...]:
+        """Return detections with their places, and their spans counted from the begins of these leaves."""
+        pieces: list[tuple[int, Leaf, int]] = []
+        begin = 0
+        for leaf in self.leaves:
+            pieces.append((begin, leaf, 0))
+            begin += len(leaf.text) + 1
+        pieces += self.seams
+        return tuple(_in_piece(found, pieces) for found in detections)
+
+
+def _in_piece(found: Detection, pieces: Sequence[tuple[int, Leaf, int]]) -> Detection:
+    """Return a detection as it stands in the piece that it begins in."""
+    index = bisect_right(pieces, found.start, key=_BEGIN) - 1
+    if index < 0:
+        return found
+    at, leaf, offset = pieces[index]
+    end = min(found.end - at + offset, len(leaf.text))
+    start = min(found.start - at + offset, end)
+    view = f"{leaf.view}>{found.view}" if leaf.view else found.view
+    return found.moved(leaf.place, start, end, view)
 
 
 def message_ends(joined: JoinedText) -> Sequence[int]:

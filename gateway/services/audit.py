@@ -255,7 +255,8 @@ def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
 def _details(details: Mapping[str, object] | None) -> tuple[Mapping[str, object], str | None]:
     """Return details as they may be kept, and their canonical JSON if that had to be made.
 
-    What is short and ASCII as JSON holds nothing that has to be cut or replaced.
+    What is short and ASCII as JSON holds nothing that has to be cut or replaced; of other details it is made again
+    when they are recorded, unless nothing had to be.
     """
     if not details:
         return {}, "{}"
@@ -265,7 +266,8 @@ def _details(details: Mapping[str, object] | None) -> tuple[Mapping[str, object]
         return _object(details), None
     if len(text) <= _SHORT_CHARS and text.isascii() and "\\u0000" not in text:
         return details, text
-    return _object(details), None
+    kept = _object(details)
+    return kept, text if kept == details else None
 
 
 def _object(values: Mapping[str, object]) -> dict[str, object]:

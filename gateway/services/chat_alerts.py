@@ -13,8 +13,8 @@ from gateway.store.database import Transaction
 
 def raise_alerts(alerts: Alerts, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
     """Raise one alert for each direction in which something has to be looked at, and for what is not allowed."""
-    steps = [("chat.inbound", turn.inbound), ("chat.outbound", turn.outbound)]
-    found = [(origin, step) for origin, step in steps if step and step.result.verdict is not Verdict.ALLOW]
+    steps = [("chat.inbound", turn.inbound, turn.told_inbound), ("chat.outbound", turn.outbound, turn.told_outbound)]
+    found = [(origin, step, told) for origin, step, told in steps if step and step.result.verdict is not Verdict.ALLOW]
     if not found and turn.failure != AccessDenied.code:
         return
     context = replace(turn.context, agent=turn.agent())
@@ -32,7 +32,7 @@ def raise_alerts(alerts: Alerts, tx: Transaction, turn: Turn, row: TrafficRow) -
             principal=turn.principal,
             evidence=({"request_id": context.request_id, "access_entry": turn.denied_by},),
         )
-    for origin, step in found:
+    for origin, step, told in found:
         alerts.raise_from_scan(
             tx,
             step.result,
@@ -42,4 +42,5 @@ def raise_alerts(alerts: Alerts, tx: Transaction, turn: Turn, row: TrafficRow) -
             occurred_at=row.occurred_at,
             text_sha256=row.text_sha256 or "",
             text_chars=row.text_chars,
+            told=told(),
         )

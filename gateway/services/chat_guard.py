@@ -346,4 +346,4 @@ def _located(result: ScanResult, joined: JoinedText) -> ScanResult:
     """Return a result whose detections say where they stand."""
     if not result.detections:
         return result
-    return replace(result, detections=tuple(joined.locate(found) for found in result.detections))
+    return ScanResult(result.verdict, result.score, joined.locate(result.detections), result.redacted)

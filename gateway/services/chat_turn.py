@@ -64,9 +64,9 @@ class Turn:
     """
 
     __slots__ = (
-        "_outcome", "blocked_agent", "context", "denied_by", "failure", "held", "hold_id", "inbound", "is_sent",
-        "outbound", "over_budget", "payees", "principal", "prompt", "provider", "reply", "started_seconds", "status",
-        "upstream_seconds", "used", "worst",
+        "_outcome", "_told_inbound", "_told_outbound", "blocked_agent", "context", "denied_by", "failure", "held",
+        "hold_id", "inbound", "is_sent", "outbound", "over_budget", "payees", "principal", "prompt", "provider",
+        "reply", "started_seconds", "status", "upstream_seconds", "used", "worst",
     )  # fmt: skip
 
     def __init__(self, principal: Principal, context: RequestContext, prompt: Prompt, started_seconds: float) -> None:
@@ -91,6 +91,8 @@ class Turn:
         self.over_budget: OverBudget | None = None
         self.is_sent = False
         self._outcome: tuple[ScanResult, Action] | None = None
+        self._told_inbound: list[Mapping[str, object]] | None = None
+        self._told_outbound: list[Mapping[str, object]] | None = None
 
     def fail(self, error: GatewayError | None) -> None:
         """Note why there is no completion. None: the client left."""
@@ -173,9 +175,9 @@ class Turn:
             model = self.prompt.model
             if inbound.result.detections:
                 model = self._unless_found("model", model)
-                detections = tuple(described(inbound.result.detections))
+                detections = tuple(self.told_inbound())
         if outbound is not None and outbound.result.detections:
-            detections += tuple(described(outbound.result.detections))
+            detections += tuple(self.told_outbound())
         return TrafficRow(  # by position, since some twenty names take twice as long
             id,
             occurred_at,
@@ -206,6 +208,18 @@ class Turn:
         kept = (self.inbound and self.inbound.captured, self.outbound and self.outbound.captured)
         return () if kept == _NOT_KEPT else [text for text in kept if text]
 
+    def told_inbound(self) -> Sequence[Mapping[str, object]]:
+        """Return what is kept of what was found in the prompt, once it was scanned: told once for all who keep it."""
+        if self._told_inbound is None:
+            self._told_inbound = described(self.inbound.result.detections) if self.inbound else []
+        return self._told_inbound
+
+    def told_outbound(self) -> Sequence[Mapping[str, object]]:
+        """Return the same of the reply."""
+        if self._told_outbound is None:
+            self._told_outbound = described(self.outbound.result.detections) if self.outbound else []
+        return self._told_outbound
+
     def audit_details(self, row: TrafficRow) -> Mapping[str, object]:
         """Return what the audit keeps beside who and when: verdicts and counts, and never a text."""
         details: dict[str, object] = {
@@ -228,14 +242,10 @@ class Turn:
             details["access_entry"] = self.denied_by
         if self.over_budget is not None:
             details["budget"] = self.over_budget.standing.budget.id
-        for name, step in (("inbound", self.inbound), ("outbound", self.outbound)):
-            if step is not None:
-                details[name] = {
-                    "verdict": str(step.result.verdict),
-                    "score": step.result.score,
-                    "action": step.action,
-                    "detections": described(step.result.detections) if step.result.detections else [],
-                }
+        if (inbound := self.inbound) is not None:
+            details["inbound"] = _step_details(inbound.action, inbound.result, self.told_inbound())
+        if (outbound := self.outbound) is not None:
+            details["outbound"] = _step_details(outbound.action, outbound.result, self.told_outbound())
         return details
 
     def clean_details(self, row: TrafficRow) -> str | None:
@@ -261,6 +271,10 @@ class Turn:
             return None
         found = self.inbound.result.detections
         return None if found and any(one.place == place for one in found) else text
+
+
+def _step_details(action: Action, result: ScanResult, told: Sequence[Mapping[str, object]]) -> Mapping[str, object]:
+    return {"verdict": str(result.verdict), "score": result.score, "action": action, "detections": told}
 
 
 @lru_cache(maxsize=64)

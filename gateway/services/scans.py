@@ -252,6 +252,7 @@ class Scans:
                 occurred_at=row.occurred_at,
                 text_sha256=row.text_sha256 or "",
                 text_chars=row.text_chars,
+                told=row.detections,
             )
             self._insert(tx, row, captured)
 

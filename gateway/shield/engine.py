@@ -1,10 +1,10 @@
 """Scan a text: its normalized view and every decoded one, rules over each, one detection a rule, one score."""
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.shield import decode
-from gateway.shield.detections import Detection, Direction, ScanResult, Severity
+from gateway.shield.detections import Detection, Direction, ScanResult, Severity, record
 from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief, Layout
 from gateway.shield.linear import CATEGORY, LinearModel
@@ -30,7 +30,7 @@ _ROOM_CHARS = 65_536
 _INBOUND = Direction.INBOUND
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Place:
     """A span in the text as sent where a rule matched, the view it matched in, and whether that hid it."""
 
@@ -249,20 +249,20 @@ class Shield:
                 if place.start < first.end and first.start < place.end
             ]
             shown = redact_spans(shown, inside) or shown
-        return Detection(
-            rule=rule.id,
-            name=rule.name,
-            category=rule.category,
-            severity=lowered(rule.severity, steps),
-            description=rule.description + note,
-            matched=matched_of(shown, rule.category),
-            confidence=rule.confidence,
-            score=0,
-            count=len({(place.start, place.end) for place in places}),
-            start=first.start,
-            end=first.end,
-            view=first.view,
-            standards=rule.standards,
+        return Detection(  # by position, since so many names take as long again
+            rule.id,
+            rule.name,
+            rule.category,
+            lowered(rule.severity, steps) if steps else rule.severity,
+            rule.description + note,
+            matched_of(shown, rule.category),
+            rule.confidence,
+            0,
+            len({(place.start, place.end) for place in places}) if len(places) > 1 else 1,
+            first.start,
+            first.end,
+            first.view,
+            rule.standards,
         )
 
     def _redacted(self, places: dict[int, list[_Place]], text: str, policy: Policy) -> str | None:
@@ -316,6 +316,8 @@ def _stronger(hint: Detection | None, other: Detection, reading: _Reading) -> De
     """Return the surer of two statistical detections; `other` was found in `reading`."""
     if hint is not None and hint.confidence >= other.confidence:
         return hint
+    if not reading.chain:
+        return other
     start, end = reading.span(other.start, other.end)
     return replace(other, start=start, end=end, view=">".join(reading.chain) or other.view)
 

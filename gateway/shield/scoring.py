@@ -1,8 +1,7 @@
 """From detections to a score and a verdict, so that the total can be added up by hand. Finds nothing itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
@@ -14,9 +13,6 @@ MODEL_RULE = "statistical-model"
 MODEL_POINTS: Mapping[Severity, int] = {Severity.HIGH: 40, Severity.MEDIUM: 15, Severity.LOW: 3}
 HIGHEST_SCORE = 100
 Action = Literal["block", "review", "allow", "redact"]
-_FIELDS = [one.name for one in fields(Detection)]
-_VALUES = attrgetter(*_FIELDS)
-_SCORE = _FIELDS.index("score")
 _OF_NOTHING = {verdict: ScanResult(verdict, 0) for verdict in Verdict}
 _ALLOWED = _OF_NOTHING[Verdict.ALLOW]
 _ACTION_POINTS: Mapping[str, int] = {"block": 60, "review": 25, "allow": 0, "redact": 0}
@@ -65,7 +61,7 @@ def judge(
             share = 0 if detection.rule in rules else min(points, HIGHEST_SCORE - total)
             rules.add(detection.rule)
             total += share
-        shares.append(detection if share == detection.score else _counting(detection, share))
+        shares.append(detection if share == detection.score else detection.counting(share))
     return ScanResult(verdict_of(total, policy), total, tuple(shares), redacted)
 
 
@@ -105,13 +101,6 @@ def points_of(category: str, severity: Severity, policy: Policy) -> int:
     """Return what one match of a rule counts for."""
     action = policy.category_actions.get(category)
     return POINTS[severity] if action is None else _ACTION_POINTS[action]
-
-
-def _counting(detection: Detection, score: int) -> Detection:
-    """Return a detection with its share of the score, as `dataclasses.replace` would, and sooner."""
-    values = list(_VALUES(detection))
-    values[_SCORE] = score
-    return Detection(*values)
 
 
 def _strength(weighed: tuple[int, Detection]) -> tuple[int | float | str, ...]:

@@ -30,7 +30,8 @@ def parts(*texts: str) -> list[Leaf]:
 def detection_at(joined: JoinedText, text: str) -> Detection:
     start = joined.text.index(text)
     plain = Detection("r", "R", "injection", Severity.HIGH, "d", text, 1.0, 25, 1, start, start + len(text), "text")
-    return joined.locate(plain)
+    (found,) = joined.locate((plain,))
+    return found
 
 
 def test_every_string_and_every_unknown_key_is_a_leaf_with_its_place() -> None:
