@@ -284,18 +284,17 @@ def margin_of(words: Sequence[bytes], weights: Weights) -> float:
 
 def strongest(words: Sequence[bytes], weights: Weights) -> list[str]:
     """Return the words and pairs of a window that speak most for an attack, the strongest first, each once."""
-    row = [weights.tokens.get(word, 0) for word in words]
-    ranked = [
-        (-weights.table.get(token, 0), place, words[place : place + 1]) for place, token in enumerate(row) if token
-    ]
+    weight_of, row = weights.table.get, list(map(weights.tokens.get, words))
+    ranked = [(-weight, place, 1) for place, token in enumerate(row) if token and (weight := weight_of(token, 0)) > 0]
     for place, (first, second) in enumerate(pairwise(row)):
-        if first and second:
-            ranked.append((-weights.table.get(SIDE * first + second, 0), place, words[place : place + 2]))
+        if first and second and (weight := weight_of(SIDE * first + second, 0)) > 0:
+            ranked.append((-weight, place, 2))
     chosen: list[str] = []
     named: set[bytes] = set()
-    for against, _, told in sorted(ranked):
-        if against >= 0 or len(chosen) == _LONGEST_MATCHED:
+    for _, place, count in sorted(ranked):
+        if len(chosen) == _LONGEST_MATCHED:
             break
+        told = words[place : place + count]
         if not named.issuperset(told):
             named.update(told)
             chosen.append(b" ".join(told).decode("utf-8", "surrogatepass"))

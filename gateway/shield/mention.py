@@ -189,10 +189,12 @@ def _regex(text: str) -> re.Pattern[str]:
 class Mentions:
     """How surely matches in one text are mentions. What stands before a place is read once."""
 
-    __slots__ = ("_levels", "_steps", "text")
+    __slots__ = ("_has_marks", "_levels", "_steps", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
+        # Whether a quotation may begin anywhere.
+        self._has_marks = '"' in text or "'" in text or not text.isascii()
         self._levels: dict[int, Level] = {}
         self._steps: dict[tuple[int, int, str], Level] = {}
 
@@ -208,13 +210,14 @@ class Mentions:
             return 0
         if category == "indirect" and (hail := _HAIL.match(text)) and start < hail.end():
             return 2
-        if _OPENING.match(text, start):
+        if self._has_marks and _OPENING.match(text, start):
             start += 1
         if category in _FORBIDDABLE and _regex(_NEGATED).search(text[max(0, start - _NEGATION_CHARS) : start].lower()):
             return 2
         known = self._levels.get(start)
         if known is None:
-            known = self._levels[start] = _level_after(text[max(0, start - _BEFORE_CHARS) : start].lower())
+            before = text[max(0, start - _BEFORE_CHARS) : start].lower()
+            known = self._levels[start] = _level_after(before) if before else 0
         return known
 
     def steps(self, start: int, end: int, category: str) -> Level:
@@ -238,6 +241,8 @@ class Mentions:
 
     def _has_shown(self, start: int, end: int) -> bool:
         """Say whether a match goes on into a quotation of what is shown to be an attack."""
+        if not self._has_marks:
+            return False
         for found in islice(_OPENING.finditer(self.text, start + 1, end), MOST_PLACES):
             before = self.text[max(0, found.end() - _BEFORE_CHARS) : found.end()].lower()
             quoted = _quoted_at(before)

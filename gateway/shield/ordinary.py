@@ -175,6 +175,8 @@ _NAMED = (
     r"(?<!\w)(?:A\.?Is?|IA|KI|ИИ|ШІ|DAN)(?!\w)|\b(?:an|the|this|any|your|dear|to|you|by|if|all|other|every|which|"
     r"as) ais?\b"
 )
+# One of these stands in each match of that.
+_NAMES = ("AI", "A.I", "IA", "KI", "ИИ", "ШІ", "DAN", " ai")
 _CARRIED = r"(?i)@\w|https?:|www\."
 _ADDRESS = (
     "(?i)"
@@ -212,6 +214,12 @@ _PHRASES = {
     _ASKED: everyday.ASKED_PHRASES,
 }
 _WORD = r"[^\W\d_][^\W_]*(?:[-'’\u0900-\u0dff\u064b-\u0652]+[^\W_]*)*"
+# The same in ASCII alone: a letter in lower case, a digit or a sign within words is as it is, all else ends a word.
+_NO_BEGIN = "0123456789-'"
+_PLAIN = bytes(
+    ord(letter) if (letter := chr(byte).lower()) in "abcdefghijklmnopqrstuvwxyz" + _NO_BEGIN else 32
+    for byte in range(256)
+)
 _ARABIC = "^(?:[وف]?[بلك]?ال|لل)(?=\\w{3})"
 _UNSPACED = "[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]|[ạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹđơư]"
 
@@ -243,7 +251,7 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
     if kinds & _MACHINE:
         return False
     before_kinds = _kinds(before[-NEAR_CHARS:], until=_MACHINE)
-    if before_kinds & _MACHINE or _regex(_NAMED).search(before[-NEAR_CHARS:] + matched + after):
+    if before_kinds & _MACHINE or _is_named(before[-NEAR_CHARS:] + matched + after):
         return False
     is_spoken = category not in _JUDGED or _is_spoken(before, matched, after)
     if is_spoken and not _regex(_CARRIED).search(matched + after):
@@ -275,6 +283,11 @@ def is_ordinary(text: str, start: int, end: int, category: str) -> bool:
         return True
     line = before[-NEAR_CHARS:].rpartition("\n")[2] + matched + after.partition("\n")[0]
     return bool((before_kinds | kinds) & _EVERYDAY and _kinds(line) & _EVERYDAY)
+
+
+def _is_named(text: str) -> bool:
+    """Say whether a machine is called by what machines are called."""
+    return any(name in text for name in _NAMES) and _regex(_NAMED).search(text) is not None
 
 
 def is_undecided(text: str, start: int, end: int, category: str) -> bool:
@@ -322,8 +335,7 @@ def _kinds(text: str, until: int = 0) -> int:
     """Return the kinds of the words in a text, added up. until: kinds of which one is enough to read no further."""
     words, stems = _lexicon()
     kinds = 0
-    for found in _regex(_WORD).finditer(text.casefold()):
-        word = found[0]
+    for word in _words_of(text):
         kind = words.get(word)
         if kind is not None:
             kinds |= kind
@@ -342,6 +354,15 @@ def _kinds(text: str, until: int = 0) -> int:
             if _regex(phrases).search(text):
                 kinds |= kind
     return kinds
+
+
+def _words_of(text: str) -> list[str]:
+    """Return the words of a text, as `_WORD` finds them."""
+    if not text.isascii():
+        return _regex(_WORD).findall(text.casefold())
+    parts = text.encode().translate(_PLAIN).decode().split()
+    # No word begins with a digit or a sign.
+    return [word for part in parts if (word := part if part[0] >= "a" else part.lstrip(_NO_BEGIN))]
 
 
 @cache

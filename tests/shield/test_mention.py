@@ -1,9 +1,13 @@
 """Mention is not use: quoted and announced matches count less, and the sum still adds up by hand."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway import shield
-from gateway.shield import Direction, Severity, Shield, Verdict
+from gateway.shield import Direction, Severity, Shield, Verdict, ordinary
 from gateway.shield.mention import LOWER_NOTE, MOST_PLACES, Mentions
 from gateway.shield.scoring import MODEL_POINTS, MODEL_RULE, POINTS
 from gateway.shield.stream import StreamScanner
@@ -275,3 +279,17 @@ def test_a_sample_in_a_list_of_code_is_three_steps_lower(before: str) -> None:
 )
 def test_an_answer_to_choose_in_an_examination_is_two_steps_lower(before: str) -> None:
     assert Mentions(before + ORDER).level(len(before), "injection") == 2
+
+
+@given(st.text(alphabet="abcXYZ019-'_ .,;:\n\t\"()@/\0\x7f\x1c\x0b", max_size=40))
+def test_words_of_ascii_are_those_of_any_text(text: str) -> None:
+    assert ordinary._words_of(text) == re.findall(ordinary._WORD, text.casefold())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["an A.I. helps", "all AIs", "of IA", "eine KI", "это ИИ", "це ШІ", "as DAN", "to ai", "dear ais", "which ai"],
+)
+def test_what_machines_are_called_is_found_by_a_piece_of_it(text: str) -> None:
+    assert re.search(ordinary._NAMED, text)
+    assert ordinary._is_named(text)
