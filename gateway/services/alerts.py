@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.clock import Clock, Ids
-from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus, fingerprint, fold, move
+from gateway.domain.alerts import MERGE_WITHIN_MS, Alert, AlertFilter, AlertSource, AlertStatus, fingerprint, fold, move
 from gateway.domain.audit import AuditEvent
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
@@ -20,6 +20,8 @@ from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 EVIDENCE_DETECTIONS = 20
+MOST_NAMED = 64
+"""Alerts of agents of one key, within the time in which a sighting adds to the one before."""
 TITLE_CHARS = 200
 DESCRIPTION_CHARS = 1000
 ITSELF = "gateway"
@@ -117,7 +119,9 @@ class Alerts:
 
         origin: where the text came from, such as ``shield.scan`` or ``chat.inbound``. told: what `described` says of
         its detections, if that is known. None: the scan found nothing.
-        The same rule by the same agent, else the same key, within ten minutes adds to the alert that is there.
+        The same rule by the same agent, else the same key, within ten minutes adds to the alert that is there. Of a key
+        whose agents have had `MOST_NAMED` alerts in that time the alert is the key's: names are the caller's own, and
+        one made up for each text would bury all else.
         """
         if not result.detections:
             return None
@@ -149,7 +153,7 @@ class Alerts:
                 },
             ),
         )
-        return self.record(tx, seen)
+        return self.record(tx, seen, key=principal.key_prefix)
 
     def raise_event(
         self,
@@ -201,16 +205,22 @@ class Alerts:
             self._note_itself(tx, "alert_resolved", alert, resolved, note=resolution)
         return len(over)
 
-    def record(self, tx: Transaction, seen: Alert) -> Alert:
-        """Fold one sighting of any source into the alerts that are there, and return the alert that now stands."""
+    def record(self, tx: Transaction, seen: Alert, *, key: str | None = None) -> Alert:
+        """Fold one sighting of any source into the alerts that are there, and return the alert that now stands.
+
+        key: whose alert it is where its agents have too many.
+        """
         latest = self._store.alerts.latest(tx, seen.fingerprint)
         if latest is not None and latest.acceptance is not None:
             latest = replace(latest, suppressed_until_at=self._end_of(tx, latest))
         alert = fold(latest, seen)
         if latest is None or alert.id == seen.id:
+            since = seen.last_seen_at - MERGE_WITHIN_MS
+            if key and seen.agent and self._store.alerts.count_named(tx, key, since=since) >= MOST_NAMED:
+                return self.record(tx, replace(seen, agent=None, fingerprint=fingerprint(seen.source, seen.rule, key)))
             self._store.alerts.insert(tx, alert)
             return alert
-        self._store.alerts.see(tx, alert)
+        self._store.alerts.update(tx, alert, may_wait=True)
         if alert.status is not latest.status:
             self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")
         return alert

@@ -46,6 +46,9 @@ ACTIVE_OF = f"""
 """  # noqa: S608
 BY_ID = f"SELECT {_NAMES} FROM alerts WHERE id = :id"  # noqa: S608
 COUNT_ACTIVE = f"SELECT COUNT(*) AS count FROM alerts WHERE {_IS_ACTIVE}"  # noqa: S608
+COUNT_NAMED = """
+    SELECT COUNT(*) AS count FROM alerts WHERE last_seen_at >= :since AND key_prefix = :key AND agent IS NOT NULL
+"""
 PRUNE = f"""
     DELETE FROM alerts
      WHERE position IN (
@@ -95,8 +98,15 @@ class AlertRepository:
         _write_seen(tx)
         tx.execute(INSERT, _params(alert))
 
-    def update(self, tx: Transaction, alert: Alert) -> bool:
-        """Write the alert as it stands now; tell whether it exists."""
+    def update(self, tx: Transaction, alert: Alert, *, may_wait: bool = False) -> bool:
+        """Write the alert as it stands now; tell whether it exists.
+
+        may_wait: it does, and is the newest of its fingerprint: it is written before the commit.
+        """
+        if may_wait:
+            tx.memo[_SEEN] = {**_seen(tx), alert.fingerprint: alert}
+            tx.before_commit(_SEEN, lambda: _write_seen(tx))
+            return True
         _write_seen(tx)
         return tx.execute(UPDATE, _params(alert)) == 1
 
@@ -107,11 +117,6 @@ class AlertRepository:
             return alert
         rows = tx.query(LATEST, {"fingerprint": fingerprint})
         return _alert(rows[0], _pieces) if rows else None
-
-    def see(self, tx: Transaction, alert: Alert) -> None:
-        """Write before the commit how the newest alert of its fingerprint, which exists, stands now."""
-        tx.memo[_SEEN] = {**_seen(tx), alert.fingerprint: alert}
-        tx.before_commit(_SEEN, lambda: _write_seen(tx))
 
     def active_of(self, tx: Transaction, fingerprint: str) -> tuple[Alert, ...]:
         """Return the alerts of a fingerprint that somebody has to act on, oldest first."""
@@ -130,6 +135,11 @@ class AlertRepository:
         if source is None:
             return int(tx.query(COUNT_ACTIVE)[0]["count"])
         return int(tx.query(COUNT_ACTIVE + " AND source = :source", {"source": source})[0]["count"])
+
+    def count_named(self, tx: Transaction, key: str, *, since: int) -> int:
+        """Return how many alerts of a key's agents were seen since a time. key: its prefix."""
+        _write_seen(tx)
+        return int(tx.query(COUNT_NAMED, {"key": key, "since": since})[0]["count"])
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some of the alerts that nobody has to act on and that were not seen since a time; return how many."""

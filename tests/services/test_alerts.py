@@ -16,7 +16,7 @@ from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import NotFound
 from gateway.log import Log
-from gateway.services.alerts import EVIDENCE_DETECTIONS, Alerts, described
+from gateway.services.alerts import EVIDENCE_DETECTIONS, MOST_NAMED, Alerts, described
 from gateway.services.audit import Audit
 from gateway.shield import Detection, ScanResult, Severity, Verdict
 from gateway.store.database import Transaction
@@ -323,3 +323,23 @@ async def test_evidence_that_was_kept_as_one_line_goes_on() -> None:
         (alert,) = await here.all()
     assert [one["sha256"] for one in alert.evidence] == ["0", "1,\n2", "0" * 64, "0" * 64]
     assert all(isinstance(one, dict) for one in alert.evidence)
+
+
+async def test_names_made_up_for_each_text_do_not_bury_what_others_do() -> None:
+    async with room() as here:
+        for number in range(3 * MOST_NAMED):
+            here.clock.at += 1
+            await here.see(FOUND, agent=f"made up {number}")
+        alerts = await here.all()
+        assert len(alerts) == MOST_NAMED + 1
+        assert sum(alert.count for alert in alerts) == 3 * MOST_NAMED
+        (of_key,) = [alert for alert in alerts if alert.agent is None]
+        assert (of_key.key_prefix, of_key.count) == (KEY.key_prefix, 2 * MOST_NAMED)
+        # Who had an alert goes on with it, as does another key, and after a while everybody.
+        known = await here.see(FOUND, agent="made up 3")
+        other = await here.see(FOUND, agent="another", principal=replace(KEY, key_prefix="svc_another"))
+        here.clock.at += 11 * MINUTE_MS
+        later = await here.see(FOUND, agent="made up 900")
+    assert known is not None and (known.agent, known.count) == ("made up 3", 2)
+    assert other is not None and other.agent == "another"
+    assert later is not None and later.agent == "made up 900"
