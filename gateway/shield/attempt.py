@@ -46,9 +46,7 @@ class Attempt:
     """
 
     __slots__ = (
-        "_is_even",
         "_matches",
-        "_widest",
         "_with_text_rules",
         "budget",
         "direction",
@@ -79,10 +77,8 @@ class Attempt:
         self.budget = budget
         self.signals: set[str] = set()
         self.is_cut_short = False
-        self._is_even = view.is_even
-        self._widest = LONGEST_FOLD_CHARS if view.others else 1
         self.has_digits = self.has_values = True
-        if shapes is not None and self._is_even and not view.others:
+        if shapes is not None and view.is_even and not view.others:
             # Where all is ASCII and nothing was left out, the view has what its source has.
             self.has_digits, self.has_values = shapes.has_digits, shapes.has_values
         self._with_text_rules = with_text_rules
@@ -99,7 +95,7 @@ class Attempt:
                 chars = runner.wanted_chars
                 if chars and not (self.has_values and self.holds_value(place, max(lead.high, 0), chars - lead.low)):
                     return
-                if self._is_even and not self._may_match(lead, place):
+                if self.view.is_even and not self._may_match(lead, place):
                     self.left -= 1
                     return
                 place = self.view.position(place)
@@ -121,7 +117,8 @@ class Attempt:
 
         There a match is no longer than in the text as sent, but for characters that fold to several.
         """
-        start, end = place - self._widest * before, place + self._widest * max(behind, 0)
+        widest = LONGEST_FOLD_CHARS if self.view.others else 1
+        start, end = place - widest * before, place + widest * max(behind, 0)
         near = self.subject[start if start > 0 else 0 : end]
         return near.encode("ascii", "replace").translate(_VALUES).find(_LONG_VALUE) >= 0
 

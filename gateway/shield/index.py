@@ -251,18 +251,17 @@ class Index:
                     for row in rows:
                         yield Lead(self._runner(row[0]), "", *row[1:5]), place
 
-    def follow(self, attempt: "Attempt", subject: str, part: str, *, base: int, begin: int, end: int) -> None:
+    def follow(self, attempt: "Attempt", subject: str, part: str, base: int, begin: int, end: int) -> None:
         """Try the rules of the literals whose anchors begin at begin..end of `part`, as long as there is budget.
 
         subject: what the rules are tried on that are not for the text as sent. part: letters of the automaton, to be
         read from `begin` on; what stands before is only looked at. base: the place of its first character.
         """
-        while begin < end:
-            self._follow(attempt, subject, part, base, begin, end if end - begin < _SPAN_CHARS else begin + _SPAN_CHARS)
-            if attempt.left < 0:
-                attempt.is_cut_short = True
-                break
+        while end - begin > _SPAN_CHARS and attempt.left >= 0:
+            self._follow(attempt, subject, part, base, begin, begin + _SPAN_CHARS)
             begin += _SPAN_CHARS
+        if attempt.left >= 0:
+            self._follow(attempt, subject, part, base, begin, end)
 
     def follow_pieces(self, attempt: "Attempt", text: str, pieces: Sequence[tuple[int, int]]) -> None:
         """Try the rules of the literals in some pieces of a text, as long as there is budget."""
@@ -308,7 +307,7 @@ class Index:
         hits = self._find(part) if is_plain and not begin and end == len(part) else self._hits(part, begin, end)
         left = attempt.left - len(hits) // _HITS_PER_TRY
         if left < 0:
-            attempt.left = left
+            attempt.left, attempt.is_cut_short = left, True
             return
         if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
@@ -359,6 +358,7 @@ class Index:
                     attempt.keep(lead.runner, subject, found)
                 left = attempt.left
             if left < 0:
+                attempt.is_cut_short = True
                 break
         attempt.left = left
 

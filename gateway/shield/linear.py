@@ -236,7 +236,7 @@ class LinearModel:
 
     def signal(self, normalized: str) -> Signal | None:
         """Return the strongest window of a normalized text, or None when no window is worth adding up."""
-        weights = self.weights
+        weights = self._weights or self.weights
         best: Signal | None = None
         for first, words in passages_of(normalized):
             need = weights.least_heat + len(words) // WORDS_A_HEAT

@@ -140,14 +140,11 @@ class Matcher:
             raw = sent.translate(_DIGITS)
             if raw != sent:
                 part = raw.decode("utf-8", "surrogatepass")
-        self._index("words", attempt.direction).follow(
-            attempt, text, part, base=base, begin=begin - base, end=end - base
-        )
+        index = self._indexes.get(("words", attempt.direction)) or self._index("words", attempt.direction)
+        index.follow(attempt, text, part, base, begin - base, end - base)
         if attempt.left >= 0 and not part.isascii():
             for name in scripts_in(raw or part.encode("utf-8", "surrogatepass"), len(part), self._letters):
-                self._index(name, attempt.direction).follow(
-                    attempt, text, part, base=base, begin=begin - base, end=end - base
-                )
+                self._index(name, attempt.direction).follow(attempt, text, part, base, begin - base, end - base)
         if attempt.has_digits and self._runs and "00" in part:
             # What crosses the edge of a block is long enough on both sides to be seen by both.
             kinds = part.encode("ascii", "replace").translate(_RUNS)
