@@ -91,6 +91,9 @@ def test_every_page_is_legible_and_fits_its_screen(
         too_wide = page.run("document.documentElement.scrollWidth - innerWidth")
         if too_wide > 0:
             found.append(f"{too_wide} px too wide")
+        tabs = "const tabs = document.querySelector('.tabs'); "
+        if page.run(f"(() => {{ {tabs} return !!tabs && getComputedStyle(tabs).overflowY !== 'hidden' }})()"):
+            found.append("tabs have a bar to scroll up and down")
         if found:
             broken[path] = found
         page.screenshot(SCREENSHOTS / f"{path.replace('/', '-')}-{width}-{scheme}.png", whole=False)
