@@ -21,7 +21,8 @@ from gateway.store.store import Store
 
 EVIDENCE_DETECTIONS = 20
 MOST_NAMED = 64
-"""Alerts of agents of one key, within the time in which a sighting adds to the one before."""
+"""New alerts of agents of one key, within the time in which a sighting adds to the one before."""
+MOST_KEYS = 1_024
 TITLE_CHARS = 200
 DESCRIPTION_CHARS = 1000
 ITSELF = "gateway"
@@ -101,6 +102,7 @@ class Alerts:
         self._audit = audit
         self._trail = Trail(audit, "alert")
         self._accepted_until = accepted_until
+        self._named: dict[str, tuple[int, int]] = {}  # by key: from when its agents' new alerts count, and how many
 
     def raise_from_scan(
         self,
@@ -119,15 +121,22 @@ class Alerts:
 
         origin: where the text came from, such as ``shield.scan`` or ``chat.inbound``. told: what `described` says of
         its detections, if that is known. None: the scan found nothing.
-        The same rule by the same agent, else the same key, within ten minutes adds to the alert that is there. Of a key
-        whose agents have had `MOST_NAMED` alerts in that time the alert is the key's: names are the caller's own, and
-        one made up for each text would bury all else.
+        The same rule by the same agent, else the same key, within ten minutes adds to the alert that is there. Once a
+        key's agents have had `MOST_NAMED` new ones in that time it is the key's: callers name their agents themselves.
         """
         if not result.detections:
             return None
         strongest = result.detections[0]
         agent = context.agent[:_AGENT_CHARS] if context.agent else None
         who = agent or principal.key_prefix or principal.id
+        evidence = {
+            "request_id": context.request_id,
+            "verdict": result.verdict.value,
+            "score": result.score,
+            "sha256": text_sha256,
+            "chars": text_chars,
+            "detections": described(result.detections) if told is None else told,
+        }
         seen = Alert(
             id=self._ids.new("alr"),
             title=f"{strongest.name}: {result.verdict.value}",
@@ -142,16 +151,7 @@ class Alerts:
             key_prefix=principal.key_prefix,
             request_id=context.request_id,
             origin=origin,
-            evidence=(
-                {
-                    "request_id": context.request_id,
-                    "verdict": result.verdict.value,
-                    "score": result.score,
-                    "sha256": text_sha256,
-                    "chars": text_chars,
-                    "detections": described(result.detections) if told is None else told,
-                },
-            ),
+            evidence=(evidence,),
         )
         return self.record(tx, seen, key=principal.key_prefix)
 
@@ -215,8 +215,7 @@ class Alerts:
             latest = replace(latest, suppressed_until_at=self._end_of(tx, latest))
         alert = fold(latest, seen)
         if latest is None or alert.id == seen.id:
-            since = seen.last_seen_at - MERGE_WITHIN_MS
-            if key and seen.agent and self._store.alerts.count_named(tx, key, since=since) >= MOST_NAMED:
+            if key and seen.agent and self._has_many(key, seen.last_seen_at):
                 return self.record(tx, replace(seen, agent=None, fingerprint=fingerprint(seen.source, seen.rule, key)))
             self._store.alerts.insert(tx, alert)
             return alert
@@ -224,6 +223,16 @@ class Alerts:
         if alert.status is not latest.status:
             self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")
         return alert
+
+    def _has_many(self, key: str, at: int) -> bool:
+        """Tell whether the agents of a key have had as many new alerts as they may; else there is one more."""
+        since_at, count = self._named.get(key, (at, 0))
+        if not 0 <= at - since_at < MERGE_WITHIN_MS:
+            since_at, count = at, 0
+        if len(self._named) >= MOST_KEYS:
+            self._named.clear()
+        self._named[key] = since_at, min(count + 1, MOST_NAMED)
+        return count >= MOST_NAMED
 
     def raise_behind(self, work: Callable[[Transaction], object]) -> None:
         """Have `work`, which raises an alert, done soon: for what is refused anyway, whether it is told or not."""

@@ -46,9 +46,6 @@ ACTIVE_OF = f"""
 """  # noqa: S608
 BY_ID = f"SELECT {_NAMES} FROM alerts WHERE id = :id"  # noqa: S608
 COUNT_ACTIVE = f"SELECT COUNT(*) AS count FROM alerts WHERE {_IS_ACTIVE}"  # noqa: S608
-COUNT_NAMED = """
-    SELECT COUNT(*) AS count FROM alerts WHERE last_seen_at >= :since AND key_prefix = :key AND agent IS NOT NULL
-"""
 PRUNE = f"""
     DELETE FROM alerts
      WHERE position IN (
@@ -95,7 +92,7 @@ class AlertRepository:
         Raises:
             Conflict: its id exists.
         """
-        _write_seen(tx)
+        _write_seen(tx, alert.fingerprint)
         tx.execute(INSERT, _params(alert))
 
     def update(self, tx: Transaction, alert: Alert, *, may_wait: bool = False) -> bool:
@@ -107,7 +104,7 @@ class AlertRepository:
             tx.memo[_SEEN] = {**_seen(tx), alert.fingerprint: alert}
             tx.before_commit(_SEEN, lambda: _write_seen(tx))
             return True
-        _write_seen(tx)
+        _write_seen(tx, alert.fingerprint)
         return tx.execute(UPDATE, _params(alert)) == 1
 
     def latest(self, tx: Transaction, fingerprint: str) -> Alert | None:
@@ -135,11 +132,6 @@ class AlertRepository:
         if source is None:
             return int(tx.query(COUNT_ACTIVE)[0]["count"])
         return int(tx.query(COUNT_ACTIVE + " AND source = :source", {"source": source})[0]["count"])
-
-    def count_named(self, tx: Transaction, key: str, *, since: int) -> int:
-        """Return how many alerts of a key's agents were seen since a time. key: its prefix."""
-        _write_seen(tx)
-        return int(tx.query(COUNT_NAMED, {"key": key, "since": since})[0]["count"])
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some of the alerts that nobody has to act on and that were not seen since a time; return how many."""
@@ -225,9 +217,13 @@ def _seen(tx: Transaction) -> Mapping[str, Alert]:
     return seen
 
 
-def _write_seen(tx: Transaction) -> None:
-    """Write alerts as they stand after what the works of this group have seen."""
-    if seen := _seen(tx):
+def _write_seen(tx: Transaction, fingerprint: str | None = None) -> None:
+    """Write alerts as they stand after what the works of this group have seen, if that of a fingerprint is among them.
+
+    None: whichever there are.
+    """
+    seen = _seen(tx)
+    if fingerprint in seen or (seen and fingerprint is None):
         tx.memo[_SEEN] = {}
         for alert in seen.values():
             tx.execute(UPDATE, _params(alert))
