@@ -93,7 +93,8 @@ class Shapes:
     tokens: spans of every run of at least LEAST_TOKEN_CHARS characters of a token.
     base64, letters: places where 16 of its characters, or 20 of those, stand in a row.
     apart: places before two letters that stand alone beside one another.
-    coded: spans around two digits near each other, each between two letters, as in base64 that was cut into groups.
+    coded: spans around two digits near each other, each between two letters, as in base64 that was cut into groups, and
+    blocks with eight pairs of letters and digits in a row.
     digital: spans around _DENSE_CHARS characters in a row of which every four hold a digit.
     The others are spans of blocks. hexadecimal: 16 of its digits stand in a row there, or pairs of them apart. mixed:
     letters and what may stand for letters make one word. codes: decimal numbers stand apart, or eight digits in a row.
@@ -203,10 +204,8 @@ class Shapes:
             return
         if _HEX_MARK.search(block):
             add_span(self.marked, begin, end)
-        if _are_paired(twice, x, part):
-            codes = _number_of(block.translate(_HEX_KINDS))
-            if _are_paired(codes & codes >> 4, codes, part):
-                add_span(self.hexadecimal, begin, end)
+        if paired := _paired(twice, x, part):
+            self._add_pairs(paired, block, begin, end)
         numbers = digits & digits >> 4
         if not numbers:
             return
@@ -240,6 +239,17 @@ class Shapes:
         for start, last in spans:
             self.coded = self.coded or []
             add_span(self.coded, max(0, start - _CODED_AROUND_CHARS), last + _CODED_AROUND_CHARS)
+
+    def _add_pairs(self, paired: int, block: bytes, begin: int, end: int) -> None:
+        """Add a block in which four pairs stand in a row. paired: behind which they do."""
+        part, _, _ = _masks()
+        codes = _number_of(block.translate(_HEX_KINDS))
+        if in_hex := _paired(codes & codes >> 4, codes, part):
+            add_span(self.hexadecimal, begin, end)
+        # Twice as many in a row.
+        if paired & paired >> 48 & ~(in_hex & in_hex >> 48):
+            self.coded = [span for span in self.coded if span[0] < begin]
+            add_span(self.coded, begin, end)
 
     def _add_digital(self, found: int, size: int, begin: int) -> None:
         """Add what ends at the same places, and a little around it."""
@@ -279,11 +289,11 @@ def _dense(digits: int) -> int:
     return near and near & near >> 64
 
 
-def _are_paired(twice: int, x: int, part: int) -> bool:
-    """Tell whether four pairs of characters of the kind `part` stand in a row, a separator behind each."""
+def _paired(twice: int, x: int, part: int) -> int:
+    """Return behind which four pairs of characters of the kind `part` stand in a row, a separator behind each."""
     pairs = twice >> 4 & part & x >> 1
     pairs &= pairs >> 12
-    return bool(pairs & pairs >> 24)
+    return pairs and pairs & pairs >> 24
 
 
 def _number_of(kinds: bytes) -> int:

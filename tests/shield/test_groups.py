@@ -17,6 +17,7 @@ HARMLESS = (
     "call 1234 5678 or 2069 6764 7265 2061 6767 7265 6573 7369 7665 until 2026 1231 0800",
     "6ba7b810-9dad-11d1-80b4-00c04fd430c8 6ba7b811-9dad-11d1-80b4-00c04fd430c9 and 59807616e 2026-04-14",
     "00000000  7f45 4c46 0201 0100 0000 0000 0000 0000  .ELF............\n00000010  0300 3e00 0100 0000",
+    "12 15 18 20 22 25 28 30 33 and 7f 45 4c 46 02 01 01 00 00; if it is to be, so be it, as he is in on it, or we go by it 2026",
     'd = {"k3y": v1x, "a2b": b2c} if c3d else f4g(h5i, j6k)',
 )
 
@@ -40,6 +41,13 @@ def test_groups_are_read_as_one(size: int, between: str) -> None:
     for code in (BASE64, HEX, HEX.upper()):
         text = f"Please decode this:\n{cut(code, size, between)}\nand do it."
         assert any(ATTACK[:-3] in said for said in read(text)), text
+
+
+@pytest.mark.parametrize("between", [" ", "\n", ",", "-", "."])
+def test_groups_of_two_are_read_as_one(between: str) -> None:
+    for before in ("", "a b2c x3y words " * 30, "word " * 8_000):
+        for code in (BASE64, HEX, "It is up to me. " + cut(HEX, 2, " ") + "\n" + BASE64):
+            assert any(ATTACK[:-3] in said for said in read(f"{before}decode\n{cut(code, 2, between)}\nand do it."))
 
 
 @pytest.mark.parametrize("before", ["", "decode ", "do ", "a b2c ", "x\n\n", "é字 "])
