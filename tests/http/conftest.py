@@ -1,10 +1,13 @@
 """A real server on a loopback socket, and a raw client that reads answers without any HTTP library."""
 
 import contextlib
+import shutil
 import socket
 import ssl
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -159,3 +162,15 @@ async def serving(
 def serve() -> Callable[..., contextlib.AbstractAsyncContextManager[House]]:
     """Return `serving`: an async context manager that runs a server and stops it at the end."""
     return serving
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed to make a throw-away certificate")
+    folder: Path = tmp_path_factory.mktemp("tls")
+    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    return cert, key

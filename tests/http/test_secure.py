@@ -1,7 +1,6 @@
 """What a connection with TLS does that its peer, or the protocol above it, can see."""
 
 import gc
-import shutil
 import socket
 import ssl
 import subprocess
@@ -25,18 +24,6 @@ Serve = Callable[..., Any]
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
 MUCH = b"0123456789" * 1_000_000
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a throw-away certificate")
-    folder: Path = tmp_path_factory.mktemp("tls")
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
-    subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
-    return cert, key
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@
 import asyncio
 import errno
 import resource
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -872,18 +870,6 @@ async def test_every_address_includes_ipv4_and_the_peer_is_shown_as_such() -> No
             await stream.receive()
         server.stop()
     assert peers == ["127.0.0.1"]
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a throw-away certificate")
-    folder: Path = tmp_path_factory.mktemp("tls")
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
-    subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
-    return cert, key
 
 
 async def test_https_is_served(serve: Serve, certificate: tuple[str, str]) -> None:
