@@ -16,6 +16,7 @@ from gateway.http.accept import listen
 from gateway.http.plain import PlainTransport
 from gateway.http.transport import Sweep, dial, open_accepted
 
+HELD_BYTES = 65_536  # by the system, on each side
 MUCH = b"0123456789" * 200_000
 
 
@@ -69,10 +70,13 @@ class Odd:
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     with listen("127.0.0.1", 0) as listener:
-        theirs = socket.create_connection(listener.getsockname())
+        theirs = socket.socket()
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, HELD_BYTES)  # before connecting, or it only grows
+        theirs.connect(listener.getsockname())
         listener.setblocking(True)
         ours, _ = listener.accept()
     with theirs, ours:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, HELD_BYTES)  # or the system chooses, up to many megabytes
         ours.setblocking(False)
         yield ours, theirs
 
