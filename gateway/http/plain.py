@@ -71,6 +71,10 @@ class PlainTransport:
         self._is_lost = False
         self.resume_reading()
 
+    def tell(self, receiver: Receiver) -> None:
+        """Tell another protocol from now on."""
+        self._receiver = receiver
+
     def pause_reading(self) -> None:
         """Receive nothing for now."""
         self._loop.remove_reader(self._descriptor)

@@ -5,7 +5,8 @@ holds a quarter of a megabyte for each connection, drops what a slow peer has no
 ends both directions with either. Here bytes go through the room that all connections share, the socket is closed when
 all has left, and a peer that has said its last (close_notify) still reads, as without TLS. The peer may not negotiate
 anew, so that writing never waits for reading, and may not have keys changed again and again: that costs us as much as a
-request each time, and an answer that nobody has to read.
+request each time, and an answer that nobody has to read. However small its records are, a peer has its share of a turn
+of the loop: what is left is read in the next one, and nothing is received before that.
 """
 
 import contextlib
@@ -17,14 +18,18 @@ from gateway.http.plain import PlainTransport, Receiver
 
 # What TLS may answer by itself after the handshake, over the life of a connection: a new key takes 27 bytes.
 _OWN_BYTES = 4_096
+# What OpenSSL says where a peer begins with something else than TLS. It sends no alert then.
+_NO_TLS = ("HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER")
+# What is read for one connection in one turn of the loop: each takes 3 microseconds, if there is but a byte in it.
+_RECORDS = 64
 
 
 class _Layer:
     """What the plain transport calls, and the state of one connection that its calls change."""
 
     __slots__ = (
-        "_begun", "_error", "_has_begun", "_has_ended", "_incoming", "_is_cut", "_is_ended", "_is_held", "_is_lost",
-        "_loop", "_outgoing", "_own_bytes", "_plain", "_receiver", "_room", "_tls",
+        "_begun", "_clear", "_error", "_has_begun", "_has_ended", "_incoming", "_is_behind", "_is_cut", "_is_due",
+        "_is_ended", "_is_held", "_is_lost", "_loop", "_outgoing", "_own_bytes", "_plain", "_receiver", "_room", "_tls",
     )  # fmt: skip
 
     def __init__(
@@ -45,10 +50,13 @@ class _Layer:
             self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name
         )
         self._begun = loop.create_future()
+        self._clear = b""  # what the peer has sent, if that is no TLS
         self._error: OSError | None = None
         self._has_begun = False
         self._has_ended = False  # the peer, with close_notify or without
+        self._is_behind = False  # there is more than was read, and nothing is received meanwhile
         self._is_cut = False  # the peer has ended the connection below
+        self._is_due = False  # `_read` will be called
         self._is_ended = False  # our side
         self._is_held = False
         self._is_lost = False
@@ -61,7 +69,7 @@ class _Layer:
         if self._has_begun:
             self._read()
         else:
-            self._shake()
+            self._shake(data)
 
     def eof_received(self, *, is_orderly: bool = True) -> None:
         """Take note that the connection below has ended."""
@@ -89,8 +97,8 @@ class _Layer:
         """Take note that little of it is left."""
         self._receiver.resume_writing()
 
-    def _shake(self) -> None:
-        """Go on with the handshake."""
+    def _shake(self, data: bytes = b"") -> None:
+        """Go on with the handshake. data: what has come for it."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -98,6 +106,8 @@ class _Layer:
             return
         except ssl.SSLError as error:
             self._flush()  # the alert that says why
+            if error.reason in _NO_TLS and self._tls.server_side:
+                self._clear = data
             self._fail(error)
             return
         self._flush()
@@ -112,17 +122,21 @@ class _Layer:
             error.__traceback__ = None  # it holds this frame, and the frame this object
             self._error = error
             self._begun.set_result(None)
-        self._plain.close()
+        if self._clear:
+            self._plain.pause_reading()
+        else:
+            self._plain.close()
 
     def _read(self) -> None:
         """Hand over what has come, as much as there is room for, and then the end, if it has."""
         if self._is_held or self._has_ended or self._is_lost:
             return
         room, tls, incoming, most_bytes = self._room, self._tls, self._incoming, len(self._room)
-        size_bytes = 0
-        is_orderly = False
+        size_bytes, left_records = 0, _RECORDS
+        is_behind = is_orderly = False
         try:
-            while size_bytes < most_bytes:
+            while size_bytes < most_bytes and left_records:
+                left_records -= 1
                 piece_bytes = cast(int, tls.read(most_bytes - size_bytes, cast(bytearray, room[size_bytes:])))
                 if not piece_bytes:  # close_notify
                     self._has_ended = is_orderly = True
@@ -132,7 +146,7 @@ class _Layer:
                     self._has_ended = self._is_cut
                     break
             else:
-                self._loop.call_soon(self._read)
+                is_behind = True
         except ssl.SSLWantReadError:
             self._has_ended = self._is_cut
         except ssl.SSLError:
@@ -145,12 +159,35 @@ class _Layer:
                 self._plain.abort()
                 return
             self._flush()
+        if is_behind or self._is_behind:
+            self._fall_behind(is_behind)
         if self._has_ended:
             self._plain.pause_reading()
         if size_bytes:
             self._receiver.received(room[:size_bytes].tobytes())
         if self._has_ended and not self._is_lost:
             self._receiver.eof_received(is_orderly=is_orderly)
+
+    def _fall_behind(self, is_behind: bool) -> None:
+        """Take note whether there is more to read than was read in this turn."""
+        if is_behind != self._is_behind:
+            self._is_behind = is_behind
+            if is_behind:
+                self._plain.pause_reading()
+            else:
+                self._plain.resume_reading()
+        if is_behind:
+            self._read_soon()
+
+    def _read_soon(self) -> None:
+        """Read in the next turn of the loop."""
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._read_due)
+
+    def _read_due(self) -> None:
+        self._is_due = False
+        self._read()
 
     def _say_end(self) -> None:
         """Send close_notify, once, and wait for no answer."""
@@ -191,6 +228,17 @@ class SecureTransport(_Layer):
         error, self._error = self._error, None
         return error
 
+    def give_way(self, receiver: Receiver) -> tuple[PlainTransport, bytes] | None:
+        """Have `receiver` told by the connection below, where the handshake failed because a client speaks no TLS.
+
+        Return that connection, and what the client has sent; None where it is over.
+        """
+        if not self._clear or self._is_lost:
+            return None
+        self._is_lost = True
+        self._plain.tell(receiver)
+        return self._plain, self._clear
+
     def pause_reading(self) -> None:
         """Receive nothing for now."""
         self._is_held = True
@@ -200,9 +248,9 @@ class SecureTransport(_Layer):
         """Receive again."""
         self._is_held = False
         if not self._has_ended and not self._is_lost:
-            if not self._is_cut:
+            if not self._is_cut and not self._is_behind:
                 self._plain.resume_reading()
-            self._loop.call_soon(self._read)  # what is here already
+            self._read_soon()  # what is here already
 
     def write(self, data: bytes) -> None:
         """Send bytes, or hold them; drop them when the connection is lost or our side was ended."""

@@ -1,5 +1,6 @@
 """The server: accepts connections, gives each a session, and drains. Knows no route and no API key."""
 
+import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +16,8 @@ from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.session import Session
 from gateway.http.site import Site
 from gateway.http.transport import Sweep, open_accepted
+
+_REQUEST = re.compile(rb"[A-Z]{3,16} ")  # what begins like one, which nothing of TLS does
 
 
 class Server:
@@ -145,7 +148,13 @@ class _Crowd:
             )
             if connection is None:
                 return
-            await Session(connection, self._site, is_surplus=is_surplus).run()
+            refusal = None
+            if self._tls is not None and not connection.is_tls:
+                if not _REQUEST.match(connection.take()):
+                    connection.abort()
+                    return
+                refusal = HttpError(400, "invalid_request", "This port speaks HTTPS alone: ask with https://.")
+            await Session(connection, self._site, is_surplus=is_surplus).run(refusal)
         finally:
             self._count -= 1
             self._note(self._count)

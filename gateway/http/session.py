@@ -45,11 +45,13 @@ class Session:
         self._is_first = True
         self._is_long = False
 
-    async def run(self) -> None:
-        """Serve until either side has had enough, then close. Only cancellation is raised."""
+    async def run(self, refusal: HttpError | None = None) -> None:
+        """Serve until either side has had enough, or only refuse; then close. Only cancellation is raised."""
         connection, site = self._connection, self._site
         try:
             try:
+                if refusal is not None:
+                    raise refusal
                 while (head := await self._next_head()) is not None and await self._serve(head):
                     pass
                 if self._unread or connection.has_unread():

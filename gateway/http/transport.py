@@ -310,6 +310,7 @@ async def open_accepted(
 ) -> Connection | None:
     """Make a connection of an accepted socket. None when the peer left or the handshake failed or took too long.
 
+    A peer that began without TLS where there is `tls` has a connection whose `is_tls` says so, to be told.
     peer: the IP address of its other end, as it was when it was accepted.
     """
     try:
@@ -375,10 +376,16 @@ async def _secure(
         connection.abort()
         raise
     if error is not None:
+        clear = transport.give_way(connection)
         try:
-            raise error
+            if clear is None:
+                raise error
         finally:
             del error  # which knows this frame
+        plain, data = clear
+        connection.connection_made(plain)
+        connection.received(data)
+        plain.resume_reading()
     connection.is_idle = False
     connection.deadline_seconds = NEVER
     return connection

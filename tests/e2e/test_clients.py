@@ -61,7 +61,7 @@ async def test_the_mcp_package_lists_and_calls_tools_over_stdio(archive: Path, t
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_curl_over_tls_is_answered_and_told_to_stay_with_tls(archive: Path, tmp_path: Path) -> None:
+def test_curl_over_tls_is_told_to_stay_with_it_and_without_to_use_it(archive: Path, tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
@@ -69,6 +69,8 @@ def test_curl_over_tls_is_answered_and_told_to_stay_with_tls(archive: Path, tmp_
     served = start(archive, tmp_path / "data", "--tls-cert", str(cert), "--tls-key", str(key))
     url = f"https://127.0.0.1:{served.port}/api/v1/health"
     done = subprocess.run(["curl", "-sS", "-i", "--cacert", str(cert), url], capture_output=True, text=True)
+    told = served.ask("GET", "/api/v1/health")
     assert served.process.stop() == 0
     assert '"status":"ok"' in done.stdout.replace(" ", ""), done.stderr
     assert "strict-transport-security" in done.stdout.lower()
+    assert (told.status, told.code, "https://" in told.json["error"]["message"]) == (400, "invalid_request", True)

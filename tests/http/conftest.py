@@ -16,6 +16,7 @@ import pytest
 from gateway.http.accept import Shares, listen
 from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.server import Server
+from gateway.http.transport import server_tls
 
 QUICK = Limits(sweep_seconds=0.02, drain_idle_seconds=0.05, linger_seconds=1.0, connections=64)
 
@@ -174,3 +175,13 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
     subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
     return cert, key
+
+
+@pytest.fixture
+def ours(certificate: tuple[str, str]) -> ssl.SSLContext:
+    return server_tls(*certificate)
+
+
+@pytest.fixture
+def theirs(certificate: tuple[str, str]) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=certificate[0])

@@ -16,92 +16,13 @@ import pytest
 from gateway.http.accept import listen
 from gateway.http.messages import Request, Response
 from gateway.http.secure import SecureTransport
-from gateway.http.transport import Connection, Sweep, client_tls, dial, open_accepted, server_tls
+from gateway.http.transport import Sweep, client_tls, dial, open_accepted, server_tls
 
-from .conftest import House
+from .tls_peer import GET, come_in, connected
 
 Serve = Callable[..., Any]
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
-GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
 MUCH = b"0123456789" * 1_000_000
-
-
-@pytest.fixture
-def ours(certificate: tuple[str, str]) -> ssl.SSLContext:
-    return server_tls(*certificate)
-
-
-@pytest.fixture
-def theirs(certificate: tuple[str, str]) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=certificate[0])
-
-
-class Peer:
-    """A client that does with TLS just what a test says. It blocks, and is called in threads."""
-
-    def __init__(self, tls: ssl.SSLContext, plain: socket.socket) -> None:
-        self.plain = plain
-        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = tls.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
-
-    def shake(self) -> None:
-        while True:
-            try:
-                self.tls.do_handshake()
-                return
-            except ssl.SSLWantReadError:
-                self.say()
-                self.hear()
-            finally:
-                self.say()
-
-    def say(self) -> None:
-        self.plain.sendall(self.outgoing.read())
-
-    def hear(self) -> bool:
-        data = self.plain.recv(65_536)
-        self.incoming.write(data)
-        return bool(data)
-
-    def send(self, data: bytes) -> None:
-        while data:
-            data = data[self.tls.write(data) :]
-        self.say()
-
-    def end(self) -> None:
-        with pytest.raises(ssl.SSLWantReadError):
-            self.tls.unwrap()
-        self.say()
-
-    def read(self, least_bytes: int) -> bytes:
-        """Return what is sent, until there is so much or close_notify. It fails where neither comes."""
-        found = b""
-        while len(found) < least_bytes:
-            try:
-                piece = self.tls.read(16_384)
-            except ssl.SSLZeroReturnError:
-                piece = b""
-            except ssl.SSLWantReadError:
-                assert self.hear(), "the connection was cut"
-                continue
-            if not piece:
-                break
-            found += piece
-        return found
-
-    def rest(self) -> bytes:
-        return self.read(1 << 30)
-
-
-async def come_in(house: House, tls: ssl.SSLContext, *, room_bytes: int | None = None) -> Peer:
-    plain = socket.socket()
-    if room_bytes is not None:
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room_bytes)
-    plain.settimeout(10)
-    plain.connect(("127.0.0.1", house.port))
-    peer = Peer(tls, plain)
-    await anyio.to_thread.run_sync(peer.shake)
-    return peer
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -221,23 +142,6 @@ async def test_draining_waits_for_no_handshake(serve: Serve, ours: ssl.SSLContex
                 await house.has_ended.wait()
 
 
-async def connected(ours: ssl.SSLContext, theirs: ssl.SSLContext, sweep: Sweep) -> tuple[Connection, Peer]:
-    one, other = socket.socketpair()
-    one.setblocking(False)
-    other.settimeout(10)
-    peer = Peer(theirs, other)
-    made: list[Connection | None] = []
-
-    async def accept() -> None:
-        made.append(await open_accepted(one, sweep, tls=ours, handshake_seconds=5))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(accept)
-        await anyio.to_thread.run_sync(peer.shake)
-    assert made[0] is not None
-    return made[0], peer
-
-
 async def test_a_connection_that_is_over_is_no_garbage(ours: ssl.SSLContext, theirs: ssl.SSLContext) -> None:
     gc.collect()
     gc.disable()
@@ -253,7 +157,7 @@ async def test_a_connection_that_is_over_is_no_garbage(ours: ssl.SSLContext, the
         refused, other = socket.socketpair()
         refused.setblocking(False)
         with other:
-            other.sendall(GET)  # which is no handshake
+            other.sendall(b"\x16\x03\x01\x00\x05hello")  # which is no handshake
             assert await open_accepted(refused, sweep, tls=ours, handshake_seconds=5) is None
         await sweep.wait_empty()
         await anyio.lowlevel.checkpoint()

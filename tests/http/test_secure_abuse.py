@@ -1,0 +1,140 @@
+"""What somebody may do to a port with TLS who means it ill, or does not speak it, and what becomes of the others."""
+
+import gc
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from gateway.http.messages import Request, Response
+from gateway.http.secure import SecureTransport
+from gateway.http.transport import Sweep, dial
+
+from .tls_peer import GET, connected
+
+Serve = Callable[..., Any]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT"])
+async def test_who_speaks_http_to_a_port_of_https_is_told_once_and_not_served(
+    serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext, method: str
+) -> None:
+    asked = []
+
+    async def handle(request: Request) -> Response:
+        asked.append(request)
+        return Response(200)
+
+    async with serve(handle, tls=ours, client_tls=theirs) as house:
+        async with house.wire() as wire:
+            await wire.send(method.encode() + GET[3:] + GET)
+            answer = await wire.answer()
+            assert (answer.status, answer.body) == (400, b"invalid_request")
+            assert answer.headers["connection"] == "close"
+            await wire.send(GET)
+            assert await wire.end() == b""
+        async with house.wire(is_tls=True) as wire:
+            assert (await wire.ask(GET)).status == 200
+    assert len(asked) == 1
+
+
+async def test_who_sends_much_without_tls_reads_why_nobody_takes_it(serve: Serve, ours: ssl.SSLContext) -> None:
+    async with serve(tls=ours, linger_seconds=5) as house, house.wire() as wire:
+        await wire.send(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 4000000\r\n\r\n" + b"x" * 4_000_000)
+        assert (await wire.answer()).status == 400
+
+
+@pytest.mark.parametrize("first", [b"get / HTTP/1.1\r\n", b"SSH-2.0-x\r\n", b"G", b"\x00" * 100, b"EHLO\r\n" * 9])
+async def test_what_is_neither_is_not_answered(serve: Serve, ours: ssl.SSLContext, first: bytes) -> None:
+    async with serve(tls=ours, handshake_seconds=0.2) as house, house.wire() as wire:
+        await wire.send(first)
+        assert await wire.end() == b""
+
+
+async def test_who_is_gone_before_it_was_told_leaves_nothing_behind(
+    serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext
+) -> None:
+    async with serve(tls=ours, client_tls=theirs) as house:
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", house.port)) as one:
+                one.sendall(GET)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        async with house.wire(is_tls=True) as wire:
+            assert (await wire.ask(GET)).status == 200
+        async with house.wire() as wire:
+            assert (await wire.ask(GET)).status == 400
+            assert await wire.end() == b""
+        gc.disable()
+        try:
+            await anyio.wait_all_tasks_blocked()
+            assert not [one for one in gc.get_objects() if isinstance(one, SecureTransport)]
+        finally:
+            gc.enable()
+
+
+async def test_a_server_that_speaks_no_tls_is_an_error_to_a_client(theirs: ssl.SSLContext) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            one, _ = listener.accept()
+            with one:
+                one.recv(10_000)
+                one.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        sweep = Sweep(1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, answer)
+            with pytest.raises(ssl.SSLError):
+                await dial("127.0.0.1", listener.getsockname()[1], sweep, tls=theirs, server_name="localhost")
+        await sweep.wait_empty()
+
+
+async def test_small_records_take_no_more_than_a_share_of_each_turn(
+    ours: ssl.SSLContext, theirs: ssl.SSLContext
+) -> None:
+    sweep = Sweep(1)
+    connection, peer = await connected(ours, theirs, sweep)
+    with peer.plain:
+        for _ in range(2_000):
+            peer.tls.write(b"x")
+        peer.tls.write(b"y" * 16_384)
+        found, most_records = b"", 0
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, peer.end)
+            while data := await connection.read():
+                most_records = max(most_records, data.count(b"x"))
+                found += data
+        assert found == b"x" * 2_000 + b"y" * 16_384
+        assert connection.has_said_end
+        assert most_records <= 2 * 64  # of the turn in which the reader was woken, and of the next
+        connection.abort()
+    await sweep.wait_empty()
+
+
+async def test_small_records_that_nobody_reads_are_not_received_and_come_when_they_are_read(
+    ours: ssl.SSLContext, theirs: ssl.SSLContext
+) -> None:
+    sweep = Sweep(1)
+    connection, peer = await connected(ours, theirs, sweep)
+    with peer.plain:
+        for _ in range(90):
+            peer.tls.write(b"y" * 1_000)
+        for _ in range(500):
+            peer.tls.write(b"x")
+        for _ in range(90):
+            peer.tls.write(b"z" * 1_000)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, peer.say)
+            await anyio.sleep(0.1)
+            found = b""
+            while len(found) < 180_500:
+                found += await connection.read()
+                for _ in range(3):
+                    await anyio.lowlevel.checkpoint()
+        assert found == b"y" * 90_000 + b"x" * 500 + b"z" * 90_000
+        connection.abort()
+    await sweep.wait_empty()
