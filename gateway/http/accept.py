@@ -9,6 +9,7 @@ from gateway.http.transport import Sweep
 
 _BACKLOG = 2_048
 _YIELD_SECONDS = 0.002
+_MOST_YIELDS = 50
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _NO_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})  # somebody has shut it down
 
@@ -18,20 +19,28 @@ class Shares:
 
     The kernel wakes all of them for a connection, and whoever is first takes it: without this, one of four processes
     had 55 of 64 connections. An eighth more than another has is no matter: where many come at once, to take one at a
-    time made the last of 64 wait for a tenth of a second, since between two there is a turn of the loop.
+    time made the last of 64 wait for a tenth of a second, since between two there is a turn of the loop. Nobody waits
+    for one that hangs: who took no connection in a tenth of a second in which it should have has no say until it does.
     """
 
     def __init__(self, places: int) -> None:
         self._counts = memoryview(mmap.mmap(-1, 8 * places)).cast("Q")
+        self._yields = [(0, 0)] * places  # with how many connections each was waited for, and how often
 
     def note(self, place: int, count: int) -> None:
         """Tell how many connections the process at `place` has."""
         self._counts[place] = count
 
     def is_ahead(self, place: int) -> bool:
-        """Tell whether another process has so much fewer connections that it should have the next."""
-        least = min(self._counts)
-        return self._counts[place] > least + least // 8
+        """Tell whether another process has so much fewer connections that it should have the next. For each, once."""
+        own, is_ahead = self._counts[place], False
+        for other, count in enumerate(self._counts):
+            if own > count + count // 8:
+                seen, yields = self._yields[other]
+                yields = yields + 1 if seen == count else 1
+                self._yields[other] = count, yields
+                is_ahead |= yields <= _MOST_YIELDS
+        return is_ahead
 
 
 class Acceptor:
