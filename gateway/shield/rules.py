@@ -145,9 +145,11 @@ def load_rules(
         return RuleSet(Rules(lambda: raw, ready.count), plans, ready)
     file = _read(raw)
     rules = file.rules
-    before = _planned(known) if known else {}
+    origins = [_origin(rule, file.tables) for rule in rules]
+    before = _planned(known, frozenset(origins)) if known else {}
     fold = Normalizer()
-    planned = [before.get(_origin(rule, file.tables)) or _plan(rule, file.tables, fold) for rule in rules]
+    pairs = zip(rules, origins, strict=True)
+    planned = [before.get(origin) or _plan(rule, file.tables, fold) for rule, origin in pairs]
     packed = make_layout(
         digest,
         [_brief(rule) for rule in rules],
@@ -249,9 +251,11 @@ def _tables(value: object) -> dict[str, list[str]]:
     return value
 
 
-def _planned(ruleset: RuleSet) -> dict[_Origin, Plan]:
+def _planned(ruleset: RuleSet, wanted: frozenset[_Origin]) -> dict[_Origin, Plan]:
+    """Return the plans of those rules that are wanted; where there is none, the others' are not read for it."""
     tables = ruleset.rules.tables
-    return dict(zip((_origin(rule, tables) for rule in ruleset.rules), whole_plans(ruleset.packed), strict=True))
+    origins = [_origin(rule, tables) for rule in ruleset.rules]
+    return dict(zip(origins, whole_plans(ruleset.packed), strict=True)) if wanted.intersection(origins) else {}
 
 
 def _origin(rule: Rule, tables: dict[str, list[str]]) -> _Origin:

@@ -1,11 +1,13 @@
 """What a rule file must be, and what is said of one that is not."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from gateway.shield import RuleError, load_rules, rules, try_rules, write_plans
+from gateway.shield.layout import whole_plans
 from gateway.shield.plan import Plan
 from gateway.shield.rules import read_plans
 
@@ -145,6 +147,23 @@ def test_rules_that_were_planned_before_are_planned_alike_and_not_again(
     assert planned == [rule["pattern"] for rule in changed["rules"] if f"<<{table}>>" in rule.get("pattern", "")]
     assert 0 < len(planned) < len(changed["rules"])
     assert write_plans(again) == write_plans(anew) and list(again.rules) == list(anew.rules)
+
+
+def test_plans_of_which_none_is_wanted_are_not_read(document: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    known = load_rules(json.dumps(document).encode())
+    read: list[bytes] = []
+
+    def noted(packed: bytes) -> Iterator[Plan]:
+        read.append(packed)
+        return whole_plans(packed)
+
+    monkeypatch.setattr(rules, "whole_plans", noted)
+    first = document["rules"][0]
+    other = {**first, "pattern": r"\bopen the pod bay doors\b"}
+    load_rules(json.dumps({**document, "rules": [other]}).encode(), known=known)
+    assert not read
+    load_rules(json.dumps({**document, "rules": [other, {**first, "id": "first"}]}).encode(), known=known)
+    assert read == [known.packed]
 
 
 def test_a_regex_that_was_tried_before_is_not_tried_again(document: dict[str, Any]) -> None:
