@@ -1,13 +1,25 @@
 """What every test may use: the one anyio backend, and rules that are planned ahead as in the archive."""
 
+import functools
+from collections.abc import Iterator
+
 import pytest
 
 import build_zipapp
+from gateway.shield import layout
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _planned_rules() -> None:
     build_zipapp.plan_rules()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_regexes() -> Iterator[None]:
+    """Compile a rule's regex once for all shields of the tests: in an archive none is, and here it takes most of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "compile_regex", functools.cache(layout.compile_regex))
+        yield
 
 
 @pytest.fixture(scope="session")
