@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -163,6 +164,19 @@ async def serving(
 def serve() -> Callable[..., contextlib.AbstractAsyncContextManager[House]]:
     """Return `serving`: an async context manager that runs a server and stops it at the end."""
     return serving
+
+
+@pytest.fixture
+def short_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the system hold little for a connection, which by its own settings may be many megabytes."""
+
+    class Short(socket.socket):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            for side in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                self.setsockopt(socket.SOL_SOCKET, side, 65_536)
+
+    monkeypatch.setattr(socket, "socket", Short)
 
 
 @pytest.fixture(scope="session")

@@ -603,6 +603,7 @@ async def test_an_idle_connection_is_closed_in_time() -> None:
         assert len(upstream.calls) == 2
 
 
+@pytest.mark.usefixtures("short_buffers")
 async def test_a_reply_before_the_request_was_taken_is_read_and_its_connection_is_not_kept() -> None:
     async def script(call: Call) -> None:
         await call.stream.receive(1)

@@ -101,7 +101,7 @@ async def test_a_pipelined_request_has_not_waited_while_the_one_before_it_was_an
     async def handle(request: Request) -> Response:
         waited.append(time.monotonic() - request.arrived_seconds)
         entered.set()
-        await anyio.sleep(0.3)
+        await anyio.sleep(1)
         return Response(200)
 
     async with serve(handle) as house, house.wire() as wire:
@@ -111,9 +111,10 @@ async def test_a_pipelined_request_has_not_waited_while_the_one_before_it_was_an
             await wire.send(GET)
         for _ in range(2):
             await wire.answer()
-    assert max(waited) < 0.2
+    assert max(waited) < 0.8
 
 
+@pytest.mark.usefixtures("short_buffers")
 async def test_a_flood_of_pipelined_requests_is_not_read_while_one_is_answered(serve: Serve) -> None:
     entered, leave = anyio.Event(), anyio.Event()
 
@@ -130,7 +131,7 @@ async def test_a_flood_of_pipelined_requests_is_not_read_while_one_is_answered(s
             while True:
                 await wire.send(GET * 3000)
                 sent += 3000
-        assert sent * len(GET) < 30_000_000  # the kernel's buffers filled up, ours did not
+        assert sent * len(GET) < 3_000_000  # the kernel's buffers filled up, ours did not
         leave.set()
         for _ in range(min(sent, 1000)):
             assert (await wire.answer()).status == 200
@@ -1001,7 +1002,12 @@ async def test_whoever_has_reset_the_connection_is_served_under_their_address(se
         served.set()
         return Response(200)
 
-    listener = listen(family, 0)
+    try:
+        listener = listen(family, 0)
+    except OSError:
+        if ":" not in family:
+            raise
+        pytest.skip("the host has no IPv6")
     one = socket.create_connection(listener.getsockname()[:2])
     one.sendall(GET)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
