@@ -1,6 +1,7 @@
 """Every outside thing has one door. A second door is a defect even when it works."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -51,16 +52,18 @@ def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def modules(path: Path) -> set[str]:
+@functools.cache
+def modules(path: Path) -> frozenset[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module.split(".")[0])
-    return found
+    return frozenset(found)
 
 
+@functools.cache
 def code(path: Path) -> str:
     """Return the file without comments, docstrings and other free-standing strings."""
     text = path.read_text("utf-8")

@@ -1,6 +1,7 @@
 """Imports point down, never up and never in a circle. The table is the plan of the house."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,8 @@ def room(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
-def imports(path: Path) -> set[str]:
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
     """Return the gateway modules a file names in its imports."""
     known = {module_name(file) for file in FILES}
     found = set()
@@ -67,7 +69,7 @@ def imports(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: imports name the whole path"
             full = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in known else str(node.module) for name in full}
-    return {name for name in found if name.split(".")[0] == "gateway" and name != "gateway"}
+    return frozenset(name for name in found if name.split(".")[0] == "gateway" and name != "gateway")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
