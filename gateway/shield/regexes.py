@@ -6,10 +6,11 @@ one pack has all of them, and the others what differs: they name its member.
 
 Layout: a line of JSON; then, deflated, an index, the preset dictionary of all that follows, and a piece a rule. The
 line says of which engine and rule file the pack is, how long the index is, the CRC-32 of all that follows, and which
-member of the archive has the pieces that are empty here (`base`). The index is a list, as JSON, of how long the
-dictionary and each piece are. A piece is a line of JSON, which says of each regex its flags, groups and names of
-groups; then, 4 bytes each, the CRC-32 of all of them, and how many numbers each has; then all the numbers, a byte each;
-then, 4 bytes each, those that a byte does not hold, in whose place stands its highest.
+member of the archive has the pieces that are empty here (`base`). The index is two lists, as JSON: how long the
+dictionary and each piece are, and the numbers of those pieces that are packed with another one behind the dictionary,
+each with that one's. A piece is a line of JSON, which says of each regex its flags, groups and names of groups; then, 4
+bytes each, the CRC-32 of all of them, and how many numbers each has; then all the numbers, a byte each; then, 4 bytes
+each, those that a byte does not hold, in whose place stands its highest.
 """
 
 import _sre  # type: ignore[import-not-found]
@@ -42,12 +43,16 @@ def compile_regex(text: str, flags: int = FLAGS) -> re.Pattern[str]:
 def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
     """Compile regexes for the running Python. digest: of the rule file. rules: the regexes of each rule."""
     pieces = list(map(_piece, rules))
-    return _packed({"engine": _engine(), "digest": digest}, dictionary.choose_dictionary(pieces), pieces)
+    words = dictionary.choose_dictionary(pieces)
+    return _packed({"engine": _engine(), "digest": digest}, words, pieces, dictionary.choose_likes(pieces, words))
 
 
-def _packed(head: Mapping[str, Any], words: bytes, pieces: Iterable[bytes]) -> bytes:
-    packed = [dictionary.packed(words), *(dictionary.packed(piece, words) if piece else b"" for piece in pieces)]
-    index = dictionary.packed(json.dumps(list(map(len, packed))).encode())
+def _packed(head: Mapping[str, Any], words: bytes, pieces: Sequence[bytes], likes: Mapping[int, int]) -> bytes:
+    packed = [dictionary.packed(words)]
+    for number, piece in enumerate(pieces):
+        known = dictionary.words_like(words, pieces[likes[number]]) if number in likes else words
+        packed.append(dictionary.packed(piece, known) if piece else b"")
+    index = dictionary.packed(json.dumps([list(map(len, packed)), sorted(likes.items())]).encode())
     body = b"".join((index, *packed))
     told = {**head, "index": len(index), "crc": zlib.crc32(body)}
     return json.dumps(told, separators=(",", ":")).encode() + b"\n" + body
@@ -61,7 +66,7 @@ def share_pieces(packs: Mapping[str, bytes]) -> dict[str, bytes]:
         pack = Regexes(raw)
         pieces = ((pack.piece(number), base.piece(number)) for number in range(len(pack)))
         own = [b"" if piece == known else piece for piece, known in pieces]
-        shared[name] = _packed(pack.head | {"base": member}, b"", own)
+        shared[name] = _packed(pack.head | {"base": member}, b"", own, {})
     return shared
 
 
@@ -96,7 +101,7 @@ def differences(raw: bytes, digest: str, rules: Sequence[Sequence[str]]) -> list
 class Regexes:
     """A pack of compiled regexes. A rule's piece is unpacked when one of its regexes is asked for."""
 
-    __slots__ = ("_base", "_places", "_raw", "_words", "head")
+    __slots__ = ("_base", "_likes", "_places", "_raw", "_words", "head")
 
     def __init__(self, raw: bytes) -> None:
         """raw: bytes that `whole` returned, or made by `pack_regexes`; they are trusted as the program itself is.
@@ -107,7 +112,8 @@ class Regexes:
         begin = raw.index(b"\n") + 1
         self.head: dict[str, Any] = json.loads(raw[:begin])
         end = begin + self.head["index"]
-        size, *sizes = json.loads(dictionary.unpacked(raw[begin:end]))
+        (size, *sizes), likes = json.loads(dictionary.unpacked(raw[begin:end]))
+        self._likes: dict[int, int] = dict(likes)
         self._words = dictionary.unpacked(raw[end : end + size])
         self._places = array(_NUMBER, accumulate(sizes, initial=end + size))
         self._base = Regexes(raw[self._places[-1] :]) if "base" in self.head else None
@@ -130,7 +136,9 @@ class Regexes:
         packed = self._raw[self._places[number] : self._places[number + 1]]
         if not packed and self._base is not None:
             return self._base.piece(number)
-        return dictionary.unpacked(packed, self._words)
+        like = self._likes.get(number)
+        words = self._words if like is None else dictionary.words_like(self._words, self.piece(like))
+        return dictionary.unpacked(packed, words)
 
     def get(self, number: int, text: str) -> re.Pattern[str] | None:
         """Return a regex of the rule of a number, or None if it is not kept."""
