@@ -8,6 +8,7 @@ import anyio.lowlevel
 from gateway.http.answer import CONTINUE, LAST_CHUNK, render_chunk
 from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.head import Head, parse_head
+from gateway.http.leaving import Leaving
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.site import Site
 from gateway.http.transport import NEVER, Connection, DeadlinePassed
@@ -32,12 +33,14 @@ class Session:
     """
 
     __slots__ = (
-        "_connection", "_held_bytes", "_is_first", "_is_head", "_is_long", "_is_surplus", "_site", "_unread",
+        "_connection", "_held_bytes", "_is_first", "_is_head", "_is_long", "_is_surplus", "_leaving", "_site",
+        "_unread",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, site: Site, *, is_surplus: bool) -> None:
         self._connection = connection
         self._site = site
+        self._leaving = Leaving(connection, site.sweep.loop)
         self._is_surplus = is_surplus
         self._unread = b""
         self._is_head = False
@@ -68,7 +71,8 @@ class Session:
             connection.abort()
         except BaseException:
             connection.abort()
-            raise
+            if not self._leaving.has_given_up:
+                raise
         finally:
             self._release()
             connection.close(site.limits.write_seconds)
@@ -80,16 +84,8 @@ class Session:
         if self._is_surplus:
             raise HttpError(503, "overloaded", "Too many connections are open.", headers=(("retry-after", "1"),))
         body_bytes = head.body_bytes
-        request = Request(
-            head.method,
-            head.path,
-            head.query,
-            head.headers,
-            b"",
-            connection.peer,
-            connection.is_tls,
-            connection.arrived_seconds,
-        )
+        peer, is_tls, began_seconds = connection.peer, connection.is_tls, connection.arrived_seconds
+        request = Request(head.method, head.path, head.query, head.headers, b"", peer, is_tls, began_seconds)
         if body_bytes != 0:
             unread = self._unread
             if body_bytes == len(unread) <= site.limits.unchecked_bytes:  # all of it came with the head
@@ -102,11 +98,13 @@ class Session:
                 request.body = await self._read_body(head, request)
         request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
+        self._leaving.request = None if head.is_http10 else request
         try:
             response = await site.handle(request)
         except Exception as error:
             site.sweep.report("a handler raised", error)
             response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
+        self._leaving.request = None
         is_last, stream = head.is_last or site.is_stopping, response.stream
         if stream is None:
             try:

@@ -31,9 +31,9 @@ class _Feed:
     """What the transport calls, and the state of one connection that its calls change."""
 
     __slots__ = (
-        "_ending", "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_kept_at", "_loop", "_received",
+        "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_kept_at", "_loop", "_received",
         "_sweep", "_transport", "_wakeups", "arrival", "arrived_seconds", "deadline_seconds", "has_said_end",
-        "is_full", "is_gone", "is_idle", "is_tls", "peer",
+        "is_full", "is_gone", "is_idle", "is_tls", "on_end", "peer",
     )  # fmt: skip
 
     def __init__(self, sweep: "Sweep", peer: str = "") -> None:
@@ -57,7 +57,7 @@ class _Feed:
         self._wakeups = sweep.wakeups
         self.arrival = Waiter(sweep.wakeups)
         self._flusher: asyncio.Future[None] | None = None
-        self._ending: asyncio.Future[None] | None = None
+        self.on_end: Callable[[], object] | None = None
 
     def connection_made(self, transport: PlainTransport | SecureTransport) -> None:
         self._transport = transport
@@ -78,7 +78,8 @@ class _Feed:
         self.has_said_end = is_orderly
         self.is_gone |= not is_orderly  # who has ended its side in order still reads
         self.arrival.call()
-        _wake(self._ending)
+        if self.on_end is not None:
+            self.on_end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = self._has_ended = self.is_gone = True
@@ -86,7 +87,9 @@ class _Feed:
         self._sweep.remove(cast(Connection, self))
         self.arrival.call()
         _wake(self._flusher)
-        _wake(self._ending)
+        if self.on_end is not None:
+            self.on_end()
+            self.on_end = None  # who is told may know this object
 
     def pause_writing(self) -> None:
         self.is_full = True
@@ -104,6 +107,7 @@ class Connection(_Feed):
     peer: IP address of the other end. is_full: what was written waits for the peer; `flush` before writing more.
     arrival: what its task awaits for bytes, while there is nothing unread. is_idle: its owner's word that nothing is
     owed to the peer. has_said_end: the peer ended its side in order, not by a reset or, in TLS, without saying so.
+    on_end: is called when it has ended its side, and when it is gone.
     is_gone: nothing that is written from now on would arrive.
     """
 
@@ -135,11 +139,12 @@ class Connection(_Feed):
     async def wait_end(self) -> None:
         """Wait until the peer has ended its side or is gone. What it sends before stays unread. For one task."""
         if not self._has_ended:
-            self._ending = self._loop.create_future()
+            ended = self._loop.create_future()
+            before, self.on_end = self.on_end, lambda: _wake(ended)
             try:
-                await self._ending
+                await ended
             finally:
-                self._ending = None
+                self.on_end = None if self._is_lost else before
 
     def write(self, data: bytes) -> None:
         """Send `data`, or hold what the socket does not take. Does nothing when the peer is gone."""
@@ -209,6 +214,10 @@ class Connection(_Feed):
 def _wake(waiter: "asyncio.Future[None] | None") -> None:
     if waiter is not None and not waiter.done():
         waiter.set_result(None)
+
+
+this_task = asyncio.current_task
+"""Return the task that runs."""
 
 
 class Sweep:

@@ -190,6 +190,12 @@ class Waiter:
             raise anyio.get_cancelled_exc_class()(message)
 
 
+def cancel_waiting(task: Any) -> bool:
+    """Have a task of asyncio go on with a cancellation, if it awaits a `Waiter`. Say whether it does."""
+    waiter = task._fut_waiter
+    return isinstance(waiter, Waiter) and waiter.cancel()
+
+
 _OF_LOOP: RunVar[Wakeups] = RunVar("wakeups")
 
 

@@ -153,6 +153,10 @@ class Chat:
             return mark
         return ReadPrompt(Prompt(known.model, None, raw, known.user, known), None, self._dialect, None, known)
 
+    def may_be_left(self) -> bool:
+        """Tell whether a chat may be cancelled whose caller has left: no budget has to know what it costs."""
+        return not self._has_budgets
+
     async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:
         """Complete one chat.
 

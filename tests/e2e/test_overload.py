@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -113,6 +114,63 @@ def test_long_texts_that_no_thread_is_free_for_are_shed_and_short_ones_are_scann
     check_shed(answers)
     assert {200, 503} == {answer.status for answer in answers}
     assert served.scan("good morning to everybody in harbour 99. " * 8_000).status == 200
+
+
+def test_who_leaves_while_a_model_thinks_gives_its_place_to_the_next(
+    serve: Callable[..., Served], upstream: str
+) -> None:
+    served = serve("--max-requests-in-work", "1")
+    assert served.chat("Good morning.").status == 200
+    for _ in range(2):
+        tell(upstream, "/__mode", {"mode": "hang"})
+        ask_and_leave(served, upstream)
+        tell(upstream, "/__mode", {"mode": "normal"})
+        until(lambda: served.chat("Good morning.").status == 200)
+    failed = served.ask("GET", "/api/v1/audit?action=chat_failed").json["data"]
+    assert [event["reason"] for event in failed] == ["client_gone"] * 2
+
+
+def test_what_a_budget_pays_for_is_awaited_and_counted_as_it_is_though_its_caller_left(
+    serve: Callable[..., Served], upstream: str
+) -> None:
+    served = serve()
+    made = served.ask("POST", "/api/budgets", {"window": "month", "limit": 100_000, "unit": "tokens"}, key=None)
+    assert made.status == 201, made.body
+    assert served.chat("Good morning.").status == 200
+
+    def stands() -> dict:
+        return served.ask("GET", "/api/budgets", key=None).json["data"][0]
+
+    spent = stands()["spent"]
+    tell(upstream, "/__mode", {"mode": "hold"})
+    ask_and_leave(served, upstream)
+    time.sleep(2.5)
+    assert stands()["reserved"] > 0
+    tell(upstream, "/__mode", {"mode": "normal"})
+    until(lambda: not stands()["reserved"])
+    assert stands()["spent"] == 2 * spent
+
+
+def ask_and_leave(served: Served, upstream: str) -> None:
+    """Send a chat and close the connection when it has come to the upstream."""
+    known = len(tell(upstream, "/__log"))
+    caller = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    request = {"model": "test-model", "messages": [{"role": "user", "content": "Good morning."}]}
+    headers = {"X-Service-Key": served.key, "Content-Type": "application/json"}
+    caller.request("POST", "/api/v1/chat/completions", json.dumps(request), headers)
+    try:
+        until(lambda: len(tell(upstream, "/__log")) > known)
+    finally:
+        caller.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for it, but not for long."""
+    for _ in range(100):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it does not come")
 
 
 def answer_of(caller: http.client.HTTPConnection) -> Answer:
