@@ -1,11 +1,19 @@
 """What is asked of the C library beyond what Python asks: how it keeps memory. The only door to ctypes."""
 
+import re
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # malloc.h of glibc
 _MAPPED_BYTES = 128 * 1024
 _SPARE_BYTES = 1024 * 1024
 _LARGEST_HOLE, _SMALLEST_HOLE = 64 * 1024, 24
 _EVERY_SIZE_BELOW, _STEP_BYTES = 4096, 16
 _COUNTS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()  # of mallinfo2
+# A mapping of a file, of which some was read and nothing written to, neither here nor in swap. Its lines: proc(5).
+_CLEAN = rb"""(?mx)
+^(?P<line>(?P<begin>[0-9a-f]+)-(?P<end>[0-9a-f]+)\ r-[-x]p\ .*\ /(?!memfd:).*\n)
+(?:[A-Z].*\n)*? Rss:\ +[1-9].*\n
+(?:[A-Z].*\n)*? Anonymous:\ +0\ kB\n
+(?:[A-Z].*\n)*? Swap:\ +0\ kB$"""
 
 _filling: list[int] = []
 
@@ -25,6 +33,33 @@ def keep_little() -> None:
         library.mallopt(_MMAP_THRESHOLD, _MAPPED_BYTES)
         library.mallopt(_TRIM_THRESHOLD, _SPARE_BYTES)
         library.malloc_trim(0)
+    except (ImportError, OSError, AttributeError, TypeError):
+        return
+
+
+def let_go_of_files() -> None:
+    """Give back what was read of the interpreter's file and of libraries. What is used is read again, from the cache.
+
+    A start runs much of them that is not run again: some 8 MB. Only mappings to which nobody wrote are given back: what
+    was written to, as where addresses are put in at the start, is in no file. While a library is being loaded, all of
+    it is mapped as one, and then written to: so only what is the same when nobody loads one any more. Where the system
+    does not tell, or does not allow it, all is left as it is.
+    """
+    try:
+        import ctypes
+        import mmap
+
+        with open("/proc/self/maps", "rb") as file:
+            before = file.read()
+        library = ctypes.CDLL(None)  # which waits for whoever loads one
+        madvise = library.madvise
+        madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        with open("/proc/self/smaps", "rb") as file:
+            now = file.read()
+        for found in re.finditer(_CLEAN, now):
+            if found["line"] in before:
+                begin = int(found["begin"], 16)
+                madvise(begin, int(found["end"], 16) - begin, mmap.MADV_DONTNEED)
     except (ImportError, OSError, AttributeError, TypeError):
         return
 

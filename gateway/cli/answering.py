@@ -159,6 +159,7 @@ async def settle(live: Live, child: Child | None) -> None:
         tidy_up()
         await anyio.sleep(FIRST_JOBS_SECONDS)
         bundle.let_go_unpacked()  # what the first jobs have loaded took memory as well
+        libc.let_go_of_files()
         libc.keep_little()
 
 

@@ -205,6 +205,7 @@ class Group:
             common_pages.lay_together(ran.values())
             del ran
         rehearsal.rehearse(self.site, self.shared)
+        libc.let_go_of_files()
         tidy_up()  # and no collection in a worker writes to the pages that all have in common
         common_pages.keep_apart()
         gc.freeze()
