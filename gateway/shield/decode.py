@@ -41,6 +41,9 @@ _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
 # Read in the letters of _HEX_KINDS: what begins with two known letters is searched for far sooner than with a class.
 _BASE64_SEAM = re.compile(rb"([+/_-]|\r?\n)")
 _HEX_RUN = re.compile(rb"hh(?:h{14}(?:hh)*|(?:s{1,2}hh){5,})")
+# How it begins either way.
+_LONG_HEX = b"h" * 16
+_HEX_PAIRS = re.compile(rb"hhss?hhss?hh(?:s{1,2}hh){3}")
 _HEX_KINDS = bytes(ord("h" if chr(b) in string.hexdigits else "s" if chr(b) in " ,:;\n-" else ".") for b in range(256))
 _HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}")
 _URL = re.compile(r"(?:%[0-9A-Fa-f]{2})+|\+")
@@ -141,6 +144,26 @@ def _runs_of_decimals(raw: bytes, ranges: Ranges) -> Iterator[re.Match[bytes]]:
             near = _DECIMALS_NEAR.search(kinds, run.end() - start if run else place + 1)
 
 
+def _runs_of_hex(raw: bytes, ranges: Ranges) -> Iterator[re.Match[bytes]]:
+    """Yield runs of hex digits, or of pairs of them apart; in the letters of _HEX_KINDS."""
+    kinds = raw.translate(_HEX_KINDS)
+    for start, end in ranges:
+        end = min(end + _BEYOND_CHARS, len(kinds))
+        # Where the next of either kind begins.
+        long = pairs = -1
+        while start < end:
+            if long < start:
+                long = kinds.find(_LONG_HEX, start, end)
+                long = end if long < 0 else long
+            if pairs < start:
+                near = _HEX_PAIRS.search(kinds, start, end)
+                pairs = near.start() if near else end
+            run = _HEX_RUN.match(kinds, min(long, pairs), end)
+            if run:
+                yield run
+            start = run.end() if run else end
+
+
 def _readable(data: bytes) -> str:
     """Return bytes as text if they are mostly printable, else an empty text."""
     odd = len(data.translate(None, _PLAIN))
@@ -196,7 +219,7 @@ def _add_base64(builder: Builder, run: bytes, at: int) -> bool:
 
 def _hex(raw: bytes, shapes: Shapes) -> list[Decoded]:
     builder = Builder("hex")
-    for run in _runs(_HEX_RUN, raw.translate(_HEX_KINDS), shapes.hexadecimal) if shapes.hexadecimal else ():
+    for run in _runs_of_hex(raw, shapes.hexadecimal) if shapes.hexadecimal else ():
         digits = raw[run.start() : run.end()].translate(None, b" ,:;\n-")
         _add_bytes(builder, bytes.fromhex(digits.decode()), run)
     for run in _runs(_HEX_MARKED, raw, shapes.marked):

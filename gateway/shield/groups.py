@@ -22,8 +22,10 @@ _GROUP = re.compile(rb"[^A-Za-z0-9+/][A-Za-z0-9+/]{1,40}+[^A-Za-z0-9+/=]")
 _HEX = b"0123456789abcdefABCDEF"
 _DIGITS = b"0123456789"
 _BETWEEN = b" \t\r\n,:;.-_|/'\"\\"
+_NUMBERS = _DIGITS + _BETWEEN
 _HEX_KINDS = bytes(104 if byte in _HEX else 115 if byte in _BETWEEN else 46 for byte in range(256))
-_HEX_STRETCH = re.compile(rb"[hs]{33,}+")
+_HEX_STRETCHES = bytes(104 if byte in _HEX + _BETWEEN else 46 for byte in range(256))
+_LONG_STRETCH = b"h" * 33
 _END_CHARS = 16
 # From the first digit of a group on: else a long run would be gone through from each of its digits.
 _HEX_GROUPS = re.compile(rb"(?<!h)hh++(?:s{1,4}+hh++)+")
@@ -68,13 +70,22 @@ def _without_hex(raw: bytes, spans: Ranges) -> bytes:
     """Write blanks for long stretches of hex digits within some spans: no text has so many in a row in base64."""
     left = bytearray(raw)
     for start, end in spans:
-        kinds = raw[start:end].translate(_HEX_KINDS)
-        for stretch in _HEX_STRETCH.finditer(kinds):
+        for first, last in _hex_stretches(raw[start:end]):
             # Its ends may be parts of other groups.
-            low, high = stretch.start() + _END_CHARS, stretch.end() - _END_CHARS
+            low, high = first + _END_CHARS, last - _END_CHARS
             if low < high:
                 left[start + low : start + high] = b" " * (high - low)
     return bytes(left)
+
+
+def _hex_stretches(part: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the spans of long stretches of hex digits and what may part them."""
+    kinds = part.translate(_HEX_STRETCHES) + b"."
+    start = kinds.find(_LONG_STRETCH)
+    while start >= 0:
+        end = kinds.index(b".", start)
+        yield start, end
+        start = kinds.find(_LONG_STRETCH, end)
 
 
 def _from_base64(code: bytes) -> bytes:
@@ -86,17 +97,20 @@ def _from_base64(code: bytes) -> bytes:
 def add_hex(builder: Builder, raw: bytes, ranges: Ranges) -> None:
     """Add the same of groups of hex digits."""
     for start, end in ranges:
-        kinds = raw[start:end].translate(_HEX_KINDS)
+        part = raw[start:end]
+        kinds = part.translate(_HEX_KINDS)
         # A few groups among words are soon passed by.
-        for near in _HEX_STRETCH.finditer(kinds):
-            for run in _HEX_GROUPS.finditer(kinds, *near.span()):
+        for first, last in _hex_stretches(part):
+            # Numbers alone are no text: some letters are written with a letter.
+            if not part[first:last].translate(None, _NUMBERS):
+                continue
+            for run in _HEX_GROUPS.finditer(kinds, first, last):
                 low = start + run.start()
                 _add_digits(builder, raw[low : start + run.end()], low)
 
 
 def _add_digits(builder: Builder, part: bytes, at: int) -> None:
     code = part.translate(None, _NO_HEX)
-    # Numbers alone are no text: some letters are written with a letter.
     if len(code) < 2 * _LEAST_BYTES or not code.translate(None, _DIGITS):
         return
     for first in range(2):

@@ -7,8 +7,8 @@ is read. So the work on each word of noise is a few looks into a set.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from string import ascii_lowercase, ascii_uppercase
 
 from gateway.shield.shapes import BLOCK_CHARS, LEET, LETTERS, Ranges, Shapes
@@ -24,12 +24,14 @@ _USUAL, _WITH_I, _WITH_L = (
     bytes.maketrans((_LEET + ascii_uppercase).encode(), (plain + ascii_lowercase).encode())
     for plain in (_PLAIN, _PLAIN.replace("l", "i"), _PLAIN.replace("i", "l"))
 )
-_WORD = re.compile(r"[A-Za-z0-9@$!|+]{1,20}")
+_WORD = re.compile(r"([A-Za-z0-9@$!|+]{1,20})")
 _LONGEST_NUMBER = 3
 _AROUND_CHARS = 96
-# How a word is read is remembered for one text.
-_REMEMBERED_WORDS = 1_024
+# How a word is read is remembered for one text. So much of it is read at once.
+_REMEMBERED_WORDS = 4_096
+_PIECE_CHARS = 16_384
 _LEAST_CHARS, _MOST_CHARS = 3, 20
+_BLOCK_CHARS = 65_536
 # Of more than so many that stand together about so many are asked; fewer than one in so many are known words: noise.
 _MANY, _KNOWN_OF = 200, 2
 # Of noise so much is read around a known word, and a word of three letters only where another one is beside it.
@@ -42,7 +44,6 @@ _MIXED = re.compile(rb"(?:a++0|0++a)[a0]*+")
 _MANY_OF = 16
 _CODE_CHARS = 24
 _CODES = LETTERS + b"0123456789+/"
-_CODE = re.compile(rb"[A-Za-z0-9+/]{24}")
 _CODE_KINDS = bytes(ord("c" if byte in _CODES else ".") for byte in range(256))
 _LONG_CODE = b"c" * _CODE_CHARS
 
@@ -63,19 +64,19 @@ class Leet:
         words = _mixed_words(shapes)
         if coded:
             words = [(start, end) for start, end in words if not coded[start]]
-        plain = lru_cache(_REMEMBERED_WORDS)(self._plain)
+        plain = _Plain(self._vocabulary)
         for low, high, spans in self._regions(words, text):
             start, end = spans[0]
             # One word alone with one sign in it is a name or a number.
             if len(spans) == 1 and len(text[start:end].translate(_NO_LEET)) == end - start - 1:
                 continue
-            if not self._says_something([text[first:last] for first, last in spans], plain):
+            if not self._says_something((text[first:last] for first, last in spans), plain):
                 continue
             if len(spans) > 1:
                 # Beside words in leet, short ones and short numbers are words too.
-                said = _WORD.sub(lambda found: plain(found[0]), text[low:high])
+                said = plain.read(text, low, high)
             else:
-                said = text[low:start] + plain(text[start:end]) + text[end:high]
+                said = text[low:start] + plain[text[start:end]] + text[end:high]
             # Every letter stands where it stood.
             builder.end_piece(low)
             builder.add(said, low, high)
@@ -106,26 +107,67 @@ class Leet:
             or (len(one) > 5 and (one[:5] in words or one[:6] in words or one[:7] in words) and one[:7] != written[:7])
         ]
 
-    def _says_something(self, words: list[str], plain: Callable[[str], str]) -> bool:
+    def _says_something(self, words: Iterable[str], plain: "_Plain") -> bool:
         """Tell whether some word says something, or two of three letters do."""
         short = ""
         for word in words:
-            if word != short and self._vocabulary.tells(plain(word).lower(), word.lower()):
+            if word != short and self._vocabulary.tells(plain[word].lower(), word.lower()):
                 if short or len(word) > _LEAST_CHARS:
                     return True
                 short = word
         return False
 
-    def _plain(self, word: str) -> str:
-        """Read a word in leet. A 1 is an i or an l, whichever makes a word that is known; what ends it stays."""
-        bare = word.rstrip("!|+")
-        if bare.isalpha() or (bare.isdigit() and len(bare) > _LONGEST_NUMBER):
-            return word
-        read, words = unleet(bare), self._vocabulary.words
-        if read not in words and not _ONES.isdisjoint(bare):
-            guesses = _written(bare, _WITH_I), _written(bare, _WITH_L)
-            read = next((guess for guess in guesses if guess in words), read)
-        return read + word[len(bare) :]
+
+class _Plain(dict[str, str]):
+    """Words of one text in plain letters. A 1 is an i or an l, whichever makes a known word; what ends a word stays."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+
+    def __missing__(self, word: str) -> str:
+        self._ask((word,))
+        return self[word]
+
+    def read(self, text: str, low: int, high: int) -> str:
+        """Return a span of the text with each of its words in plain letters."""
+        said: list[str] = []
+        while low < high:
+            end = min(low + _PIECE_CHARS, high)
+            # Words stand between what is none.
+            parts = _WORD.split(text[low:end])
+            if end < high and not parts[-1]:
+                # The last one may go on.
+                end -= len(parts[-2])
+                del parts[-2:]
+            words = parts[1::2]
+            self._ask(words)
+            parts[1::2] = map(self.__getitem__, words)
+            said += parts
+            low = end
+        return "".join(said)
+
+    def _ask(self, words: Iterable[str]) -> None:
+        """Read some words, all at once."""
+        if len(self) > _REMEMBERED_WORDS:
+            self.clear()
+        asked = set(words).difference(self)
+        if not asked:
+            return
+        known = self._vocabulary.words
+        bares = [word.rstrip("!|+") for word in asked]
+        sent = "\n".join(bares)
+        written = [_written(sent, table).split("\n") for table in (_USUAL, _WITH_I, _WITH_L)]
+        for word, bare, usual, with_i, with_l in zip(asked, bares, *written, strict=True):
+            if bare.isalpha() or (bare.isdigit() and len(bare) > _LONGEST_NUMBER):
+                self[word] = word
+                continue
+            plain = usual
+            if with_i != with_l:
+                plain = unleet(bare)
+                if plain not in known:
+                    plain = with_i if with_i in known else with_l if with_l in known else plain
+            self[word] = plain + word[len(bare) :]
 
 
 def unleet(word: str) -> str:
@@ -165,20 +207,32 @@ def _mixed_words(shapes: Shapes) -> Ranges:
     found: Ranges = []
     raw = shapes.raw
     for begin, after in shapes.mixed:
-        for low in range(begin, after, BLOCK_CHARS):
-            start, high = max(0, low - _MOST_CHARS), min(low + BLOCK_CHARS, after)
-            block = raw[start : high + _MOST_CHARS]
+        for low in range(begin, after, _BLOCK_CHARS):
+            start, high = max(0, low - _MOST_CHARS), min(low + _BLOCK_CHARS, after)
+            spans = _both_kinds(raw[start : high + _MOST_CHARS].translate(_KINDS))
+            words = [span for span in spans if _LEAST_CHARS <= span[1] - span[0] <= _MOST_CHARS]
+            if start:
+                words = [(start + first, start + last) for first, last in words]
             # What began before this block was found there.
-            done = found[-1][1] if found else 0
-            words = [
-                (start + first, start + last)
-                for first, last in _both_kinds(block.translate(_KINDS))
-                if _LEAST_CHARS <= last - first <= _MOST_CHARS and done <= start + first < high
-            ]
-            if _LONG_CODE in raw[max(0, start - _CODE_CHARS) : high + _MOST_CHARS + _CODE_CHARS].translate(_CODE_KINDS):
-                words = [word for word in words if not _is_inside(raw, *word)]
-            found += words
+            words = words[bisect_left(words, (low, 0)) : bisect_left(words, (high, 0))]
+            found += _without_codes(words, raw, max(0, start - _CODE_CHARS), high + _MOST_CHARS + _CODE_CHARS)
     return found
+
+
+def _without_codes(words: Ranges, raw: bytes, low: int, high: int) -> Ranges:
+    """Leave out words that go on for long on one side, as in a code and never in a sentence. low, high: where to look."""
+    kinds = raw[low:high].translate(_CODE_KINDS) + b"."
+    begin = kinds.find(_LONG_CODE)
+    inside: set[tuple[int, int]] = set()
+    while begin >= 0:
+        end = kinds.index(b".", begin)
+        first, last = low + begin, low + end
+        near = words[bisect_left(words, (first - _MOST_CHARS, 0)) : bisect_left(words, (last + 1, 0))]
+        inside.update(
+            span for span in near if span[0] - first >= _CODE_CHARS or first <= span[1] <= last - _CODE_CHARS
+        )
+        begin = kinds.find(_LONG_CODE, end)
+    return [span for span in words if span not in inside] if inside else words
 
 
 def _both_kinds(kinds: bytes) -> Iterable[tuple[int, int]]:
@@ -194,10 +248,3 @@ def _both_kinds(kinds: bytes) -> Iterable[tuple[int, int]]:
         words.append((first, last))
         found = _BESIDE_LETTER.search(kinds, last)
     return words
-
-
-def _is_inside(raw: bytes, start: int, end: int) -> bool:
-    """Tell whether a word goes on for long on one side, as in a code and never in a sentence."""
-    if start and raw[start - 1] in _CODES and _CODE.match(raw, max(0, start - _CODE_CHARS), start):
-        return True
-    return raw[end : end + 1] in _CODES and _CODE.match(raw, end) is not None
