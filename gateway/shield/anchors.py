@@ -1,14 +1,18 @@
 """Which pieces of the literals the automaton looks for: few first letters, rare ones, and pieces that are rare.
 
+Beside them, what all that an anchor leads to wants around it.
+
 pyahocorasick tries the edges of a node in the order they were added, and those of the root at nearly every character.
 So the fewer first letters the anchors have, the faster the scan, and common characters get an edge of their own first.
 Nodes lie in memory as they are made, so the anchors with the commonest beginnings are added first.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gateway.shield.frequency import likelihood
+from gateway.shield.literals import ALONE
+from gateway.shield.sequels import TEXT_END
 
 LEAST_CHARS = 4
 MOST_CHARS = 12
@@ -50,3 +54,22 @@ def choose_anchor(literal: str, roots: frozenset[str]) -> tuple[str, int]:
 def order_words(words: list[str]) -> list[str]:
     """Order anchors: at each node the commonest letters come first, and what is common lies together in memory."""
     return sorted(words, key=lambda word: (-likelihood(word[:_COMMON_CHARS]), word))
+
+
+def gate_of(pieces: Sequence[str]) -> tuple[frozenset[str] | None, int]:
+    """Return the pieces, cut to the length of the shortest, and where they end."""
+    if not pieces:
+        return None, 0
+    size = min(map(len, pieces))
+    return frozenset(piece[:size].rstrip(TEXT_END) for piece in pieces), size + 1
+
+
+def shared_edge(letter: str, edges: Sequence[frozenset[str]]) -> frozenset[str] | None:
+    """Return characters that most of some steps want none of before a letter, of its own kind; None if none does."""
+    held = [chars for chars in ALONE.values() if letter in chars]
+    count, edge = max(((sum(map(chars.issubset, edges)), chars) for chars in held), default=(0, None), key=_count)
+    return edge if count else None
+
+
+def _count(counted: tuple[int, frozenset[str] | None]) -> int:
+    return counted[0]

@@ -5,19 +5,17 @@ Nothing is made ready before it is met: what must stand behind an anchor, what i
 
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.shield import automaton
+from gateway.shield import anchors, automaton, crowds
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.detections import Direction
 from gateway.shield.layout import Layout, Row, Word
-from gateway.shield.literals import ALONE
 from gateway.shield.runner import Lead, PlainStep, Runner, Step, Try
-from gateway.shield.sequels import TEXT_END
 
 if TYPE_CHECKING:
     from gateway.shield.attempt import Attempt
@@ -86,7 +84,7 @@ _Put = Callable[[_Late, Try], None]
 def _step(word: Word, size: int, row: Row, runner: Runner, put: _Put) -> Step:
     _, low, high, rest, back, _ = row
     ahead = size - 1 + word.before
-    then, end = _gate(_pieces(word, size, row))
+    then, end = anchors.gate_of(_pieces(word, size, row))
     lead = Lead(runner, "" if len(word.literal) == size else word.literal, low, high, rest, back)
     edge, far = runner.before(back, word.literal[0]) if low != high else (None, 1)
     if low == high == 0 and word.literal[0] in runner.alone:
@@ -109,14 +107,6 @@ def _pieces(word: Word, size: int, row: Row) -> list[str]:
     return [tail + then[place : place + chars] for place in range(1, len(then), chars)]
 
 
-def _gate(pieces: Sequence[str]) -> tuple[frozenset[str] | None, int]:
-    """Return the pieces, cut to the length of the shortest, and where they end."""
-    if not pieces:
-        return None, 0
-    size = min(map(len, pieces))
-    return frozenset(piece[:size].rstrip(TEXT_END) for piece in pieces), size + 1
-
-
 def _shared_value(steps: Sequence[Step]) -> tuple[int, int] | None:
     """Return how far before and behind an anchor's last character a long value may stand, if all steps want one."""
     before = behind = 0
@@ -130,17 +120,6 @@ def _shared_value(steps: Sequence[Step]) -> tuple[int, int] | None:
     return (before, behind) if before + behind <= _NEAR_CHARS else None
 
 
-def _shared_edge(letter: str, edges: Sequence[frozenset[str]]) -> frozenset[str] | None:
-    """Return characters that most of some steps want none of before a letter, of its own kind; None if none does."""
-    held = [chars for chars in ALONE.values() if letter in chars]
-    count, edge = max(((sum(map(chars.issubset, edges)), chars) for chars in held), default=(0, None), key=_count)
-    return edge if count else None
-
-
-def _count(counted: tuple[int, frozenset[str] | None]) -> int:
-    return counted[0]
-
-
 class Index:
     """Literals, and an automaton over their anchors."""
 
@@ -148,6 +127,7 @@ class Index:
         "_dearest",
         "_find",
         "_is_ascii",
+        "_is_in_order",
         "_known",
         "_layout",
         "_left_out",
@@ -176,31 +156,44 @@ class Index:
         numbered = layout.anchors(name, direction)
         # The numbers in the layout of the anchors, which have others here if some are left out.
         self._numbers = array("I", numbered) if direction is Direction.OUTBOUND else range(len(numbered))
-        anchors = [*numbered.values()]
-        self._find, _ = automaton.build(anchors, native=native, is_dense=True)
-        self._is_ascii = all(map(str.isascii, anchors))
+        words = [*numbered.values()]
+        self._find, kind = automaton.build(words, native=native, is_dense=True)
+        self._is_in_order = kind == "native"
+        self._is_ascii = all(map(str.isascii, words))
         # The last one is for words that automaton.build adds for itself.
-        self._known: list[_Plain | None] = [*[None] * len(anchors), _NO_ANCHOR]
-        self._sizes = bytes((*map(len, anchors), 1))
+        self._known: list[_Plain | None] = [*[None] * len(words), _NO_ANCHOR]
+        self._sizes = bytes((*map(len, words), 1))
         # What following one anchor may cost.
         self._dearest = layout.dearest(name)
 
-    def _words(self, place: int) -> Iterator[tuple[Word, list[Row]]]:
+    def _words(self, number: int) -> Iterator[tuple[Word, list[Row]]]:
         """Yield the literals around an anchor, and their leads to rules that count."""
+        is_nameless, place = divmod(number, len(self._sizes))
         for word in self._layout.words(self._name, self._numbers[place]):
-            yield word, [row for row in word.leads if row[0] not in self._left_out]
+            rows = [row for row in word.leads if row[0] not in self._left_out]
+            yield word, [row for row in rows if not self._wants_name(row)] if is_nameless else rows
+
+    def _wants_name(self, row: Row) -> bool:
+        """Tell whether what a lead leads to has a name before its literal."""
+        number, low, high, _, back, _ = row
+        return low < high <= crowds.NAME_CHARS and back in self._runner(number).plan.named
+
+    def _size(self, number: int) -> int:
+        return self._sizes[number % len(self._sizes)]
 
     def _make(self, number: int) -> _Plain:
         """Make ready what an anchor's gate is, but none of the rules behind it."""
-        size = self._sizes[number]
+        size = self._size(number)
         pieces: list[str] = []
-        for word, rows in self._words(number):
+        words = [*self._words(number)]
+        for word, rows in words:
             told = [_pieces(word, size, row) for row in rows] + [[]] * word.is_signal
             if not all(told):
                 pieces = []
                 break
             pieces += chain.from_iterable(told)
-        made: _Plain = _Anchor(*_gate(pieces), None)[:]
+        is_led = any(rows or word.is_signal for word, rows in words)
+        made: _Plain = _Anchor(*anchors.gate_of(pieces), None)[:] if is_led else _NO_ANCHOR
         self._known[number] = made
         return made
 
@@ -212,9 +205,9 @@ class Index:
         if len(steps) == 1:
             # The anchor's own gate is the step's.
             steps = [steps[0]._replace(then=None)]
-        size = self._sizes[number]
+        size = self._size(number)
         letter = words[0][0].literal[words[0][0].before]
-        edge = _shared_edge(letter, [step.edge for step in steps if step.edge and step.ahead == size - 1])
+        edge = anchors.shared_edge(letter, [step.edge for step in steps if step.edge and step.ahead == size - 1])
         told = tuple(step[:] for step in steps)
         others = tuple(
             plain
@@ -225,7 +218,7 @@ class Index:
         return told
 
     def _told(self, number: int, words: Iterable[tuple[Word, list[Row]]]) -> Iterator[Step]:
-        size, put = self._sizes[number], partial(self._put, number)
+        size, put = self._size(number), partial(self._put, number)
         for word, rows in words:
             if word.is_signal:
                 yield Step(size - 1 + word.before, None, 0, None, 1, None, 0, word.literal)
@@ -291,16 +284,19 @@ class Index:
                 break
 
     def _hits(self, part: str, begin: int, end: int) -> list[tuple[int, int]]:
-        """Find the anchors that begin at begin..end: where their last character stands, and their numbers."""
+        """Find the anchors that begin at begin..end: how far from `begin` their last character stands, and numbers."""
         read = part[begin : end + LONGEST_CHARS] if begin or end < len(part) else part
         if self._is_ascii and not read.isascii():
             # Other letters would be sought among all edges of the root.
             read = read.encode("ascii", "replace").decode("ascii")
         hits = self._find(read)
-        if end < len(part):
-            sizes, size = self._sizes, end - begin
-            hits = [hit for hit in hits if hit[0] < size or hit[0] - sizes[hit[1]] + 1 < size]
-        return [(begin + last, number) for last, number in hits] if begin else hits
+        if end == len(part):
+            return hits
+        sizes, size = self._sizes, end - begin
+        # What ends before its end begins there; of the others, that come last where the automaton is in C, some do.
+        whole = bisect_left(hits, (size,)) if self._is_in_order else 0
+        hits[whole:] = [hit for hit in hits[whole:] if hit[0] < size or hit[0] - sizes[hit[1]] + 1 < size]
+        return hits
 
     def _follow(self, attempt: "Attempt", subject: str, part: str, base: int, begin: int, end: int) -> None:
         is_plain = part.isascii()
@@ -309,11 +305,14 @@ class Index:
         if left < 0:
             attempt.left, attempt.is_cut_short = left, True
             return
+        if len(hits) > crowds.MANY and is_plain and not attempt.view.others and crowds.is_of_digits(part, begin, end):
+            hits = self._thinned(part, hits, begin, end, is_beginning=not base)
         if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
         known, has_values = self._known, attempt.has_values
         for last, number in hits:
+            last += begin
             then, stop, steps, edge, size, others, value = known[number] or self._make(number)
             if edge is not None and last >= size and part[last - size] in edge:
                 if not others:
@@ -324,9 +323,7 @@ class Index:
                     continue
             if value is not None and not (has_values and attempt.holds_value(base + last, *value)):
                 continue
-            if steps is None:
-                steps = self._open(number)
-            for ahead, then, stop, edge, far, match, reach, lead in steps:
+            for ahead, then, stop, edge, among, match, reach, lead in self._open(number) if steps is None else steps:
                 if then is not None and (behind := part[last + 1 : last + stop]) not in then:
                     if is_plain or behind.isascii():
                         continue
@@ -336,7 +333,7 @@ class Index:
                 if edge is not None and place:
                     if part[place - 1] in edge:
                         continue
-                    if far > 1 and not edge.isdisjoint(part[max(0, place - far) : place - 1]):
+                    if among > 1 and not edge.isdisjoint(part[max(0, place - among) : place - 1]):
                         continue
                 at = base + place
                 if match is not None:
@@ -361,6 +358,23 @@ class Index:
                 attempt.is_cut_short = True
                 break
         attempt.left = left
+
+    def _thinned(
+        self, part: str, hits: list[tuple[int, int]], begin: int, end: int, *, is_beginning: bool
+    ) -> list[tuple[int, int]]:
+        """Have only the rules followed that want no name, of what ends at places far behind any.
+
+        The anchors with these alone have the numbers behind those of all.
+        """
+        far = crowds.far_from_names(part, begin, min(end + LONGEST_CHARS, len(part)), is_beginning=is_beginning)
+        known, count = self._known, len(self._sizes)
+        if len(known) == count:
+            known += [None] * count
+        return [
+            (last, number + count * far[last])
+            for last, number in hits
+            if not far[last] or (known[count + number] or self._make(count + number)) is not _NO_ANCHOR
+        ]
 
 
 def _note_signal(attempt: "Attempt", word: str, part: str, place: int) -> None:

@@ -22,7 +22,7 @@ from gateway.shield.plan import Plan
 from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 17
+VERSION = 18
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -162,7 +162,7 @@ class Layout:
         """Return a rule's short form and its plan without the leads, which a scan knows from their literals."""
         told, plan = json.loads(self._lines[_RULES + number])
         source, how, reach, parts, starts, run_chars, run_digits, *others = plan
-        first, guard, alone, gate, value_chars, folded, edges = others
+        first, guard, alone, gate, value_chars, folded, edges, named = others
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
             id=name,
@@ -191,6 +191,7 @@ class Layout:
             value_chars=value_chars,
             folded=tuple(folded),
             edges=tuple((edge, chars) for edge, chars in edges),
+            named=tuple(named),
         )
 
     def plan(self, number: int) -> Plan:
@@ -279,7 +280,7 @@ def _line(value: Any) -> bytes:
 def _plan_row(plan: Plan) -> list[Any]:
     told = [plan.source, plan.how, plan.reach_chars, plan.parts, plan.starts]
     told += [plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate]
-    return [*told, plan.value_chars, plan.folded, plan.edges]
+    return [*told, plan.value_chars, plan.folded, plan.edges, plan.named]
 
 
 def _lead_row(plan: Plan, lead: Lead) -> tuple[int, int, int, int, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gateway.shield.automaton import trie_regex
-from gateway.shield.edges import edge_before, edge_chars
+from gateway.shield.edges import edge_before, edge_chars, holds_name
 from gateway.shield.folded import folded_regex
 from gateway.shield.literals import Lead, Literals, Way, price_of, squash_digits
 from gateway.shield.normalize import Normalizer, is_itself
@@ -60,6 +60,8 @@ class Plan:
     empty where that says too little.
     edges: what may not stand before a literal from which one of the `parts` is read backwards, as for `alone`, and
     among how many characters.
+    named: which of the `parts` are read backwards and match only where a name stands, in letters that no noise of
+    digits has.
     value_chars: of a rule for the text as sent, within how many characters every match has held a long value, as
     `Pattern.value_chars`; 0 if it need not hold one.
     """
@@ -79,6 +81,7 @@ class Plan:
     value_chars: int = 0
     folded: tuple[str, ...] = ("",)
     edges: tuple[tuple[str, int], ...] = (("", 1),)
+    named: tuple[int, ...] = ()
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
@@ -178,6 +181,7 @@ def _words_plan(
         leads=way.leads,
         parts=parts,
         edges=tuple(_edge(part) if part in backs else ("", 1) for part in parts),
+        named=tuple(number for number, part in enumerate(parts) if part in backs and holds_name(part)),
         starts=_starts(begins) if begins else "",
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),
