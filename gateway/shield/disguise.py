@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from gateway.shield import typos
 from gateway.shield.leet import Leet, unleet
-from gateway.shield.shapes import SEPARATORS, Ranges, Shapes
+from gateway.shield.shapes import LETTERS, SEPARATORS, Ranges, Shapes
 from gateway.shield.views import Builder, Decoded, regions
 from gateway.shield.vocabulary import Vocabulary
 
@@ -95,8 +95,7 @@ class Disguises:
     def _spaced(self, shapes: Shapes) -> list[Decoded]:
         """Join letters that stand apart."""
         text = shapes.text
-        runs = _letters_apart(shapes)
-        runs = [(start, end) for start, end in runs if sum(map(str.isalpha, text[start:end])) * 4 >= end - start]
+        runs = [(start, end) for start, end in _letters_apart(shapes) if _is_of_letters(shapes.raw[start:end])]
         builder = Builder("spaced")
         for low, high, spans in regions(runs, around=_AROUND_CHARS, length=len(text)):
             if not any(self._says_something(text[start:end]) for start, end in spans):
@@ -114,6 +113,8 @@ class Disguises:
 
     def _says_something(self, run: str) -> bool:
         """Tell whether letters that stand apart are so many that they may hide anything, or say a word."""
+        if len(run) > _MOST_SINGLE_LETTERS * (1 + _WIDEST_GAP_CHARS):
+            return True
         letters = "".join(_SPACED_LETTER.findall(run))
         return len(letters) > _MOST_SINGLE_LETTERS or self._vocabulary.tells(unleet(letters))
 
@@ -182,6 +183,11 @@ def _words_backwards(text: str) -> str:
     parts = _BETWEEN_WORDS.split(text)
     parts[::2] = [word[::-1] for word in parts[::2]]
     return _SIGNS_BEFORE.sub(r"\2\1", "".join(parts))
+
+
+def _is_of_letters(run: bytes) -> bool:
+    """Tell whether a quarter of a run is letters."""
+    return (len(run) - len(run.translate(None, LETTERS))) * 4 >= len(run)
 
 
 def _letters_apart(shapes: Shapes) -> Ranges:

@@ -220,7 +220,7 @@ def _mixed_words(shapes: Shapes) -> Ranges:
 
 
 def _without_codes(words: Ranges, raw: bytes, low: int, high: int) -> Ranges:
-    """Leave out words that go on for long on one side, as in a code and never in a sentence. low, high: where to look."""
+    """Leave out words that go on for long on one side, as in a code and never in a sentence, within a span."""
     kinds = raw[low:high].translate(_CODE_KINDS) + b"."
     begin = kinds.find(_LONG_CODE)
     inside: set[tuple[int, int]] = set()
@@ -228,9 +228,7 @@ def _without_codes(words: Ranges, raw: bytes, low: int, high: int) -> Ranges:
         end = kinds.index(b".", begin)
         first, last = low + begin, low + end
         near = words[bisect_left(words, (first - _MOST_CHARS, 0)) : bisect_left(words, (last + 1, 0))]
-        inside.update(
-            span for span in near if span[0] - first >= _CODE_CHARS or first <= span[1] <= last - _CODE_CHARS
-        )
+        inside.update(span for span in near if span[0] - first >= _CODE_CHARS or first <= span[1] <= last - _CODE_CHARS)
         begin = kinds.find(_LONG_CODE, end)
     return [span for span in words if span not in inside] if inside else words
 

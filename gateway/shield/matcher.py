@@ -180,7 +180,9 @@ class Matcher:
                 # A run may be longer than a block: it has the budget of all blocks it stands in.
                 block = end // BLOCK_CHARS
                 attempt.left = attempt.budget * (1 + block - start // BLOCK_CHARS)
-            digits = sum(map(str.isdecimal, text[start : min(end, start + BLOCK_CHARS)]))
+            # All in a run is ASCII.
+            run = text[start : min(end, start + BLOCK_CHARS)].encode("ascii", "replace")
+            digits = len(run) - len(run.translate(None, b"0123456789"))
             for runner in self._runs:
                 if runner.plan.run_chars <= end - start and runner.plan.run_digits <= digits:
                     attempt.search(runner, start, end)

@@ -83,16 +83,19 @@ def _on_terminal(text: str) -> list[Decoded]:
         shown: list[tuple[str, int, int]] = []
         done = low
         for start, end in near:
-            if done < start:
-                shown.append((text[done:start], done, start))
-            if text[start] in _ERASERS:
-                _erase(shown, end - start)
+            is_eraser = text[start] in _ERASERS
+            # Most erase only of what stands right before them.
+            last = start - (end - start) if is_eraser and end - start <= start - done else start
+            if done < last:
+                shown.append((text[done:last], done, last))
+            if is_eraser:
+                if last == start:
+                    _erase(shown, end - start)
             elif start in moves:
                 shown.append((" ", start, end))
             done = end
         shown.append((text[done:high], done, high))
-        for said, start, end in shown:
-            builder.add(said, start, end)
+        builder.add_all(shown)
     return builder.done()
 
 
