@@ -106,7 +106,8 @@ class _Layer:
             return
         except ssl.SSLError as error:
             self._flush()  # the alert that says why
-            if error.reason in _NO_TLS and self._tls.server_side:
+            has_greeted = self._tls.shared_ciphers() is not None
+            if error.reason in _NO_TLS and self._tls.server_side and not has_greeted:
                 self._clear = data
             self._fail(error)
             return

@@ -384,7 +384,7 @@ class Session:
         try:
             while left_bytes > 0:
                 data = await connection.read()
-                if not data:
+                if not data or site.sweep.now_seconds() >= connection.deadline_seconds:
                     return
                 left_bytes -= len(data)
         except DeadlinePassed:

@@ -1,5 +1,6 @@
 """A deadline is one, however the bytes come: also for who sends one just before each look of the sweep."""
 
+import contextlib
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -41,6 +42,16 @@ async def test_who_sends_a_byte_at_a_time_is_ended_at_the_deadline_even_if_no_sw
             answer = await wire.answer()
             tasks.cancel_scope.cancel()
         assert (answer.status, answer.body, answer.headers["connection"]) == (408, b"request_timeout", "close")
+
+
+async def test_who_goes_on_sending_after_a_refusal_is_ended_in_time_even_if_no_sweep_sees_it(serve: Serve) -> None:
+    async with serve(linger_seconds=0.05, **NO_SWEEP) as house, house.wire() as wire:
+        await wire.send(b"no request\r\n\r\n")
+        assert (await wire.answer()).status == 400
+        with anyio.fail_after(5), contextlib.suppress(anyio.BrokenResourceError):
+            while True:
+                await wire.send(b"a")
+                await anyio.sleep(0.005)
 
 
 async def test_a_deadline_outlives_a_sweep_at_which_bytes_came() -> None:

@@ -42,6 +42,19 @@ async def test_who_speaks_http_to_a_port_of_https_is_told_once_and_not_served(
     assert len(asked) == 1
 
 
+async def test_who_has_begun_with_tls_is_not_spoken_to_in_the_clear(
+    serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext
+) -> None:
+    async with serve(tls=ours) as house, house.wire() as wire:
+        outgoing = ssl.MemoryBIO()
+        with pytest.raises(ssl.SSLWantReadError):
+            theirs.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()
+        await wire.send(outgoing.read())
+        await wire.exactly(3)
+        await wire.send(GET)
+        assert b"HTTP" not in await wire.end()
+
+
 async def test_who_sends_much_without_tls_reads_why_nobody_takes_it(serve: Serve, ours: ssl.SSLContext) -> None:
     async with serve(tls=ours, linger_seconds=5) as house, house.wire() as wire:
         await wire.send(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 4000000\r\n\r\n" + b"x" * 4_000_000)
