@@ -630,7 +630,7 @@ async def test_an_upstream_that_hangs_is_late(raw: bytes) -> None:
         await anyio.sleep_forever()
 
     async with scripted(script) as upstream, making() as client:
-        changed = {"total_seconds": 0.5} if raw else {"first_byte_seconds": 0.05}
+        changed = {"total_seconds": 0.5} if raw else {"first_byte_seconds": 0.5}
         error = await fail(client, upstream.url(), **changed)
         assert (type(error), error.was_sent) == (ReplyTimeout, True)
 

@@ -599,6 +599,7 @@ async def test_a_long_answer_waits_for_its_reader(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.usefixtures("short_buffers")
 async def test_a_client_that_does_not_read_is_dropped(serve: Serve, is_stream: bool) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         try:

@@ -770,7 +770,6 @@ async def test_who_would_have_to_wait_for_the_log_is_noted_for_a_while_whatever_
 async def test_who_was_told_that_it_took_too_long_is_not_noted_afterwards(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "WAIT_SECONDS", 0.1)
     store = await place.open()
     await begin(store)
     refused: list[int] = []
@@ -784,12 +783,14 @@ async def test_who_was_told_that_it_took_too_long_is_not_noted_afterwards(
     lock = FileLock(place.path + ".lock")
     with lock:
         monkeypatch.setattr(notes, "RECENT_SECONDS", -1.0)
+        monkeypatch.setattr(writer, "WAIT_SECONDS", 0.1)
         async with anyio.create_task_group() as group:
             group.start_soon(ask, 1)
             await anyio.sleep(0.05)  # the thread waits with this one
             group.start_soon(ask, 2)
         assert sorted(refused) == [1, 2]
         monkeypatch.setattr(notes, "RECENT_SECONDS", 60.0)
+        monkeypatch.setattr(writer, "WAIT_SECONDS", 30.0)
         await ask(3)
         assert [one.split()[1] for one in lines(place)] == [b"trf_3"]
     lock.close()
