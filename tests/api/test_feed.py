@@ -46,7 +46,7 @@ async def watch(gateway: Gateway, token: str) -> Any:
 
 async def heard(response: Any) -> list[tuple[str, Any]]:
     """Return the events that wait."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         piece = await anext(response.stream)
     blocks = [block.split("\n") for block in piece.decode().strip().split("\n\n")]
     return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]

@@ -42,7 +42,8 @@ class Browser:
     """One browser process. `page` opens a tab with cookies and storage of its own."""
 
     def __init__(self, path: str) -> None:
-        self._folder = tempfile.mkdtemp(prefix="gateway-browser-")
+        # All that it keeps is there, and its sockets, whose paths must be short, whatever folders the host names.
+        self._folder = tempfile.mkdtemp(prefix="gateway-browser-", dir="/tmp" if os.path.isdir("/tmp") else None)
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
         command = [sys.executable, "-S", "-c", LAUNCH, str(to_read), str(to_write), path, "--headless=new"]
@@ -51,7 +52,7 @@ class Browser:
         command += ["--disable-background-networking", "--disable-component-update", "--mute-audio", "--lang=en-GB"]
         self._popen = subprocess.Popen(
             command, pass_fds=(to_read, to_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, env={**os.environ, "TZ": "Europe/Berlin"},
+            stderr=subprocess.DEVNULL, env={**os.environ, "TZ": "Europe/Berlin", "HOME": self._folder, "TMPDIR": self._folder},
         )  # fmt: skip
         os.close(to_read)
         os.close(to_write)

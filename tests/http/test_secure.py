@@ -137,7 +137,7 @@ async def test_draining_waits_for_no_handshake(serve: Serve, ours: ssl.SSLContex
         async with house.wire() as wire:
             await anyio.wait_all_tasks_blocked()
             house.server.stop()
-            with anyio.fail_after(5):
+            with anyio.fail_after(15):
                 assert await wire.end() == b""
                 await house.has_ended.wait()
 

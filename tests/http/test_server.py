@@ -971,7 +971,7 @@ async def test_a_silent_stream_ends_with_its_peer_if_it_says_so(serve: Serve, re
             await wire.stream.aclose()
         else:
             await wire.stream.send_eof()
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             await stream.closed.wait()
         if not reset:
             assert await wire.end() == b""
@@ -987,7 +987,7 @@ async def test_a_silent_stream_ends_with_the_server(serve: Serve) -> None:
         await wire.send(GET)
         await wire.until(b"5\r\nfirst\r\n")
         house.server.stop()
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             await stream.closed.wait()
             assert await wire.end() == b""
             await house.has_ended.wait()
@@ -1014,7 +1014,7 @@ async def test_whoever_has_reset_the_connection_is_served_under_their_address(se
     one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     one.close()
     async with serve(handle, listener=listener):
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             await served.wait()
     assert peers == [family]
 

@@ -41,7 +41,7 @@ class Port:
         if body is not None:
             fields.setdefault("content-type", "application/json")
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             return await self.edge.handle(Request(method, path, query, Headers(fields), raw, "127.0.0.1", False, 0.0))
 
     async def post(self, body: object, **headers: str) -> Response:
@@ -71,7 +71,7 @@ class Listener:
 
     async def next(self) -> tuple[str, str]:
         """Return name and data of the one event that comes next."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             lines = (await anext(self.stream)).decode().split("\n")
         assert lines[2:] == ["", ""], "one event at a time"
         return lines[0].removeprefix("event: "), lines[1].removeprefix("data: ")
@@ -511,7 +511,7 @@ async def test_a_notification_without_a_session_is_accepted(port: Port) -> None:
 
 async def spoken(stream: Any) -> list[Any]:
     """Return every message of a stream to its end; one write may hold several events."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         return events(b"".join([piece async for piece in stream]))
 
 
@@ -538,7 +538,7 @@ async def test_progress_comes_to_a_listener_before_the_answer(port: Port) -> Non
     assert (await listener.send(asked)).status == 202
     port.peer.script.may_end.set()
     told: list[Any] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not told or "id" not in told[-1]:
             told += events(await anext(listener.stream))
     assert [one.get("params", {}).get("progressToken") for one in told] == ["p", "p", None]
