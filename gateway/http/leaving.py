@@ -1,8 +1,9 @@
 """A caller who leaves before its answer is made. Knows no route and opens no socket.
 
 Theory of operation. That a peer has ended its side says little: over TCP somebody who has closed the connection looks
-like somebody who has said all and waits for the answer. So it is sent an interim answer, which every client of HTTP/1.1
-passes over. The system of one that has closed answers with a reset, into which another one runs a second later.
+like somebody who has said all and waits for the answer. So where none is made within a second it is sent an interim
+answer, which every client of HTTP/1.1 passes over (RFC 9110, section 15.2). The system of one that has closed answers
+with a reset, into which another one runs a second later.
 """
 
 from typing import Any
@@ -12,44 +13,60 @@ from gateway.http.messages import Request
 from gateway.http.transport import Connection, this_task
 from gateway.http.wakeups import cancel_waiting
 
-_AGAIN_SECONDS = 1.0
+# Between the end of the peer's side and the interim answers, so that what is made at once comes with none.
+_WAIT_SECONDS = 1.0
+_INTERIM_ANSWERS = 2  # into the reset that follows the first runs the second
 
 
 class Leaving:
     """Cancels what answers a request that `may_be_left`, when its caller has. Made by the task that answers.
 
-    request: which one is being answered now. has_given_up: the task was cancelled, by nobody else.
+    has_given_up: the task was cancelled, by nobody else.
     """
 
-    __slots__ = ("_connection", "_loop", "_task", "has_given_up", "request")
+    __slots__ = ("_connection", "_loop", "_request", "_task", "has_given_up")
 
     def __init__(self, connection: Connection, loop: Any) -> None:
-        self.request: Request | None = None
         self.has_given_up = False
+        self._request: Request | None = None
         self._connection = connection
         self._loop = loop
         self._task = this_task()
-        connection.on_end = self._look
+        connection.on_end = self._note_end
 
-    def _look(self) -> None:
-        """Find out whether the peer, which has ended its side or is gone, still reads."""
-        request = self.request
-        if request is None or not request.may_be_left:
+    def watch(self, request: Request | None) -> None:
+        """Take note which request is being answered from now on, or that none is."""
+        self._request = request
+        connection = self._connection
+        if request is not None and (connection.has_said_end or connection.is_gone):
+            self._look_later(request, _INTERIM_ANSWERS)
+
+    def _note_end(self) -> None:
+        """Take note that the peer has ended its side, or is gone."""
+        if self._request is None:
+            return
+        if self._connection.is_gone:
+            self._give_up(self._request)
+        else:
+            self._look_later(self._request, _INTERIM_ANSWERS)
+
+    def _look_later(self, request: Request, interim_answers: int) -> None:
+        self._loop.call_later(_WAIT_SECONDS, self._look, request, interim_answers)
+
+    def _look(self, request: Request, interim_answers: int) -> None:
+        """Find out whether the peer, which has ended its side, still reads."""
+        if self._request is not request or not request.may_be_left:
             return
         if self._connection.is_gone:
             self._give_up(request)
-        else:
+        elif interim_answers:
             self._connection.write(CONTINUE)
-            self._loop.call_later(_AGAIN_SECONDS, self._ask_again, request)
-
-    def _ask_again(self, request: Request) -> None:
-        if self.request is request:
-            self._connection.write(CONTINUE)
+            self._look_later(request, interim_answers - 1)
 
     def _give_up(self, request: Request) -> None:
         """Cancel the task once it waits for something that is to come in, as for a model."""
-        if self.request is not request or self.has_given_up:
+        if self._request is not request or not request.may_be_left or self.has_given_up:
             return
         self.has_given_up = cancel_waiting(self._task)
         if not self.has_given_up:
-            self._loop.call_later(_AGAIN_SECONDS, self._give_up, request)
+            self._loop.call_later(_WAIT_SECONDS, self._give_up, request)

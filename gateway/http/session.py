@@ -98,13 +98,13 @@ class Session:
                 request.body = await self._read_body(head, request)
         request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
-        self._leaving.request = None if head.is_http10 else request
+        self._leaving.watch(None if head.is_http10 else request)
         try:
             response = await site.handle(request)
         except Exception as error:
             site.sweep.report("a handler raised", error)
             response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
-        self._leaving.request = None
+        self._leaving.watch(None)
         is_last, stream = head.is_last or site.is_stopping, response.stream
         if stream is None:
             try:

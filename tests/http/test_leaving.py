@@ -22,7 +22,7 @@ INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaving, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(leaving, "_WAIT_SECONDS", 0.05)
 
 
 class Handler:
@@ -78,6 +78,24 @@ async def test_what_nobody_waits_for_is_given_up_and_the_others_are_answered(
             await handler.has_left.wait()
         async with house.wire() as wire:
             assert (await wire.ask(b"GET /now" + GET[5:])).status == 200
+
+
+@pytest.mark.parametrize("how", ["close", "half"])
+async def test_who_has_ended_its_side_before_it_is_heard_is_looked_after_as_well(serve: Serve, how: str) -> None:
+    handler = Handler()
+    async with serve(handler.handle) as house:
+        one = asking(house)  # nothing of the server runs before the next await
+        one.shutdown(socket.SHUT_WR)
+        if how == "close":
+            one.close()
+            with anyio.fail_after(5):
+                await handler.has_left.wait()
+        else:
+            with one:
+                await handler.has_begun.wait()
+                handler.reply.call()
+                raw = await anyio.to_thread.run_sync(one_answer, one)
+            assert raw.startswith(b"HTTP/1.1 200 OK\r\n")  # what is made at once comes with nothing before it
 
 
 @pytest.mark.parametrize("orderly", [True, False])
