@@ -243,18 +243,21 @@ def collect_gateway(contents: Contents) -> str:
     return found[1]
 
 
-def make_packs(pythons: list[str], members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, dict[str, str]]]:
+def make_packs(
+    pythons: list[str], members: dict[str, bytes]
+) -> tuple[dict[str, bytes], dict[str, dict[str, str]], list[str]]:
     """Compile sources and regexes with each Python in a fresh process; return packs by their names.
 
-    The native files leave `members` and are among the packs. The second value says what the manifest has of them.
+    The native files leave `members` and are among the packs. The second value says what the manifest has of them, the
+    third in which order the sources take least room.
     """
     sources = marshal.dumps([(name, data) for name, data in sorted(members.items()) if name.endswith(".py")], 2)
     done = dict(marshal.loads(run_python(python, COMPILER.read_text("utf-8"), sources)) for python in pythons)  # noqa: S302
     regexes = dict(compile_regexes(python, members["rules.plans"]) for python in pythons)
     natives = {name: members.pop(name) for name in list(members) if name.startswith("_native/")}
-    given = marshal.dumps((done, FIRST.read_text("utf-8").split(), regexes, natives))
-    packs, told = marshal.loads(run_python(sys.executable, PACKER.read_text("utf-8"), given, folder=str(HERE)))  # noqa: S302
-    return packs, told
+    given = marshal.dumps((done, FIRST.read_text("utf-8").split(), regexes, natives, sources))
+    packs, told, order = marshal.loads(run_python(sys.executable, PACKER.read_text("utf-8"), given, folder=str(HERE)))  # noqa: S302
+    return packs, told, order
 
 
 def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:
@@ -332,28 +335,25 @@ def sbom(version: str, components: dict[tuple[str, str], list[tuple[str, str]]])
 
 
 def write_zip(members: dict[str, bytes], first_lines: bytes = b"", *, stored: tuple[str, ...] = STORED) -> bytes:
-    """Return the bytes of a zip: sorted names, fixed times and modes. stored: how names end of what is not packed.
-
-    Zips come first. In a file that is cut off, Python looks for the end of a zip in the last 64 KB.
-    """
+    """Return the bytes of a zip: members as given, fixed times and modes. stored: how names end that are not packed."""
     buffer = io.BytesIO()
     buffer.write(first_lines)
     with zipfile.ZipFile(buffer, "a") as archive:  # "a": the offsets count the first lines
-        for name in sorted(members, key=lambda name: (not name.endswith(".zip"), name)):
+        for name, raw in members.items():
             info = zipfile.ZipInfo(name, EPOCH)
             info.create_system, info.external_attr = 3, 0o100644 << 16
             info.compress_type = zipfile.ZIP_STORED if name.endswith(stored) else zipfile.ZIP_DEFLATED
-            archive.writestr(info, members[name], compresslevel=9)
+            archive.writestr(info, raw, compresslevel=9)
     return buffer.getvalue()
 
 
-def put_within(members: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the members with sources and data in a zip each: Python reads all members' names at each start."""
+def put_within(members: dict[str, bytes], order: list[str]) -> dict[str, bytes]:
+    """Return the members with sources, in order, and data in a zip each: Python reads all names at each start."""
     outer, sources, data = dict[str, bytes](), dict[str, bytes](), dict[str, bytes]()
-    for name, raw in members.items():
+    for name in dict.fromkeys([*order, *sorted(members)]):
         is_source = name.endswith(".py") and name not in ("__main__.py", "_boot.py", *READ_AT_START)
         is_data = name.startswith("gateway/") or name in READ_AT_START
-        (sources if is_source else data if is_data else outer)[name] = raw
+        (sources if is_source else data if is_data else outer)[name] = members[name]
     return outer | {"sources.zip": write_zip(sources, stored=("",)), "data.zip": write_zip(data)}
 
 
@@ -364,8 +364,8 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     contents = Contents()
     collect_wheels(contents, wheels)
     version = collect_gateway(contents)
-    packs, natives = make_packs(pythons, contents.members)
-    members = put_within(contents.members) | packs
+    packs, natives, order = make_packs(pythons, contents.members)
+    members = put_within(contents.members, order) | packs
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {
         "version": version,
@@ -375,7 +375,9 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
         "sha256": {name: sha256(data) for name, data in sorted(members.items())},
     }
     members["META/manifest.json"] = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
-    data = write_zip(members, FIRST_LINES)
+    # Zips come first: in a file that is cut off, Python looks for the end of a zip in the last 64 KB.
+    first = sorted(members, key=lambda name: (not name.endswith(".zip"), name))
+    data = write_zip({name: members[name] for name in first}, FIRST_LINES)
     partial = target.with_name(target.name + ".new")
     partial.write_bytes(data)
     partial.chmod(0o755)

@@ -203,15 +203,23 @@ def test_the_native_file_that_others_are_most_like_is_kept_whole_and_of_those_th
     }
     first, best, last, alone = natives
     done = {"this": tuple(getattr(compile_all(SOURCES, {}), each.name) for each in dataclasses.fields(Compiled))}
-    given = marshal.dumps((done, [], {"_regexes/this.pack": pack_regexes("digest", [["a"]])}, natives))
+    texts = [noise(3_000) for _ in range(9)]
+    sources = [(f"{turn}{number}.py", texts[number] + bytes([turn])) for turn in range(2) for number in range(9)]
+    rules = {"_regexes/this.pack": pack_regexes("digest", [["a"]])}
+    given = marshal.dumps((done, [], rules, natives, marshal.dumps(sources)))
     command = [sys.executable, "-B", str(ROOT / "deploy" / "pack.py")]
-    packs, told = marshal.loads(subprocess.run(command, input=given, capture_output=True, check=True, cwd=ROOT).stdout)
+    packs, told, order = marshal.loads(
+        subprocess.run(command, input=given, capture_output=True, check=True, cwd=ROOT).stdout
+    )
     kept = {name: raw for name, raw in packs.items() if name.startswith("_native/")}
     assert {name: about["like"] for name, about in told.items()} == {first: best, best: None, last: best, alone: None}
     assert sorted(kept) == sorted((f"{first}.difference", best, f"{last}.difference", alone))
     assert [kept[name] for name in (best, alone)] == [natives[name] for name in (best, alone)]
     for name in (first, last):
         assert bundle.restored(middle, kept[f"{name}.difference"]) == natives[name]
+    # What is alike is side by side, whatever it is called.
+    assert sorted(order) == sorted(name for name, _ in sources)
+    assert [name[1:] for name in order[::2]] == [name[1:] for name in order[1::2]]
 
 
 def test_the_unit_exposes_little() -> None:
