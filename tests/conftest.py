@@ -4,9 +4,16 @@ import functools
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import build_zipapp
 from gateway.shield import layout
+
+# The same texts in each run, and none is a fault because the host was busy with something else meanwhile.
+settings.register_profile(
+    "same", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session", autouse=True)
