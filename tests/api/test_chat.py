@@ -32,6 +32,10 @@ class ScriptedChat:
     answer: ChatAnswer | Exception
     bodies: list[object] = field(default_factory=list)
     threads: list[bool] = field(default_factory=list)
+    leaving_ends_it: bool = True
+
+    def may_be_left(self) -> bool:
+        return self.leaving_ends_it
 
     def recall(self, who: object, raw: bytes) -> None:
         return None
@@ -60,6 +64,14 @@ async def ask(answer: ChatAnswer | Exception, what: Request | None = None) -> tu
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(answer), settings=Settings())))
     response = await edge.complete(what or request(), WHO, CONTEXT)
     return response, dict(response.fields()), json.loads(response.body)
+
+
+@pytest.mark.parametrize("may", [True, False])
+async def test_the_service_says_whether_who_has_left_is_still_answered(may: bool) -> None:
+    chat = ScriptedChat(ChatAnswer(COMPLETION, CLEAN), leaving_ends_it=may)
+    asked = request()
+    await ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings()))).complete(asked, WHO, CONTEXT)
+    assert asked.may_be_left is may
 
 
 async def test_an_answer_is_bare_and_carries_the_headers_of_the_shield() -> None:
