@@ -75,7 +75,7 @@ def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
             try_rules(ruleset, known)
         else:
             ruleset = _load_planned() or load_rules(_read_beside(RULES_FILE))
-        return Shield(ruleset, model=LinearModel())
+        return Shield(ruleset, model=LinearModel(), leave=functools.partial(_leave_regexes, ruleset))
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
 
@@ -100,6 +100,13 @@ def _read_regexes() -> bytes | None:
         return None  # everything is compiled as it is met
 
 
+def _leave_regexes(ruleset: RuleSet) -> None:
+    """Have the compiled regexes that come with the gateway read from its archive, one when it is tried."""
+    part, regexes = getattr(__spec__.loader, "part", None), ruleset.layout.regexes
+    if part is not None and regexes:
+        regexes.leave(REGEXES_FILE, lambda name, begin, end: part(_place(name), begin, end))
+
+
 def _read_beside(name: str) -> bytes:
     """Read a file that lies beside the package, in a folder or in an archive.
 
@@ -110,4 +117,8 @@ def _read_beside(name: str) -> bytes:
     read = getattr(__spec__.loader, "get_data", None)
     if read is None:
         raise FileNotFoundError(name)
-    return bytes(read(os.path.join(_ROOT, *name.split("/"))))
+    return bytes(read(_place(name)))
+
+
+def _place(name: str) -> str:
+    return os.path.join(_ROOT, *name.split("/"))

@@ -1,6 +1,6 @@
 """Scan a text: its normalized view and every decoded one, rules over each, one detection a rule, one score."""
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.shield import decode
@@ -62,17 +62,26 @@ class Shield:
     """A rule set, ready to scan. Threads may share it; only `override` changes what it finds."""
 
     __slots__ = (
-        "_briefs", "_disabled", "_disguises", "_matcher", "_model", "_normalizer", "_ruleset", "_severities",
+        "_briefs", "_disabled", "_disguises", "_leave", "_matcher", "_model", "_normalizer", "_ruleset", "_severities",
         "watches",
     )  # fmt: skip
 
-    def __init__(self, ruleset: RuleSet, *, native: bool | None = None, model: LinearModel | None = None) -> None:
+    def __init__(
+        self,
+        ruleset: RuleSet,
+        *,
+        native: bool | None = None,
+        model: LinearModel | None = None,
+        leave: Callable[[], object] = bool,
+    ) -> None:
         """Put a rule set to work.
 
         native: True for the C matcher, False for the one in Python, None for the first that is there.
         model: the statistical second signal on inbound texts, or None for rules alone.
+        leave: lets go of what is only held until a process is known to stay.
         """
         self._model = model
+        self._leave = leave
         self._ruleset = ruleset
         self._normalizer = Normalizer()
         self._disguises = Disguises(ruleset.layout.vocabulary)
@@ -101,8 +110,12 @@ class Shield:
         return self._ruleset.digest
 
     def ready(self) -> None:
-        """Do now what the first scan would do: put the words of the rules into the automaton."""
+        """Do now what the first scan would do: put the words of the rules into the automaton.
+
+        For a process that stays: it holds what is there and seldom wanted no longer.
+        """
         self._matcher.ready()
+        self._leave()
 
     @property
     def matcher(self) -> str:

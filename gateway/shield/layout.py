@@ -79,7 +79,7 @@ class Brief:
 class Layout:
     """A rule file made ready. Reads a line when it is asked for."""
 
-    __slots__ = ("_head", "_leads", "_lines", "_places", "_regexes", "_thens")
+    __slots__ = ("_head", "_leads", "_lines", "_places", "_thens", "regexes")
 
     def __init__(self, raw: bytes, regexes: Regexes | None = None, *, is_unpacked: bool = False) -> None:
         """raw: bytes made by `make_layout`. regexes: those of its rules, compiled, if there are any for this Python.
@@ -91,7 +91,7 @@ class Layout:
         lines = Lines(raw)
         self._lines = [*lines] if is_unpacked else lines
         self._head: dict[str, Any] = json.loads(self._lines[0])
-        self._regexes = regexes if regexes and regexes.fits(self.digest) else None
+        self.regexes = regexes if regexes and regexes.fits(self.digest) else None
         if self._head["version"] != VERSION:
             raise ValueError("of another version")
         place = _RULES + self.count
@@ -155,7 +155,7 @@ class Layout:
 
     def compiled(self, number: int, text: str) -> re.Pattern[str]:
         """Return a regex of a rule's plan, ready to be run."""
-        kept = self._regexes.get(number, text) if self._regexes else None
+        kept = self.regexes.get(number, text) if self.regexes else None
         return kept or compile_regex(text)
 
     def rule(self, number: int) -> tuple[Brief, Plan]:

@@ -11,9 +11,12 @@ dictionary and each piece are, and the numbers of those pieces that are packed w
 each with that one's. A piece is a line of JSON, which says of each regex its flags, groups and names of groups; then, 4
 bytes each, the CRC-32 of all of them, and how many numbers each has; then all the numbers, a byte each; then, 4 bytes
 each, those that a byte does not hold, in whose place stands its highest.
+
+Few of them are ever tried: a process that stays leaves the pieces in the archive, and holds a digest of each.
 """
 
 import _sre  # type: ignore[import-not-found]
+import hashlib
 import json
 import re
 import re._compiler as compiler  # type: ignore[import-not-found]
@@ -22,7 +25,8 @@ import sys
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 from gateway.shield import dictionary
@@ -30,6 +34,7 @@ from gateway.shield.factor import factor
 
 FLAGS = re.ASCII
 _NUMBER_BYTES = 4
+_DIGEST_BYTES = 16
 _WIDE = 255  # stands in the place of a number that is as high or higher
 _NUMBER = next(kind for kind in "ILH" if array(kind).itemsize == _NUMBER_BYTES)
 
@@ -101,7 +106,7 @@ def differences(raw: bytes, digest: str, rules: Sequence[Sequence[str]]) -> list
 class Regexes:
     """A pack of compiled regexes. A rule's piece is unpacked when one of its regexes is asked for."""
 
-    __slots__ = ("_base", "_likes", "_places", "_raw", "_words", "head")
+    __slots__ = ("_base", "_digests", "_likes", "_places", "_raw", "_read", "_words", "head")
 
     def __init__(self, raw: bytes) -> None:
         """raw: bytes that `whole` returned, or made by `pack_regexes`; they are trusted as the program itself is.
@@ -131,9 +136,34 @@ class Regexes:
         crc: int = self.head["crc"]
         return zlib.crc32(self._raw.partition(b"\n")[2]) == crc
 
+    def leave(self, member: str, read: Callable[[str, int, int], bytes]) -> None:
+        """Hold the pieces no longer. member: of the archive, where they lie. read: returns a part of a member."""
+        if not self._raw:  # by somebody before
+            return
+        raw = memoryview(self._raw)
+        self._digests = b"".join(_digest(raw[begin:end]) for begin, end in pairwise(self._places))
+        self._read = partial(read, member)
+        self._raw = b""  # last: another thread may ask for a piece
+        if self._base is not None:
+            self._base.leave(self.head["base"], read)
+
+    def _packed_piece(self, number: int) -> bytes:
+        begin, end = self._places[number : number + 2]
+        packed = self._raw[begin:end]
+        if packed or begin == end:
+            return packed
+        packed = self._read(begin, end)
+        if not self._digests.startswith(_digest(packed), number * _DIGEST_BYTES):
+            raise OSError("the archive was changed")
+        return packed
+
     def piece(self, number: int) -> bytes:
-        """Return what is kept of one rule."""
-        packed = self._raw[self._places[number] : self._places[number + 1]]
+        """Return what is kept of one rule.
+
+        Raises:
+            OSError: it was left in the archive, where it is no more.
+        """
+        packed = self._packed_piece(number)
         if not packed and self._base is not None:
             return self._base.piece(number)
         like = self._likes.get(number)
@@ -142,7 +172,10 @@ class Regexes:
 
     def get(self, number: int, text: str) -> re.Pattern[str] | None:
         """Return a regex of the rule of a number, or None if it is not kept."""
-        line, _, numbers = self.piece(number).partition(b"\n")
+        try:
+            line, _, numbers = self.piece(number).partition(b"\n")
+        except OSError:
+            return None
         key, told = zlib.crc32(text.encode()), json.loads(line)
         size = len(told) * _NUMBER_BYTES
         crcs, counts = array(_NUMBER, numbers[:size]), array(_NUMBER, numbers[size : 2 * size])
@@ -155,6 +188,10 @@ class Regexes:
                 return _made(flags, _joined(low, array(_NUMBER, numbers[wide:end])), groups, names)
             begin, wide = begin + count, end
         return None
+
+
+def _digest(piece: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(piece, digest_size=_DIGEST_BYTES).digest()
 
 
 def _engine() -> str:

@@ -402,6 +402,34 @@ assert finder._sources is None and finder.get_source("gateway.clock") == source
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_regexes_that_were_left_in_the_archive_are_read_from_it_and_compiled_where_it_was_changed(
+    archive: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "gateway.pyz"
+    shutil.copy(archive, copy)
+    ask = f"""
+from gateway import shield
+from gateway.shield.regexes import compile_regex
+scanner, whole = shield.load(), shield.load()
+held = scanner.layout.regexes._raw
+scanner.ready()
+kept, number = scanner.layout.regexes, scanner.layout.count - 1
+assert len(held) > 100_000 and kept._raw == b""
+for one in (0, number // 2, number):
+    text = whole._ruleset.plans[one].regexes()[0]
+    assert kept.get(one, text) == compile_regex(text)
+with open(finder.archive, "r+b") as file:
+    file.write(bytes(os.stat(finder.archive).st_size))
+assert kept.get(number, text) is None
+os.truncate(finder.archive, 0)
+assert kept.get(number, text) is None and scanner.layout.compiled(number, text) == compile_regex(text)
+assert scanner.scan({ATTACK!r}, shield.Direction.INBOUND) == whole.scan({ATTACK!r}, shield.Direction.INBOUND)
+"""
+    command = [sys.executable, "-I", "-S", "-c", RUN + "import os\n" + ask, str(copy), "version"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # Runs the archive, and says what of it has been run when it listens, and whether the sources were unpacked for it.
 WATCHED = """
 import os, runpy, sys

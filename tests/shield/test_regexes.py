@@ -71,6 +71,32 @@ def test_what_pythons_have_alike_is_kept_once_and_read_by_each(ruleset: RuleSet)
         whole(shared["second"], {}.__getitem__)
 
 
+def test_what_was_left_in_the_archive_is_read_from_there_and_never_run_if_it_is_not_what_it_was(
+    ruleset: RuleSet,
+) -> None:
+    rules = [*texts_of(ruleset), ["another"]]
+    packs = {"first": pack_regexes("digest", rules), "second": pack_regexes("digest", [["one"], *rules[1:]])}
+    members = {name: bytearray(raw) for name, raw in share_pieces(packs).items()}
+    read: list[str] = []
+
+    def part(name: str, begin: int, end: int) -> bytes:
+        read.append(name)
+        return bytes(members[name][begin:end])
+
+    left = Regexes(whole(bytes(members["second"]), members.__getitem__))
+    for _ in "ab":
+        left.leave("second", part)
+    assert left.get(0, "one") == compile_regex("one")
+    assert left.get(1, rules[1][0]) == compile_regex(rules[1][0])
+    assert set(read) == {"first", "second"}
+    assert left.get(1, "unknown") is None
+    for name, number in (("second", 0), ("first", 1)):
+        members[name][:] = bytes(len(members[name]))
+        assert left.get(number, "one" if name == "second" else rules[1][0]) is None
+    del members["first"][10:]
+    assert left.get(1, rules[1][0]) is None
+
+
 def test_a_pack_that_was_changed_or_is_of_other_rules_is_told(ruleset: RuleSet) -> None:
     rules = texts_of(ruleset)
     pack = pack_regexes("digest", rules)
