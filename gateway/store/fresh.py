@@ -25,9 +25,11 @@ NEXT = "(SELECT 1 + COALESCE((SELECT MAX(position) FROM {0}_fresh), (SELECT MAX(
 
 
 def settle(tx: Transaction) -> None:
-    """Move all fresh rows to where they are indexed."""
+    """Move all fresh rows to where they are indexed. There are no tables yet if the start was cut short."""
+    known = {row["name"] for row in tx.query("SELECT name FROM sqlite_master")}
     for table in TABLES:
-        settle_table(tx, table)
+        if f"{table}_fresh" in known:
+            settle_table(tx, table)
 
 
 def settle_table(tx: Transaction, table: str) -> None:

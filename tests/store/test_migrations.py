@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import SetupError
-from gateway.store import writer
+from gateway.store import store, writer
 from gateway.store.commits import address
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.driver import Writable
@@ -39,6 +39,20 @@ async def test_opening_again_changes_nothing(place: Any) -> None:
     again = await place.open()
     assert [row["sql"] for row in await again.db.read(lambda tx: tx.query(schema))] == before
     await again.aclose()
+
+
+async def test_a_start_that_is_cut_short_before_there_are_tables_says_why_and_the_next_one_makes_them(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_short(*given: object) -> None:
+        raise TimeoutError("cut short")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "copy_before_migration", cut_short)
+        with pytest.raises(SetupError, match="A file beside"):
+            await place.open()
+    assert "failed" not in place.stream.getvalue()
+    await (await place.open()).aclose()
 
 
 async def test_a_change_of_a_large_schema_may_take_longer_than_who_writes_would_wait(
