@@ -2,8 +2,8 @@
 
 Cases take turns round by round and each ratio is of neighbours in time; printed are medians of processor time, which a
 busy machine sways less than the clock. Where several texts are scanned, each is met once by every scanner before
-anything is measured, and the quick ones scan all of them again until fifty milliseconds are over: else they are measured
-by what the slow ones have left of the processor's caches.
+anything is measured, and the quick ones scan all of them again until fifty milliseconds are over: else they are
+measured by what the slow ones have left of the processor's caches.
 """
 
 import argparse
