@@ -37,12 +37,14 @@ class Bounds:
     low, high: inclusive; characters of a text, items of a list, or the value of a number.
     words: the only texts, or names in an object, there are; for the schema alone, a service says it in its own words.
     pattern: the form of the whole text, with ``^`` and ``$``, in what Python and ECMA-262 both read.
+    promise: the same for the schema alone: what is always taken, where more may be, as the description says.
     """
 
     low: int | None = None
     high: int | None = None
     pattern: str | None = None
     words: tuple[str, ...] = ()
+    promise: str | None = None
 
 
 def decode(cls: type[T], value: object) -> T:
@@ -259,7 +261,7 @@ def _bounds_schema(kind: _Kind, bounds: Bounds) -> JsonSchema:
         "array": ("minItems", "maxItems"),
         "object": ("minProperties", "maxProperties"),
     }.get(str(kind.takes.get("type")), ("minimum", "maximum"))
-    extra: JsonSchema = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern}
+    extra: JsonSchema = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern or bounds.promise}
     if bounds.words:
         words: JsonSchema = {"enum": list(bounds.words)}
         extra |= {"propertyNames": words} if kind.takes.get("type") == "object" else words

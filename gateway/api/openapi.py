@@ -157,7 +157,7 @@ def _parameter(parameter: Parameter) -> dict[str, object]:
     return {
         "name": parameter.name,
         "in": "query",
-        "required": False,
+        "required": parameter.is_required,
         "description": parameter.about,
         "schema": parameter.schema,
     }
@@ -181,7 +181,8 @@ def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
             "description": f"{about} At most {getattr(settings, setting)} characters.".lstrip()
         }
     required: list[str] = [name for name in schema["required"] if name not in places]  # type: ignore[attr-defined]
-    return schema | {"properties": properties, "required": required}
+    kinds: JsonSchema = {"anyOf": list(operation.kinds)} if operation.kinds else {}
+    return schema | {"properties": properties, "required": required} | kinds
 
 
 def _responses(operation: Operation) -> dict[str, object]:

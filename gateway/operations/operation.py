@@ -69,12 +69,14 @@ class Parameter:
 
     read: from its text and the time (Unix milliseconds) to the value of the filter's field of the same name; raises
     InvalidRequest. schema: JSON Schema of the text as sent; None when no schema can tell a good text from a bad one.
+    is_required: whether it must be there.
     """
 
     name: str
     about: str
     read: Callable[[str, int], object]
     schema: JsonSchema | None
+    is_required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,8 @@ class Operation:
     has_secret: whether the answer carries a secret, and so is never compressed. is_openai: whether the clients are
     those of the OpenAI API, who add query parameters of their own and read their own names of the rate headers.
     max_chars: settings that bound texts of the body, by field; the service enforces them.
+    kinds: what the body may be, where fields depend on each other: it fits one of these schemas as well. For the
+    document alone; the service says it in its own words.
     """
 
     name: str
@@ -108,6 +112,7 @@ class Operation:
     status: int = 200
     body_setting: str = "max_body_bytes"
     max_chars: Mapping[str, str] | None = None
+    kinds: tuple[JsonSchema, ...] = ()
     fails: tuple[str, ...] = ()
     has_secret: bool = False
     is_openai: bool = False
@@ -181,6 +186,11 @@ def cursor() -> Parameter:
         return value
 
     return Parameter("cursor", "`page.next` of the page before, unchanged.", read, None)
+
+
+def kind(needs: tuple[str, ...] = (), **properties: JsonSchema) -> JsonSchema:
+    """Return the schema of bodies whose fields of these names fit these schemas. needs: those that must be there."""
+    return {"properties": properties} | ({"required": list(needs)} if needs else {})
 
 
 def joined(first: JsonSchema, second: JsonSchema, name: str) -> JsonSchema:

@@ -1,0 +1,74 @@
+"""Forms of text that fields of many records share: what is checked and what the OpenAPI document says are one."""
+
+import re
+from typing import Annotated
+
+from gateway.errors import InvalidRequest
+from gateway.schema import Bounds
+from gateway.wire import read_time, read_timestamp
+
+# No controls, no marks of direction, nothing invisible, no blank but the one, nothing for private use: a name that
+# holds one of these looks like another name. What no character is assigned to yet may become one that can be read.
+_UNSHOWN = (
+    "\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u1680\\u180e"
+    "\\u2000-\\u200f\\u2028-\\u202f\\u205f-\\u206f\\u3000\\ue000-\\uf8ff\\ufeff\\ufff9-\\ufffb"
+    # In themselves, since ECMA-262 and Python write them in different ways.
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000f0000-\U0010fffd"
+)
+LINE_PATTERN = f"^ *[^ {_UNSHOWN}][^{_UNSHOWN}]*$"
+"""One line that a person can read: at least one sign that is not a blank. Blanks at its ends are taken off."""
+LINE_OR_NONE_PATTERN = f"^[^{_UNSHOWN}]*$"
+NOTE_PATTERN = f"^(?:[\\t\\n]|[^{_UNSHOWN}])*$"
+"""What `LINE_OR_NONE_PATTERN` allows, and line ends and tabs."""
+
+# Halves of a surrogate pair come from command lines alone: no JSON that is read holds one, and no schema names one.
+_LINE = re.compile(f"[^{_UNSHOWN}\\ud800-\\udfff]*")
+_NOTE = re.compile(f"(?:[\\t\\n]|[^{_UNSHOWN}\\ud800-\\udfff])*")
+_AGE = re.compile("[0-9]{1,6}[smhd]")
+
+KEEP = ""
+"""The text that no body can give for an `Ahead`: the field stays as it is."""
+
+
+def is_line(text: str) -> bool:
+    """Tell whether all of a text can be read in one line; of the empty text too."""
+    return _LINE.fullmatch(text) is not None
+
+
+def is_note(text: str) -> bool:
+    """Tell whether all of a text can be read in lines."""
+    return _NOTE.fullmatch(text) is not None
+
+
+def line(high: int, low: int = 1) -> Bounds:
+    """Return the bounds of a field that is one line. low: 0 where the empty text says that there is none."""
+    return Bounds(low, high, pattern=LINE_PATTERN if low else LINE_OR_NONE_PATTERN)
+
+
+def ahead(promise: str) -> Bounds:
+    """Return the bounds of a time that must lie ahead. promise: which ages from now on are always taken."""
+    return Bounds(2, 40, promise=promise)
+
+
+Expiry = Annotated[
+    str, ahead("^[1-9][0-9]{0,5}[smhd]$"), "From now on, such as 90d or 12h; or an RFC 3339 time that lies ahead."
+]
+
+
+def read_ahead(text: str, *, param: str, now_at: int) -> int:
+    """Read `90d`, `12h`, `30m` or `45s` from now on, or an RFC 3339 time, as Unix milliseconds. Whether the time lies
+    ahead, and how far it may, is for who asks.
+
+    Raises:
+        InvalidRequest: neither.
+    """
+    if _AGE.fullmatch(text) is not None:
+        return 2 * now_at - read_time(text, param=param, now_at=now_at)
+    try:
+        return read_timestamp(text, param=param)
+    except InvalidRequest:
+        raise InvalidRequest(
+            f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z, or how long from now on: 90d, 12h.",
+            param=param,
+        ) from None

@@ -1,0 +1,55 @@
+"""Forms of text: what a person can read in one line, in lines, and how long from now on."""
+
+import re
+import unicodedata
+
+import pytest
+
+from gateway import forms
+from gateway.errors import InvalidRequest
+
+NOW_AT = 1_800_000_000_000
+EVERY = [chr(code) for code in range(0x110000)]
+
+
+def test_a_line_holds_what_can_be_printed_and_what_may_come_to_be() -> None:
+    for sign in EVERY:
+        is_assigned = unicodedata.category(sign) != "Cn"
+        if is_assigned:
+            assert forms.is_line(sign) is sign.isprintable(), hex(ord(sign))
+    assert forms.is_line("") and forms.is_line("two words ") and not forms.is_line("two\nlines")
+
+
+def test_the_pattern_of_the_document_says_the_same_of_all_that_json_can_hold() -> None:
+    pattern = re.compile(forms.LINE_OR_NONE_PATTERN[1:-1])
+    for sign in EVERY:
+        if not "\ud800" <= sign <= "\udfff":
+            assert (pattern.fullmatch(sign) is not None) is forms.is_line(sign), hex(ord(sign))
+
+
+@pytest.mark.parametrize(("text", "fits"), [("a", True), ("  a  ", True), (" ", False), ("", False), ("a\tb", False)])
+def test_a_line_that_must_be_there_has_a_sign_that_is_no_blank(text: str, fits: bool) -> None:
+    assert (re.fullmatch(forms.LINE_PATTERN, text) is not None) is fits
+
+
+def test_a_note_may_have_lines_and_tabs() -> None:
+    assert forms.is_note("one\n\ttwo") and forms.is_note("") and not forms.is_note("one\rtwo")
+    assert re.fullmatch(forms.NOTE_PATTERN, "one\n\ttwo") and not re.fullmatch(forms.NOTE_PATTERN, "one\u202etwo")
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"), [("45s", 45_000), ("30m", 1_800_000), ("12h", 43_200_000), ("90d", 7_776_000_000)]
+)
+def test_how_long_from_now_on(text: str, milliseconds: int) -> None:
+    assert forms.read_ahead(text, param="until", now_at=NOW_AT) == NOW_AT + milliseconds
+
+
+def test_a_time_that_lies_ahead_or_not_is_read_as_it_is() -> None:
+    assert forms.read_ahead("1970-01-01T00:00:01Z", param="until", now_at=NOW_AT) == 1000
+
+
+@pytest.mark.parametrize("text", ["", "90", "d", "90w", "-1d", "2030-01-31", "1234567d", "soon"])
+def test_other_texts_are_refused_by_the_name_of_the_field(text: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        forms.read_ahead(text, param="until", now_at=NOW_AT)
+    assert refused.value.param == "until"
