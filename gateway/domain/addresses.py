@@ -17,6 +17,15 @@ from gateway.domain.hosts import host_name
 from gateway.errors import InvalidRequest
 
 MAX_URL_CHARS = 500
+BASE_URL_PROMISE = (
+    # No label begins like the names that are refused, or that `allow_private` is needed for.
+    "^https?://(?!(?:[^/]*\\.)?(?:localhost|metadata|instance-data))"
+    "(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,28}[a-z0-9_])?\\.){0,5}"
+    "[a-z](?:[a-z0-9_-]{0,28}[a-z0-9_])?"
+    "(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
+    "(?:/[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,200})?$"
+)
+"""Which base URLs are taken whatever is allowed: the name of a host, perhaps a port, perhaps a path."""
 _VISIBLE = re.compile(r"[!-~]+")
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@%-]*)*")
 # What a resolver reads as an IPv4 address in another notation: 2130706433, 0x7f.1, 0177.0.0.1 (inet_aton).

@@ -1,10 +1,20 @@
 """The one form of a base URL, and which addresses may be connected to."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.addresses import Reach, may_connect, may_connect_privately, reach_of, read_base_url
+from gateway.domain.addresses import (
+    BASE_URL_PROMISE,
+    MAX_URL_CHARS,
+    Reach,
+    may_connect,
+    may_connect_privately,
+    reach_of,
+    read_base_url,
+)
 from gateway.errors import InvalidRequest
 
 V4 = st.ip_addresses(v=4)
@@ -45,6 +55,42 @@ def test_a_password_in_a_url_is_not_repeated() -> None:
     with pytest.raises(InvalidRequest) as caught:
         read_base_url("https://ann:hunter2@example.com/v1", allow_private=False)
     assert "hunter2" not in caught.value.message
+
+
+@given(st.from_regex(BASE_URL_PROMISE, fullmatch=True))
+def test_every_url_that_the_schema_promises_is_taken(text: str) -> None:
+    assert len(text) <= MAX_URL_CHARS
+    assert read_base_url(text, allow_private=False) == text.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://api.openai.com/v1",
+        "http://ollama:11434",
+        "http://llm_gateway-2:5001/",
+        "https://my-company-0123456789-0123456789-0123456789.openai.azure.com/openai/deployments/gpt-4o%20mini/",
+        "https://vpce-0a1b2c3d4e5f67890-abcdefgh.bedrock-runtime.eu-central-1.vpce.amazonaws.com:443",
+        "http://host.docker.internal:65535/v1",
+    ],
+)
+def test_the_urls_people_have_are_promised(text: str) -> None:
+    assert re.fullmatch(BASE_URL_PROMISE, text) is not None
+    assert read_base_url(text, allow_private=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://localhost:11434", "http://a.localhost", "http://metadata", "http://a.metadata.google.internal/",
+        "http://metadata.goog", "http://instance-data.ec2.internal", "http://10.0.0.1/v1", "https://[::1]/",
+        "http://host:0", "http://host:65536", "https://a@b.example/", "https://a.example/?q", "ftp://a.example",
+    ],
+)  # fmt: skip
+def test_what_may_be_refused_is_not_promised(text: str) -> None:
+    assert re.fullmatch(BASE_URL_PROMISE, text) is None
+    with pytest.raises(InvalidRequest):
+        read_base_url(text, allow_private=False)
 
 
 @given(V4)
