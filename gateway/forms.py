@@ -24,6 +24,7 @@ NOTE_PATTERN = f"^(?:[\\t\\n]|[^{_UNSHOWN}])*$"
 
 # Halves of a surrogate pair come from command lines alone: no JSON that is read holds one, and no schema names one.
 _LINE = re.compile(f"[^{_UNSHOWN}\\ud800-\\udfff]*")
+_NOT_OF_A_LINE = re.compile(f"[{_UNSHOWN}\\ud800-\\udfff]")
 _NOTE = re.compile(f"(?:[\\t\\n]|[^{_UNSHOWN}\\ud800-\\udfff])*")
 _AGE = re.compile("[0-9]{1,6}[smhd]")
 
@@ -36,6 +37,11 @@ def is_line(text: str) -> bool:
     return _LINE.fullmatch(text) is not None
 
 
+def as_line(text: str) -> str:
+    """Return the text with U+FFFD for whatever could not be read in one line."""
+    return _NOT_OF_A_LINE.sub("\ufffd", text)
+
+
 def is_note(text: str) -> bool:
     """Tell whether all of a text can be read in lines."""
     return _NOTE.fullmatch(text) is not None
@@ -43,7 +49,8 @@ def is_note(text: str) -> bool:
 
 def line(high: int, low: int = 1) -> Bounds:
     """Return the bounds of a field that is one line. low: 0 where the empty text says that there is none."""
-    return Bounds(low, high, pattern=LINE_PATTERN if low else LINE_OR_NONE_PATTERN)
+    pattern = LINE_PATTERN if low else LINE_OR_NONE_PATTERN
+    return Bounds(low, high, pattern=pattern, says="must be one line of characters that can be printed")
 
 
 def ahead(promise: str) -> Bounds:

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
+from math import inf
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -36,7 +37,7 @@ class Bounds:
 
     low, high: inclusive; characters of a text, items of a list, or the value of a number.
     words: the only texts, or names in an object, there are; for the schema alone, a service says it in its own words.
-    pattern: the form of the whole text, with ``^`` and ``$``, in what Python and ECMA-262 both read.
+    pattern: the form of the whole text, with ``^`` and ``$``, in what Python and ECMA-262 both read; `says`, in words.
     promise: the same for the schema alone: what is always taken, where more may be, as the description says.
     """
 
@@ -45,6 +46,7 @@ class Bounds:
     pattern: str | None = None
     words: tuple[str, ...] = ()
     promise: str | None = None
+    says: str | None = None
 
 
 def decode(cls: type[T], value: object) -> T:
@@ -150,11 +152,10 @@ def _time() -> _Kind:
 
 def _choice(values: Mapping[object, object], write: Write | None) -> _Kind:
     """One of a few texts. values: what stands in JSON, to what stands in the record."""
-    names = ", ".join(str(value) for value in values)
 
     def read(value: object) -> object:
         if not isinstance(value, str) or value not in values:
-            raise _Bad(f"must be one of {names}")
+            raise _Bad(f"must be one of {', '.join(str(value) for value in values)}")
         return values[value]
 
     schema: JsonSchema = {"type": "string", "enum": list(values)}
@@ -271,8 +272,7 @@ def _bounds_schema(kind: _Kind, bounds: Bounds) -> JsonSchema:
 def _bounded(kind: _Kind, bounds: Bounds) -> Read:
     inner = kind.read
     unit = {"string": " characters", "array": " items", "object": " entries"}.get(str(kind.takes.get("type")))
-    low = float("-inf") if bounds.low is None else bounds.low
-    high = float("inf") if bounds.high is None else bounds.high
+    low, high = (-inf if bounds.low is None else bounds.low), (inf if bounds.high is None else bounds.high)
     form = None if bounds.pattern is None else re.compile(bounds.pattern.removeprefix("^").removesuffix("$"))
     if bounds.high is None:
         reason = f"must be at least {bounds.low}{unit or ''}"
@@ -286,7 +286,7 @@ def _bounded(kind: _Kind, bounds: Bounds) -> Read:
         if not low <= (len(result) if unit else result) <= high:
             raise _Bad(reason)
         if form is not None and form.fullmatch(result) is None:
-            raise _Bad(f"must have the form {bounds.pattern}")
+            raise _Bad(bounds.says or f"must have the form {bounds.pattern}")
         return result
 
     return read

@@ -2,11 +2,22 @@
 
 import re
 import unicodedata
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 
 from gateway import forms
 from gateway.errors import InvalidRequest
+from gateway.schema import decode
+
+
+@dataclass(frozen=True)
+class Named:
+    """What has a name of one line."""
+
+    name: Annotated[str, forms.line(100)]
+
 
 NOW_AT = 1_800_000_000_000
 EVERY = [chr(code) for code in range(0x110000)]
@@ -30,6 +41,15 @@ def test_the_pattern_of_the_document_says_the_same_of_all_that_json_can_hold() -
 @pytest.mark.parametrize(("text", "fits"), [("a", True), ("  a  ", True), (" ", False), ("", False), ("a\tb", False)])
 def test_a_line_that_must_be_there_has_a_sign_that_is_no_blank(text: str, fits: bool) -> None:
     assert (re.fullmatch(forms.LINE_PATTERN, text) is not None) is fits
+
+
+def test_what_cannot_be_read_in_a_line_is_shown_as_a_sign_of_its_own() -> None:
+    assert forms.as_line("a\nb\u202e c\ud800") == "a\ufffdb\ufffd c\ufffd"
+
+
+def test_a_text_of_several_lines_is_refused_in_words() -> None:
+    with pytest.raises(InvalidRequest, match=r"^name must be one line of characters that can be printed\.$"):
+        decode(Named, {"name": "two\nlines"})
 
 
 def test_a_note_may_have_lines_and_tabs() -> None:
