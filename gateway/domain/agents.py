@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from gateway.forms import as_line
+
 MAX_NAME_CHARS = 100
 MAX_TOOLS = 100
 MAX_TAGS = 20
@@ -131,7 +133,7 @@ class AgentFilter:
 def clean_name(text: str) -> str:
     """Return a name as it is kept: NFC, printable, without blanks around it, at most 100 characters; "" for none."""
     normal = unicodedata.normalize("NFC", text[: 4 * MAX_NAME_CHARS])
-    return "".join(char if char.isprintable() else "\ufffd" for char in normal).strip()[:MAX_NAME_CHARS].strip()
+    return as_line(normal).strip()[:MAX_NAME_CHARS].strip()
 
 
 def fold_name(name: str) -> str:

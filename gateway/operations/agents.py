@@ -1,11 +1,15 @@
 """The rows of agents, public and internal. Rules are kept in `services.agents`."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from gateway.app import Gateway
 from gateway.domain.agents import (
     DEFAULT_AGENT_LIMIT,
     MAX_AGENT_LIMIT,
+    MAX_NAME_CHARS,
+    MAX_TAGS,
+    MAX_TOOLS,
     AgentFilter,
     AgentRisk,
     AgentSource,
@@ -14,20 +18,27 @@ from gateway.domain.agents import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.forms import line
 from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, limit, text
-from gateway.services.agents import Imported, WantedAgent, WantedStatus
+from gateway.schema import Bounds
+from gateway.services.agents import MAX_IMPORT, Imported, WantedAgent, WantedStatus
+
+_Name = Annotated[str, line(MAX_NAME_CHARS), "Kept in Unicode's form NFC, without blanks around it."]
+_NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "The empty text takes it away."]
+_Tools = Annotated[tuple[_Name, ...], Bounds(0, MAX_TOOLS)]
+_Tags = Annotated[tuple[_Name, ...], Bounds(0, MAX_TAGS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAgent:
     """An agent to register."""
 
-    name: str
-    owner: str | None = None
-    role: str | None = None
-    model: str | None = None
-    tools: tuple[str, ...] | None = None
-    tags: tuple[str, ...] | None = None
+    name: _Name
+    owner: _NameOrNone | None = None
+    role: _NameOrNone | None = None
+    model: _NameOrNone | None = None
+    tools: _Tools | None = None
+    tags: _Tags | None = None
     status: WantedStatus | None = None
 
     def wanted(self) -> WantedAgent:
@@ -47,7 +58,7 @@ class NewAgent:
 class AgentList:
     """Agents to bring in."""
 
-    agents: tuple[NewAgent, ...]
+    agents: Annotated[tuple[NewAgent, ...], Bounds(1, MAX_IMPORT)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +66,11 @@ class PatchAgent:
     """What is to change of the agent `id`."""
 
     id: str
-    owner: str | None = None
-    role: str | None = None
-    model: str | None = None
-    tools: tuple[str, ...] | None = None
-    tags: tuple[str, ...] | None = None
+    owner: _NameOrNone | None = None
+    role: _NameOrNone | None = None
+    model: _NameOrNone | None = None
+    tools: _Tools | None = None
+    tags: _Tags | None = None
     status: WantedStatus | None = None
     version: int | None = None
 

@@ -24,6 +24,7 @@ from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.forms import is_line
 from gateway.services.agent_sightings import MAX_AGENTS
 from gateway.services.audit import Audit
 from gateway.services.traffic import Traffic
@@ -199,8 +200,8 @@ class Agents:
         return await self._store.db.read(work)
 
     def _made(self, principal: Principal, wanted: WantedAgent, source: AgentSource) -> AgentRecord:
-        name = clean_name(wanted.name or "")
-        if not name or name != (wanted.name or "").strip():
+        name = clean_name(_checked(wanted.name or "", "name"))
+        if not name:
             raise InvalidRequest(f"name must be 1 to {MAX_NAME_CHARS} characters that can be printed.", param="name")
         now_at = self._clock.now_at()
         blank = AgentRecord(
@@ -253,20 +254,13 @@ def _changed(record: AgentRecord, wanted: WantedAgent, now_at: int) -> AgentReco
     for name in ("owner", "role", "model"):
         text: str | None = getattr(wanted, name)
         if text is not None:
-            if len(text) > MAX_NAME_CHARS or not text.isprintable():
-                raise InvalidRequest(
-                    f"{name} must be at most {MAX_NAME_CHARS} characters that can be printed.", param=name
-                )
-            changes[name] = text.strip() or None
+            changes[name] = _checked(text, name).strip() or None
     for name, given, most in (("tools", wanted.tools, MAX_TOOLS), ("tags", wanted.tags, MAX_TAGS)):
         if given is None:
             continue
-        if len(given) > most or any(not one or clean_name(one) != one for one in given):
-            raise InvalidRequest(
-                f"{name} must be at most {most} texts of 1 to {MAX_NAME_CHARS} characters that can be printed.",
-                param=name,
-            )
-        changes[name] = merged((), given)
+        if len(given) > most:
+            raise InvalidRequest(f"{name} must be at most {most} texts.", param=name)
+        changes[name] = merged((), [_checked(one, name) for one in given])
     after = replace(record, **changes)
     match wanted.status:
         case "active":
@@ -276,6 +270,12 @@ def _changed(record: AgentRecord, wanted: WantedAgent, now_at: int) -> AgentReco
         case "retired":
             return replace(after, retired_at=record.retired_at or now_at)
     return after
+
+
+def _checked(text: str, param: str) -> str:
+    if len(text) > MAX_NAME_CHARS or not is_line(text):
+        raise InvalidRequest(f"{param} must be at most {MAX_NAME_CHARS} characters that can be printed.", param=param)
+    return text
 
 
 def _shown(record: AgentRecord) -> dict[str, object]:

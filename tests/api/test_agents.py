@@ -138,7 +138,8 @@ async def test_a_list_is_brought_in_whole_or_not_at_all(site: Site) -> None:
         ({"name": "a\nb"}, "name"),
         ({"name": "a", "owner": "\u202e"}, "owner"),
         ({"name": "a", "tools": ["x"] * (MAX_TOOLS + 1)}, "tools"),
-        ({"name": "a", "tags": [""]}, "tags"),
+        ({"name": "a", "tags": [""]}, "tags[0]"),
+        ({"name": "a", "tools": ["x", "a\nb"]}, "tools[1]"),
         ({"name": "a", "status": "asleep"}, "status"),
         ({"name": "a", "id": "agt_1"}, "id"),
     ],
@@ -146,6 +147,13 @@ async def test_a_list_is_brought_in_whole_or_not_at_all(site: Site) -> None:
 async def test_a_bad_agent_is_told_its_field(site: Site, body: object, param: str) -> None:
     answer = await site.ask("POST", "/api/agents", body)
     assert (answer["status_code"], answer["error"]["param"]) == (400, param)
+
+
+async def test_what_is_written_in_another_form_is_kept_as_it_is_shown(site: Site) -> None:
+    body = {"name": " Cafe\u0301 ", "tools": [" e\u0301", "\u00e9"], "tags": ["night "]}
+    made = (await site.ask("POST", "/api/agents", body))["data"]
+    assert (made["name"], made["tools"], made["tags"]) == ("Caf\u00e9", ["\u00e9"], ["night"])
+    assert (await site.ask("POST", "/api/agents", {"name": "CAF\u00c9"}))["error"]["code"] == "conflict"
 
 
 async def test_names_from_callers_stay_inert(site: Site) -> None:
