@@ -36,9 +36,10 @@ class Bounds:
     """What the type of a field cannot say.
 
     low, high: inclusive; characters of a text, items of a list, or the value of a number.
-    words: the only texts, or names in an object, there are; for the schema alone, a service says it in its own words.
+    words: the only texts there are; for the schema alone, a service says it in its own words.
     pattern: the form of the whole text, with ``^`` and ``$``, in what Python and ECMA-262 both read; `says`, in words.
-    promise: the same for the schema alone: what is always taken, where more may be, as the description says.
+    promise: the same for the schema of what is read alone: what is always taken, where the description says more.
+    names: those of the names in an object.
     """
 
     low: int | None = None
@@ -47,6 +48,7 @@ class Bounds:
     words: tuple[str, ...] = ()
     promise: str | None = None
     says: str | None = None
+    names: "Bounds | None" = None
 
 
 def decode(cls: type[T], value: object) -> T:
@@ -245,27 +247,23 @@ def _annotated(kind: _Kind, marks: tuple[object, ...]) -> _Kind:
     """Add bounds and description to a kind."""
     for mark in marks:
         if isinstance(mark, str):
-            kind = dataclasses.replace(
-                kind, takes=kind.takes | {"description": mark}, gives=kind.gives | {"description": mark}
-            )
+            about: JsonSchema = {"description": mark}
+            kind = dataclasses.replace(kind, takes=kind.takes | about, gives=kind.gives | about)
         elif isinstance(mark, Bounds):
-            extra = _bounds_schema(kind, mark)
-            kind = dataclasses.replace(
-                kind, read=_bounded(kind, mark), takes=kind.takes | extra, gives=kind.gives | extra
-            )
+            extra = _bounds_schema(kind.takes, mark)
+            takes = kind.takes | extra | ({"pattern": mark.promise} if mark.promise else {})
+            kind = dataclasses.replace(kind, read=_bounded(kind, mark), takes=takes, gives=kind.gives | extra)
     return kind
 
 
-def _bounds_schema(kind: _Kind, bounds: Bounds) -> JsonSchema:
+def _bounds_schema(takes: JsonSchema, bounds: Bounds) -> JsonSchema:
     low, high = {
         "string": ("minLength", "maxLength"),
         "array": ("minItems", "maxItems"),
         "object": ("minProperties", "maxProperties"),
-    }.get(str(kind.takes.get("type")), ("minimum", "maximum"))
-    extra: JsonSchema = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern or bounds.promise}
-    if bounds.words:
-        words: JsonSchema = {"enum": list(bounds.words)}
-        extra |= {"propertyNames": words} if kind.takes.get("type") == "object" else words
+    }.get(str(takes.get("type")), ("minimum", "maximum"))
+    extra: JsonSchema = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern}
+    extra |= {"enum": list(bounds.words) or None, "propertyNames": bounds.names and _bounds_schema(_TEXT, bounds.names)}
     return {name: value for name, value in extra.items() if value is not None}
 
 
@@ -274,12 +272,9 @@ def _bounded(kind: _Kind, bounds: Bounds) -> Read:
     unit = {"string": " characters", "array": " items", "object": " entries"}.get(str(kind.takes.get("type")))
     low, high = (-inf if bounds.low is None else bounds.low), (inf if bounds.high is None else bounds.high)
     form = None if bounds.pattern is None else re.compile(bounds.pattern.removeprefix("^").removesuffix("$"))
-    if bounds.high is None:
-        reason = f"must be at least {bounds.low}{unit or ''}"
-    elif bounds.low is None:
-        reason = f"must be at most {bounds.high}{unit or ''}"
-    else:
-        reason = f"must be {bounds.low} to {bounds.high}{unit or ''}"
+    read_name = _bounded(_LEAVES[str], bounds.names) if bounds.names else inner
+    span = f"at most {bounds.high}" if bounds.low is None else f"{bounds.low} to {bounds.high}"
+    reason = f"must be {f'at least {bounds.low}' if bounds.high is None else span}{unit or ''}"
 
     def read(value: object) -> object:
         result: Any = inner(value)
@@ -287,6 +282,11 @@ def _bounded(kind: _Kind, bounds: Bounds) -> Read:
             raise _Bad(reason)
         if form is not None and form.fullmatch(result) is None:
             raise _Bad(bounds.says or f"must have the form {bounds.pattern}")
+        for name in result if bounds.names else ():
+            try:
+                read_name(name)
+            except _Bad as bad:
+                raise bad.under(name[:_NAME_CHARS]) from None
         return result
 
     return read

@@ -41,12 +41,17 @@ class Car:
     plate: Annotated[str, schema.Bounds(pattern="^[A-Z]{2}$")] = "AB"
     anything: object = None
     speed: Annotated[int, schema.Bounds(1, 300)] = 50
+    doors: Annotated[dict[str, int], schema.Bounds(high=2, names=schema.Bounds(1, 5, pattern="^[a-z]+$"))] = field(
+        default_factory=dict
+    )
+    home: Annotated[str, schema.Bounds(1, 9, promise="^[a-z]+$")] = "x"
 
 
 FULL = {
     "name": "Älfa", "wheels": [{"size": 3, "colour": "blue"}, {"size": 4}], "tags": ["a"], "price": 2, "is_sold": True,
     "kind": "bus", "extra": {"x": [1]}, "sizes": {"l": 1}, "colours": ["red", "blue"], "built_at": "1970-01-01T00:00:01Z",
     "first_seen": "1970-01-01T00:00:00.005Z", "plate": "XY", "anything": {"a": 1}, "speed": 300,
+    "doors": {"left": 2}, "home": "Ulm",
 }  # fmt: skip
 
 
@@ -55,7 +60,7 @@ def test_record_is_made_from_json() -> None:
     assert car == Car(
         name="Älfa", wheels=(Wheel(3, Colour.BLUE), Wheel(4)), tags=["a"], price=2.0, is_sold=True, kind="bus",
         extra={"x": [1]}, sizes={"l": 1}, colours=frozenset(Colour), built_at=1000, first_seen_at=5, plate="XY",
-        anything={"a": 1}, speed=300,
+        anything={"a": 1}, speed=300, doors={"left": 2}, home="Ulm",
     )  # fmt: skip
 
 
@@ -115,6 +120,11 @@ def test_written_enum_is_a_plain_string() -> None:
         ({"speed": 1e300}, "speed"),
         ({"speed": float("inf")}, "speed"),
         ({"speed": "1"}, "speed"),
+        ({"doors": {"a": 1, "b": 1, "c": 1}}, "doors"),
+        ({"doors": {"": 1}}, "doors"),
+        ({"doors": {"Left": 1}}, "doors.Left"),
+        ({"doors": {"longest": 1}}, "doors.longest"),
+        ({"home": ""}, "home"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_path(change: dict[str, Any], param: str) -> None:
@@ -161,6 +171,15 @@ def test_schema_says_what_is_read() -> None:
     assert properties["tags"] == {"type": "array", "items": {"type": "string"}, "maxItems": 2}
     assert properties["plate"] == {"type": "string", "pattern": "^[A-Z]{2}$"}
     assert properties["speed"] == {"type": "integer", "minimum": 1, "maximum": 300}
+    assert properties["doors"]["propertyNames"] == {"pattern": "^[a-z]+$", "minLength": 1, "maxLength": 5}
+
+
+def test_a_promise_is_for_those_who_send_alone() -> None:
+    """What is taken beyond it may stand in an answer."""
+    taken, given = (schema.json_schema(Car, written=written)["properties"] for written in (False, True))
+    assert isinstance(taken, dict) and isinstance(given, dict)
+    assert taken["home"] == {"type": "string", "minLength": 1, "maxLength": 9, "pattern": "^[a-z]+$"}
+    assert given["home"] == {"type": "string", "minLength": 1, "maxLength": 9}
 
 
 def test_schema_of_what_is_written_requires_every_field() -> None:

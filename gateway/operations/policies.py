@@ -16,7 +16,7 @@ from gateway.shield.scoring import HIGHEST_SCORE
 
 CategoryAction = Literal["block", "review", "allow", "redact"]
 Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
-Actions = Annotated[dict[str, CategoryAction], Bounds(words=CATEGORIES)]
+Actions = Annotated[dict[str, CategoryAction], Bounds(names=Bounds(words=CATEGORIES))]
 CaptureDays = Annotated[int, Bounds(1, MAX_CAPTURE_DAYS)]
 _Name = Annotated[str, Bounds(pattern=f"^{POLICY_NAME_PATTERN}$")]
 
