@@ -61,6 +61,11 @@ def ahead(promise: str) -> Bounds:
 Expiry = Annotated[
     str, ahead("^[1-9][0-9]{0,5}[smhd]$"), "From now on, such as 90d or 12h; or an RFC 3339 time that lies ahead."
 ]
+UntilInAYear = Annotated[
+    str,
+    ahead("^(?:[1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|(?:[1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-5])d)$"),
+    "From now on, such as 4h or 30d; or an RFC 3339 time that lies ahead. At most 366 days.",
+]
 
 
 def read_ahead(text: str, *, param: str, now_at: int) -> int:

@@ -94,7 +94,7 @@ def override(options: argparse.Namespace, console: Console) -> int:
             raise InvalidRequest("--limit, --until and --reason are needed, or --end", param="--limit")
         wanted = WantedOverride(
             limit=read_amount(options.limit, "--limit"),
-            until_at=read_expiry(options.until, SystemClock().now_at()),
+            until_at=read_expiry(options.until, SystemClock().now_at(), flag="--until"),
             reason=options.reason,
         )
 

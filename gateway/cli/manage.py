@@ -12,6 +12,7 @@ from gateway.clock import SystemClock
 from gateway.domain.keys import DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, KeyRecord, NewKey
 from gateway.domain.principals import RequestContext, local
 from gateway.errors import InvalidRequest
+from gateway.forms import read_ahead
 from gateway.operations.keys import view_key
 from gateway.schema import encode
 
@@ -137,13 +138,12 @@ def rotate(options: argparse.Namespace, console: Console) -> int:
     return with_records(options, work)
 
 
-def read_expiry(text: str, now_at: int) -> int:
+def read_expiry(text: str, now_at: int, *, flag: str = "--expires") -> int:
     """Read `90d`, `12h` or `30m` from now, or a date or time that is still to come."""
-    if text[:-1].isdigit() and text[-1] in "smhd":
-        return 2 * now_at - wire.read_time(text, param="--expires", now_at=now_at)
-    expires_at = wire.read_time(text, param="--expires", now_at=now_at)
+    is_date = len(text) == len("2030-01-31")
+    expires_at = read_ahead(f"{text}T00:00:00Z" if is_date else text, param=flag, now_at=now_at)
     if expires_at <= now_at:
-        raise InvalidRequest("--expires must be in the future, such as 90d or 2030-01-31", param="--expires")
+        raise InvalidRequest(f"{flag} must be in the future, such as 90d or 2030-01-31", param=flag)
     return expires_at
 
 

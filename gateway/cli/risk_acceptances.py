@@ -54,7 +54,7 @@ def create(options: argparse.Namespace, console: Console) -> int:
     wanted = WantedAcceptance(
         scope=read_word(AcceptanceScope, options.scope, "--scope"),
         reason=options.reason,
-        until_at=read_expiry(options.until, SystemClock().now_at()),
+        until_at=read_expiry(options.until, SystemClock().now_at(), flag="--until"),
         rule=options.rule,
         agent=options.agent,
         key=options.key,

@@ -1,13 +1,13 @@
 """What tokens cost: prices by glob of model, and the worst a request can take. Pure; whole micro-dollars, no fractions.
 
-A price is dollars for a million tokens, which is micro-dollars a token; with up to six decimals it is a whole number
+A price is dollars for a million tokens, which is micro-dollars a token; rounded to six decimals it is a whole number
 of micro-dollars for a million tokens. A cost is rounded up once, over prompt and reply together. Discounts, such as
 for cached prompts, are not looked at: what is counted is never less than what is billed at these prices.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 
 from gateway.domain.budgets import MICRO, Usage, glob
 from gateway.errors import InvalidRequest
@@ -16,7 +16,6 @@ MAX_PRICES = 1000
 MAX_USD = 1_000_000
 MAX_REPLY_TOKENS = 10_000_000
 _MAX_NAME_CHARS = 256
-_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +78,15 @@ def read_prices(value: object, *, param: str = "prices") -> Mapping[str, Price]:
 
 
 def to_micro(value: object, *, param: str, most: int = MAX_USD) -> int:
-    """Return dollars as micro-dollars, exactly as they were written.
+    """Return dollars as micro-dollars: exactly as they were written, with more than six decimals rounded half to even.
 
     Raises:
-        InvalidRequest: less than nothing, more than `most`, or more than six decimals.
+        InvalidRequest: less than nothing, or more than `most`.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not 0 <= value <= most:
         raise InvalidRequest(f"{param} must be a number from 0 to {most}.", param=param)
     # The shortest text of a float is what was typed; the float itself is not.
-    micro = Decimal(str(value)) * MICRO
-    if micro != micro.to_integral_value():
-        raise InvalidRequest(f"{param} must have at most {_DECIMALS} decimals.", param=param)
-    return int(micro)
+    return int((Decimal(str(value)) * MICRO).to_integral_value(ROUND_HALF_EVEN))
 
 
 def reply_bound(body: Mapping[str, object], default: int) -> int:

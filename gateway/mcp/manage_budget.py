@@ -1,16 +1,17 @@
 """The tool that reads, sets and removes budgets."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.budgets import DEFAULT_SOFT_PCT, BudgetScope, BudgetUnit, BudgetWindow, Standing
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.forms import UntilInAYear, read_ahead
 from gateway.mcp.tool import Tool, ToolOutput, one_line
 from gateway.operations.budgets import BudgetView, view_budget
 from gateway.schema import Bounds, encode, json_schema
-from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride
+from gateway.services.budgets import ChangedBudget, Reason, WantedBudget, WantedOverride
 from gateway.wire import write_time
 
 _Action = Literal["list", "get", "set", "create", "delete", "override"]
@@ -35,10 +36,8 @@ class ManageBudget:
     limit: Annotated[float | None, "The limit in the unit."] = None
     window: Annotated[BudgetWindow | None, "hour, day (default), week or month; in UTC."] = None
     id: Annotated[str | None, "The budget, bud_ and so on."] = None
-    until_at: Annotated[int | None, "Until when an override holds; to the end of the period if left out."] = field(
-        default=None, metadata={"json_name": "until"}
-    )
-    reason: Annotated[str | None, "Why, for whoever reads the audit log later."] = None
+    until: Annotated[UntilInAYear | None, "Until when an override holds, such as 4h; else to the period's end."] = None
+    reason: Annotated[Reason | None, "Why, for whoever reads the audit log later."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,9 @@ async def _override(gateway: Gateway, principal: Principal, command: ManageBudge
     limit = _limit(command)
     if limit is None:
         raise InvalidRequest("limit is missing: the limit that holds meanwhile.", param="limit")
-    until_at = named.period.ends_at if command.until_at is None else command.until_at
+    until_at = named.period.ends_at
+    if command.until is not None:
+        until_at = read_ahead(command.until, param="until", now_at=gateway.clock.now_at())
     reason = command.reason or "set by an assistant"
     wanted = WantedOverride(limit=limit, until_at=until_at, reason=reason)
     return await gateway.budgets.override(principal, named.budget.id, wanted, context)

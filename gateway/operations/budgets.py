@@ -5,6 +5,8 @@ from typing import Literal
 
 from gateway.app import Gateway
 from gateway.domain.budgets import (
+    MAX_AMOUNT,
+    MICRO,
     BudgetAction,
     BudgetScope,
     BudgetUnit,
@@ -13,8 +15,10 @@ from gateway.domain.budgets import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, ById, Door, Operation
-from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride, shown_amount
+from gateway.forms import UntilInAYear, read_ahead
+from gateway.operations.operation import Answer, ById, Door, Operation, kind
+from gateway.schema import JsonSchema
+from gateway.services.budgets import Amount, ChangedBudget, Reason, WantedBudget, WantedOverride, shown_amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +29,14 @@ class PatchBudget(ChangedBudget):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideBudget(WantedOverride):
-    """Another limit for the budget `id`, until a time."""
+class OverrideBudget:
+    """A higher limit for the budget `id`, until a time. limit: in the budget's unit."""
 
     id: str
+    limit: Amount
+    until: UntilInAYear
+    reason: Reason
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,14 @@ async def override_budget(
     gateway: Gateway, who: Principal, command: OverrideBudget, context: RequestContext
 ) -> BudgetView:
     """Raise the limit of a budget for a while."""
-    return view_budget(await gateway.budgets.override(who, command.id, command, context), gateway.clock.now_at())
+    now_at = gateway.clock.now_at()
+    wanted = WantedOverride(
+        limit=command.limit,
+        until_at=read_ahead(command.until, param="until", now_at=now_at),
+        reason=command.reason,
+        version=command.version,
+    )
+    return view_budget(await gateway.budgets.override(who, command.id, wanted, context), now_at)
 
 
 async def end_override(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> BudgetView:
@@ -143,6 +158,14 @@ async def remove_budget(gateway: Gateway, who: Principal, command: ById, context
     """Remove a budget and show it a last time."""
     return view_budget(await gateway.budgets.remove(who, command.id, context), gateway.clock.now_at())
 
+
+_USD: dict[str, JsonSchema] = {"unit": {"enum": ["usd"]}, "limit": {"maximum": MAX_AMOUNT // MICRO}}
+_COUNTED: dict[str, JsonSchema] = {"unit": {"enum": ["tokens", "requests"]}, "limit": {"type": "integer"}}
+_OF_ALL: dict[str, JsonSchema] = {"scope": {"enum": ["global"]}, "scope_value": {"type": "null"}}
+_OF_SOME: dict[str, JsonSchema] = {
+    "scope": {"enum": [one.value for one in BudgetScope if one is not BudgetScope.GLOBAL]},
+    "scope_value": {"type": "string"},
+}
 
 BUDGET_OPERATIONS = (
     Operation(
@@ -163,6 +186,12 @@ BUDGET_OPERATIONS = (
         takes=WantedBudget,
         gives=BudgetView,
         call=create_budget,
+        kinds=(
+            kind(**_USD, **_OF_ALL),
+            kind(("unit",), **_COUNTED, **_OF_ALL),
+            kind(("scope", "scope_value"), **_USD, **_OF_SOME),
+            kind(("unit", "scope", "scope_value"), **_COUNTED, **_OF_SOME),
+        ),
         status=201,
         summary="Create a budget: `limit`, and maybe `unit`, `scope`, `scope_value`, `window`, `soft_pct`, `action`.",
     ),

@@ -188,7 +188,7 @@ def cursor() -> Parameter:
     return Parameter("cursor", "`page.next` of the page before, unchanged.", read, None)
 
 
-def kind(needs: tuple[str, ...] = (), **properties: JsonSchema) -> JsonSchema:
+def kind(needs: tuple[str, ...] = (), /, **properties: JsonSchema) -> JsonSchema:
     """Return the schema of bodies whose fields of these names fit these schemas. needs: those that must be there."""
     return {"properties": properties} | ({"required": list(needs)} if needs else {})
 

@@ -1,9 +1,10 @@
 """Budgets kept: made, changed, raised for a while, removed, and how they stand. Spending from them is `spending`'s."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
+from gateway import forms
 from gateway.clock import Clock, Ids
 from gateway.domain.budgets import (
     DEFAULT_SOFT_PCT,
@@ -35,21 +36,22 @@ MAX_OVERRIDE_MS = 366 * 86_400_000
 
 Amount = Annotated[float, Bounds(0, MAX_AMOUNT)]
 Percent = Annotated[int, Bounds(1, 100)]
-Reason = Annotated[str, Bounds(1, MAX_REASON_CHARS)]
+Reason = Annotated[str, forms.line(MAX_REASON_CHARS)]
+Name = Annotated[str, forms.line(MAX_NAME_CHARS, 0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedBudget:
-    """What is said of a budget to be made. limit: in the unit; of dollars with at most six decimals."""
+    """What is said of a budget to be made. limit: in the unit; dollars are rounded to a millionth."""
 
     limit: Amount
     unit: BudgetUnit = BudgetUnit.USD
     scope: BudgetScope = BudgetScope.GLOBAL
-    scope_value: Annotated[str, Bounds(1, MAX_VALUE_CHARS)] | None = None
+    scope_value: Annotated[str, forms.line(MAX_VALUE_CHARS)] | None = None
     window: BudgetWindow = BudgetWindow.DAY
     soft_pct: Percent = DEFAULT_SOFT_PCT
     action: BudgetAction = BudgetAction.BLOCK
-    name: Annotated[str, Bounds(0, MAX_NAME_CHARS)] = ""
+    name: Name = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ class ChangedBudget:
     limit: Amount | None = None
     soft_pct: Percent | None = None
     action: BudgetAction | None = None
-    name: Annotated[str, Bounds(0, MAX_NAME_CHARS)] | None = None
+    name: Name | None = None
     version: int | None = None
 
 
@@ -67,9 +69,9 @@ class ChangedBudget:
 class WantedOverride:
     """A higher limit until a time. limit: in the budget's unit."""
 
-    limit: Amount
-    until_at: int = field(metadata={"json_name": "until"})
-    reason: Reason
+    limit: float
+    until_at: int
+    reason: str
     version: int | None = None
 
 
@@ -106,7 +108,7 @@ class Budgets:
         """Make a budget. It counts from now on; what is on its way already is not counted.
 
         Raises:
-            InvalidRequest: a field; `param` says which. Conflict: there are too many.
+            InvalidRequest: a field; `param` says which. Conflict: there is no such key, or there are too many budgets.
             AuditUnavailable: it was not made.
         """
         now_at = self._clock.now_at()
@@ -140,7 +142,8 @@ class Budgets:
         """Change a budget; what holds already is left alone. What was spent in this period stays spent.
 
         Raises:
-            InvalidRequest: a field; `param` says which. NotFound: there is none. Conflict: another version.
+            InvalidRequest: a field; `param` says which. NotFound: there is none.
+            Conflict: another version, or a limit that the unit of this budget cannot have.
             AuditUnavailable: nothing was changed.
         """
 
@@ -148,7 +151,7 @@ class Budgets:
             return replace(
                 before,
                 name=before.name if wanted.name is None else _checked_name(wanted.name),
-                limit_amount=before.limit_amount if wanted.limit is None else amount_of(wanted.limit, before.unit),
+                limit_amount=before.limit_amount if wanted.limit is None else _amount(wanted.limit, before),
                 soft_pct=before.soft_pct if wanted.soft_pct is None else _checked_pct(wanted.soft_pct),
                 action=wanted.action or before.action,
             )
@@ -161,17 +164,18 @@ class Budgets:
         """Raise the limit until a time, or with None end that early. Whoever did it, and why, is kept.
 
         Raises:
-            InvalidRequest: the limit is not higher, the time not to come, the reason empty. NotFound: there is none.
-            Conflict: another version. AuditUnavailable: nothing was changed.
+            InvalidRequest: the time is not to come, the reason empty. NotFound: there is none.
+            Conflict: the limit is not higher, or none of this unit; another version.
+            AuditUnavailable: nothing was changed.
         """
         now_at = self._clock.now_at()
 
         def changed(before: Budget) -> Budget:
             if wanted is None:
                 return replace(before, override=None)
-            amount = amount_of(wanted.limit, before.unit)
+            amount = _amount(wanted.limit, before)
             if amount <= before.limit_amount:
-                raise InvalidRequest("An override must be higher than the limit of the budget.", param="limit")
+                raise Conflict("An override must be higher than the limit of the budget.", param="limit")
             if not now_at < wanted.until_at <= now_at + MAX_OVERRIDE_MS:
                 raise InvalidRequest("until must be in the future, at most a year from now.", param="until")
             reason = checked_reason(wanted.reason)
@@ -240,7 +244,7 @@ class Budgets:
         record = self._store.keys.by_id(tx, text)
         records = (record,) if record else self._store.keys.by_prefix(tx, text)
         if len(records) != 1:
-            raise InvalidRequest("scope_value must be the id or the prefix of one API key.", param="scope_value")
+            raise Conflict("scope_value must be the id or the prefix of one API key.", param="scope_value")
         return records[0].id
 
 
@@ -248,13 +252,21 @@ def amount_of(limit: float, unit: BudgetUnit) -> int:
     """Return a limit as a whole number of micro-dollars, tokens or requests.
 
     Raises:
-        InvalidRequest: less than nothing, too much, or finer than the unit can be.
+        InvalidRequest: less than nothing, too much, or a part of a token or a request.
     """
     if unit is BudgetUnit.USD:
         return to_micro(limit, param="limit", most=MAX_AMOUNT // MICRO)
     if not 0 <= limit <= MAX_AMOUNT or limit != int(limit):
         raise InvalidRequest(f"limit must be a whole number from 0 to {MAX_AMOUNT}.", param="limit")
     return int(limit)
+
+
+def _amount(limit: float, budget: Budget) -> int:
+    """Return a limit for a budget that stands. That it fits another unit is for its sender to find out: Conflict."""
+    try:
+        return amount_of(limit, budget.unit)
+    except InvalidRequest as error:
+        raise Conflict(error.message, param=error.param) from None
 
 
 def shown_amount(amount: int, unit: BudgetUnit) -> float:
@@ -269,14 +281,14 @@ def checked_reason(text: str) -> str:
         InvalidRequest: it is empty, too long or not printable.
     """
     reason = text.strip()
-    if not 1 <= len(reason) <= MAX_REASON_CHARS or not reason.isprintable():
+    if not 1 <= len(reason) <= MAX_REASON_CHARS or not forms.is_line(reason):
         raise InvalidRequest(f"reason must be 1 to {MAX_REASON_CHARS} printable characters.", param="reason")
     return reason
 
 
 def _checked_name(text: str) -> str:
     name = text.strip()
-    if len(name) > MAX_NAME_CHARS or not name.isprintable():
+    if len(name) > MAX_NAME_CHARS or not forms.is_line(name):
         raise InvalidRequest(f"name must be at most {MAX_NAME_CHARS} printable characters.", param="name")
     return name
 
@@ -287,7 +299,7 @@ def _checked_value(wanted: WantedBudget) -> str | None:
         if value:
             raise InvalidRequest("A global budget has no scope_value.", param="scope_value")
         return None
-    if not 1 <= len(value) <= MAX_VALUE_CHARS or not value.isprintable():
+    if not 1 <= len(value) <= MAX_VALUE_CHARS or not forms.is_line(value):
         raise InvalidRequest(
             f"scope_value must name the {wanted.scope.value}, in at most {MAX_VALUE_CHARS} printable characters.",
             param="scope_value",

@@ -11,8 +11,10 @@ from open_site import ATTACK, CHAT, KEYS, Site, open_site
 
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.budgets import HOLD_SECONDS, Usage
+from gateway.wire import read_timestamp
 
 BUDGETS = "/api/budgets"
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -57,10 +59,10 @@ async def test_a_budget_lives_its_whole_life(site: Site) -> None:
         ({}, "limit"),
         ({"limit": -1}, "limit"),
         ({"limit": "1"}, "limit"),
-        ({"limit": 0.0000001}, "limit"),
         ({"limit": 1.5, "unit": "tokens"}, "limit"),
         ({"limit": 2**60, "unit": "tokens"}, "limit"),
         ({"limit": 1e300}, "limit"),
+        ({"limit": 2**50}, "limit"),
         ({"limit": 1, "unit": "euro"}, "unit"),
         ({"limit": 1, "window": "year"}, "window"),
         ({"limit": 1, "action": "ask"}, "action"),
@@ -70,7 +72,6 @@ async def test_a_budget_lives_its_whole_life(site: Site) -> None:
         ({"limit": 1, "scope_value": "x"}, "scope_value"),
         ({"limit": 1, "scope": "model"}, "scope_value"),
         ({"limit": 1, "scope": "agent", "scope_value": "a\nb"}, "scope_value"),
-        ({"limit": 1, "scope": "key", "scope_value": "key_nobody"}, "scope_value"),
         ({"limit": 1, "name": "x" * 101}, "name"),
         ({"limit": 1, "spent": 0}, "spent"),
     ],
@@ -79,6 +80,23 @@ async def test_a_bad_budget_is_told_its_field(site: Site, body: object, param: s
     answer = await site.ask("POST", BUDGETS, body)
     assert (answer["status"], answer["error"]["param"]) == (400, param)
     assert (await site.ask("GET", BUDGETS))["data"] == []
+
+
+async def test_a_budget_of_a_key_that_is_not_there_is_a_conflict(site: Site) -> None:
+    answer = await site.ask("POST", BUDGETS, {"limit": 1, "scope": "key", "scope_value": "key_nobody"})
+    assert (answer["status"], answer["error"]["param"]) == (409, "scope_value")
+
+
+async def test_dollars_are_rounded_to_a_millionth_and_tokens_are_whole(site: Site) -> None:
+    made = await site.make(BUDGETS, limit=0.0000014)
+    assert made["limit"] == 0.000001
+    made = await site.make(BUDGETS, limit=5.0, unit="tokens")
+    assert made["limit"] == 5
+    for limit in (1.5, 2**53 - 1):
+        kind = "tokens" if limit == 1.5 else "usd"
+        made = await site.make(BUDGETS, limit=5, unit=kind)
+        answer = await site.ask("PATCH", f"{BUDGETS}/{made['id']}", {"limit": limit})
+        assert (answer["status"], answer["error"]["param"]) == (409, "limit")
 
 
 async def test_what_is_counted_and_for_whom_never_changes(site: Site) -> None:
@@ -164,20 +182,29 @@ async def test_an_override_lets_more_pass_until_it_ends(site: Site) -> None:
     one, key = f"{BUDGETS}/{made['id']}", (await site.key())["key"]
     assert [(await site.chat(key))["status"] for _ in range(2)] == [200, 429]
     for body, param in (
-        ({"limit": 1, "until": "2099-01-01T00:00:00Z", "reason": "x"}, "limit"),
         ({"limit": 5, "until": "2001-01-01T00:00:00Z", "reason": "x"}, "until"),
         ({"limit": 5, "until": "2099-01-01T00:00:00Z", "reason": "x"}, "until"),
+        ({"limit": 5, "until": "367d", "reason": "x"}, "until"),
+        ({"limit": 5, "until": "soon", "reason": "x"}, "until"),
         ({"limit": 5, "until": made["resets_at"], "reason": " "}, "reason"),
         ({"limit": 5, "reason": "x"}, "until"),
     ):
         answer = await site.ask("POST", f"{one}/override", body)
         assert (answer["status"], answer["error"]["param"]) == (400, param)
+    for limit in (1, 1.5):
+        answer = await site.ask("POST", f"{one}/override", {"limit": limit, "until": "4h", "reason": "x"})
+        assert (answer["status"], answer["error"]["param"]) == (409, "limit")
     raised = await site.ask("POST", f"{one}/override", {"limit": 2, "until": made["resets_at"], "reason": "release"})
     assert raised["data"]["override"] == {"limit": 2, "until": made["resets_at"], "reason": "release", "by": "local"}
     assert (raised["data"]["limit"], raised["data"]["effective_limit"]) == (1, 2)
     assert [(await site.chat(key))["status"] for _ in range(2)] == [200, 429]
     assert (await site.ask("DELETE", f"{one}/override"))["data"]["override"] is None
-    assert await site.actions("budget") == ["budget_created", "budget_overridden", "budget_override_ended"]
+    since_at = site.gateway.clock.now_at()
+    raised = await site.ask("POST", f"{one}/override", {"limit": 2, "until": "4h", "reason": "release"})
+    until_at = read_timestamp(raised["data"]["override"]["until"], param="until")
+    assert since_at + 4 * HOUR_MS <= until_at <= site.gateway.clock.now_at() + 4 * HOUR_MS
+    actions = ["budget_created", "budget_overridden", "budget_override_ended", "budget_overridden"]
+    assert await site.actions("budget") == actions
 
 
 async def test_a_scope_is_about_its_own_and_a_rotated_key_spends_on(site: Site) -> None:

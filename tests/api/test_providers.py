@@ -220,7 +220,6 @@ async def test_a_provider_lives_its_whole_life(site: Site) -> None:
         ({"max_retries": 6}, "max_retries"),
         ({"prices": {"m": {"input": 1}}}, "prices.m.output"),
         ({"prices": {"m": {"input": -1, "output": 1}}}, "prices.m.input"),
-        ({"prices": {"m": {"input": 0.0000001, "output": 1}}}, "prices.m.input"),
         ({"enabled": "yes"}, "enabled"),
         ({"allow_private": 1}, "allow_private"),
         ({"headers": {}}, "headers"),

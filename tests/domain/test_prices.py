@@ -13,7 +13,14 @@ def test_dollars_are_read_exactly_as_they_were_written(usd: float, micro: int) -
     assert to_micro(usd, param="limit") == micro
 
 
-@pytest.mark.parametrize("usd", [-1, 0.0000001, 1.2345678, 1_000_001, True, "1", None, float("inf"), float("nan")])
+@pytest.mark.parametrize(
+    ("usd", "micro"), [(0.0000001, 0), (1.2345678, 1_234_568), (0.0000005, 0), (0.0000015, 2), (1e-300, 0)]
+)
+def test_what_is_finer_than_a_millionth_is_rounded_half_to_even(usd: float, micro: int) -> None:
+    assert to_micro(usd, param="limit") == micro
+
+
+@pytest.mark.parametrize("usd", [-1, 1_000_001, True, "1", None, float("inf"), float("nan")])
 def test_what_is_no_amount_is_refused(usd: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
         to_micro(usd, param="limit")

@@ -131,6 +131,8 @@ async def test_a_budget_is_set_read_raised_for_a_while_and_deleted(assistant: As
     assert raised["budgets"][0]["effective_limit"] == 20
     assert raised["budgets"][0]["override"]["until"] == raised["budgets"][0]["resets_at"]
     assert (await assistant.shown(f"/api/budgets/{budget['id']}"))["override"]["reason"] == "a demonstration"
+    raised = await assistant.call("manage_budget", action="override", limit=30, until="2d")
+    assert raised["budgets"][0]["override"]["until"] > raised["budgets"][0]["resets_at"]
 
     other = await assistant.call(
         "manage_budget", action="create", scope="agent", scope_value="bot", unit="requests", limit=3, window="hour"
@@ -141,7 +143,8 @@ async def test_a_budget_is_set_read_raised_for_a_while_and_deleted(assistant: As
     assert await assistant.shown("/api/budgets") == []
     actions = await assistant.site.actions("budget")
     assert actions == [
-        "budget_created", "budget_changed", "budget_overridden", "budget_created", "budget_removed", "budget_removed"
+        "budget_created", "budget_changed", "budget_overridden", "budget_overridden", "budget_created",
+        "budget_removed", "budget_removed",
     ]  # fmt: skip
 
 
