@@ -22,12 +22,23 @@ LINE_OR_NONE_PATTERN = f"^[^{_UNSHOWN}]*$"
 NOTE_PATTERN = f"^(?:[\\t\\n]|[^{_UNSHOWN}])*$"
 """What `LINE_OR_NONE_PATTERN` allows, and line ends and tabs."""
 
+# Signs that are neither blank nor asterisk, then more with blanks between, at each of up to ten asterisks.
+_RUN = f"(?: *[^ *{_UNSHOWN}])*"
+GLOB_PATTERN = f"^(?:[^ *{_UNSHOWN}]{_RUN}(?: *\\*{_RUN}){{0,10}}|\\*{_RUN}(?: *\\*{_RUN}){{0,9}})$"
+"""One line without blanks at its ends, in which up to ten ``*`` stand for any text."""
+PLAIN_NAME_PATTERN = "^ *[A-Za-z0-9][A-Za-z0-9 ._-]*$"
+MAX_PLAIN_NAME_CHARS = 64
+
 # Halves of a surrogate pair come from command lines alone: no JSON that is read holds one, and no schema names one.
 _LINE = re.compile(f"[^{_UNSHOWN}\\ud800-\\udfff]*")
 _NOT_OF_A_LINE = re.compile(f"[{_UNSHOWN}\\ud800-\\udfff]")
 _NOTE = re.compile(f"(?:[\\t\\n]|[^{_UNSHOWN}\\ud800-\\udfff])*")
+_GLOB = re.compile(GLOB_PATTERN[1:-1])
+_PLAIN_NAME = re.compile(PLAIN_NAME_PATTERN[1:-1])
 _AGE = re.compile("[0-9]{1,6}[smhd]")
 
+_PLAIN_NAME_FORM = "1 to 64 letters, digits, blanks and ._- and begin with a letter or digit"
+_GLOB_FORM = "characters that can be printed, without blanks at the ends and with at most 10 asterisks"
 KEEP = ""
 """The text that no body can give for an `Ahead`: the field stays as it is."""
 
@@ -56,6 +67,33 @@ def line(high: int, low: int = 1) -> Bounds:
 def ahead(promise: str) -> Bounds:
     """Return the bounds of a time that must lie ahead. promise: which ages from now on are always taken."""
     return Bounds(2, 40, promise=promise)
+
+
+def glob(high: int) -> Bounds:
+    """Return the bounds of a field that is the name of a model, or a glob of such names."""
+    return Bounds(1, high, pattern=GLOB_PATTERN, says=f"must be {_GLOB_FORM}")
+
+
+def is_glob(text: str) -> bool:
+    """Tell whether a text is what `glob` says, of whatever length."""
+    return _GLOB.fullmatch(text) is not None and _LINE.fullmatch(text) is not None
+
+
+PlainName = Annotated[
+    str, Bounds(1, MAX_PLAIN_NAME_CHARS, pattern=PLAIN_NAME_PATTERN, says=f"must be {_PLAIN_NAME_FORM}")
+]
+
+
+def read_plain_name(text: str) -> str:
+    """Return a name of letters and digits without blanks around it.
+
+    Raises:
+        InvalidRequest: it is none; `param` is ``name``.
+    """
+    name = text.strip()
+    if len(name) > MAX_PLAIN_NAME_CHARS or _PLAIN_NAME.fullmatch(name) is None:
+        raise InvalidRequest(f"name must be {_PLAIN_NAME_FORM}.", param="name")
+    return name
 
 
 Expiry = Annotated[

@@ -58,6 +58,30 @@ def test_a_note_may_have_lines_and_tabs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("gpt-4o*", True), ("*", True), ("a b  c", True), ("*" * 10, True), ("a*b * c*", True), ("Modell ü", True),
+        ("", False), (" a", False), ("a ", False), ("* ", False), ("*" * 11, False), ("a*" * 11, False), ("a\tb", False),
+        ("a\ud800", False),
+    ],
+)  # fmt: skip
+def test_a_glob_has_no_blank_at_its_ends_and_few_asterisks(text: str, fits: bool) -> None:
+    assert forms.is_glob(text) is fits
+
+
+@pytest.mark.parametrize(("text", "name"), [("a", "a"), ("  Lab 2 ", "Lab 2"), ("0._-", "0._-"), ("x" * 64, "x" * 64)])
+def test_a_plain_name_loses_the_blanks_around_it(text: str, name: str) -> None:
+    assert forms.read_plain_name(text) == name
+
+
+@pytest.mark.parametrize("text", ["", " ", "-a", "a/b", "ä", "x" * 65, "a\nb"])
+def test_what_is_no_plain_name_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        forms.read_plain_name(text)
+    assert refused.value.param == "name"
+
+
+@pytest.mark.parametrize(
     ("text", "milliseconds"), [("45s", 45_000), ("30m", 1_800_000), ("12h", 43_200_000), ("90d", 7_776_000_000)]
 )
 def test_how_long_from_now_on(text: str, milliseconds: int) -> None:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from gateway.domain.prices import Price
 from gateway.errors import InvalidRequest
+from gateway.forms import is_glob, is_line, read_plain_name
 
 MAX_PROVIDERS = 200
 MAX_MODELS = 200
@@ -28,10 +29,15 @@ UPSTREAM = "upstream"
 STORED = "stored"
 
 _ANY = ("*",)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 _CREDENTIAL = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
 _KEY = re.compile(r"[!-~]{1,8192}")
+REFERENCE_PROMISE = (
+    "env:[A-Za-z_][A-Za-z0-9_]{0,127}|cred:[A-Za-z0-9_.-]{0,127}[A-Za-z0-9_-]"
+    "|file:(?:/[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9_-]){1,15}"
+)
+KEY_PROMISE = f"^(?:{REFERENCE_PROMISE}|[!-9;-~]{{1,{MAX_KEY_BYTES}}})$"
+"""Which texts `read_key` always takes: references, and keys without a colon."""
 _GLOB_SIGNS = frozenset("*?[")
 
 Origin = Literal["record", "settings", "built-in"]
@@ -95,8 +101,7 @@ def check(provider: Provider) -> Provider:
     Raises:
         InvalidRequest: `param` says which.
     """
-    if not _NAME.fullmatch(provider.name):
-        raise _bad("name", "must be 1 to 64 letters, digits, blanks and ._- and begin with a letter or digit")
+    read_plain_name(provider.name)
     is_echo = provider.type is ProviderType.ECHO
     if is_echo and provider.base_url is not None:
         raise _bad("base_url", "is nothing a provider of type echo has")
@@ -135,7 +140,7 @@ def read_key(text: str) -> tuple[str | None, str | None]:
     if kind == "cred" and (not _CREDENTIAL.fullmatch(name) or name in (".", "..")):
         raise _bad("api_key", "names no credential after cred:")
     if kind == "file" and (
-        not name.startswith("/") or not name.isprintable() or len(name) > 1000 or ".." in name.split("/")
+        not name.startswith("/") or not is_line(name) or len(name) > 1000 or ".." in name.split("/")
     ):
         raise _bad("api_key", "must name the whole path of a file after file:, without ..")
     return text, None
@@ -149,10 +154,10 @@ def _check_models(models: tuple[str, ...]) -> None:
 
 
 def _check_model(text: str, param: str) -> None:
-    if not 1 <= len(text) <= MAX_MODEL_CHARS or not text.isprintable() or text != text.strip():
-        raise _bad(param, f"must be 1 to {MAX_MODEL_CHARS} printable characters without blanks at the ends")
-    if text.count("*") > 10:
-        raise _bad(param, "must hold at most 10 asterisks")
+    if len(text) > MAX_MODEL_CHARS or not is_glob(text):
+        raise _bad(
+            param, f"must be 1 to {MAX_MODEL_CHARS} printable characters, no blanks at the ends, at most 10 asterisks"
+        )
 
 
 def _check_number(param: str, value: float, low: int, high: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from gateway.app import Gateway
-from gateway.domain.addresses import MAX_URL_CHARS
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
 from gateway.domain.budgets import MICRO
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.keys import KEEP_TEXT
@@ -13,7 +13,9 @@ from gateway.domain.paging import Page
 from gateway.domain.prices import MAX_REPLY_TOKENS, MAX_USD, Price, read_prices
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.providers import (
+    KEY_PROMISE,
     MAX_KEY_BYTES,
+    MAX_MODEL_CHARS,
     MAX_MODELS,
     MAX_PRIORITY,
     MAX_RETRIES,
@@ -25,7 +27,8 @@ from gateway.domain.providers import (
     ProviderType,
 )
 from gateway.errors import Conflict, NotFound
-from gateway.operations.operation import Answer, ById, Door, Operation
+from gateway.forms import PlainName, glob
+from gateway.operations.operation import Answer, ById, Door, Operation, kind
 from gateway.schema import Bounds
 from gateway.services.provider_test import ProviderTestResult
 from gateway.services.providers import WantedProvider
@@ -42,16 +45,26 @@ class ModelPrice:
     max_reply_tokens: Annotated[int, Bounds(1, MAX_REPLY_TOKENS)] | None = None
 
 
-Name = Annotated[str, Bounds(1, 64)]
-BaseUrl = Annotated[str, Bounds(1, MAX_URL_CHARS), "With the version in its path, such as https://api.example.com/v1."]
-Key = Annotated[str, Bounds(1, MAX_KEY_BYTES), "env:NAME, file:/PATH, cred:NAME, or the key itself. Never shown again."]
-Models = Annotated[tuple[str, ...], Bounds(1, MAX_MODELS), "Names or globs of the models it serves; all if left out."]
+BaseUrl = Annotated[
+    str,
+    Bounds(1, MAX_URL_CHARS, promise=BASE_URL_PROMISE),
+    "With the version in its path, such as https://api.example.com/v1. An IP address is taken as well; a private one, "
+    "and localhost, with `allow_private`.",
+]
+Key = Annotated[
+    str,
+    Bounds(1, MAX_KEY_BYTES, promise=KEY_PROMISE),
+    "env:NAME, file:/PATH, cred:NAME, or the key itself, of visible ASCII. Never shown again.",
+]
+Model = Annotated[str, glob(MAX_MODEL_CHARS)]
+Models = Annotated[tuple[Model, ...], Bounds(1, MAX_MODELS), "Names or globs of the models it serves; all if left out."]
 Priority = Annotated[int, Bounds(0, MAX_PRIORITY), "The lowest is tried first; 100 if left out."]
 Weight = Annotated[int, Bounds(1, MAX_WEIGHT), "Share among those of one priority; 1 if left out."]
 Timeout = Annotated[float, Bounds(1, MAX_TIMEOUT_SECONDS), "Longest wait for a whole answer; 120 if left out."]
 Retries = Annotated[int, Bounds(0, MAX_RETRIES), "How often a request is sent again before the next provider is tried."]
 ModelPrices = Annotated[
     dict[str, ModelPrice],
+    Bounds(0, MAX_MODELS, names=glob(MAX_MODEL_CHARS)),
     "Dollars for a million tokens by glob of the model, before the table of list prices.",
 ]
 Private = Annotated[bool, "Whether it may be at a private or loopback address."]
@@ -61,7 +74,7 @@ Private = Annotated[bool, "Whether it may be at a private or loopback address."]
 class NewProvider:
     """A provider to be made."""
 
-    name: Name
+    name: PlainName
     type: ProviderType = ProviderType.OPENAI
     base_url: BaseUrl | None = None
     api_key: Key | None = field(default=None, repr=False)
@@ -80,7 +93,7 @@ class PatchProvider:
     """What is to change of the provider `id`. A null api_key takes the key away."""
 
     id: str
-    name: Name | None = None
+    name: PlainName | None = None
     base_url: BaseUrl | None = None
     api_key: Key | None = field(default=KEEP_TEXT, repr=False)
     models: Models | None = None
@@ -269,6 +282,12 @@ PROVIDER_OPERATIONS = (
         gives=ProviderView,
         call=create_provider,
         status=201,
+        kinds=(
+            kind(("base_url",), type={"const": ProviderType.OPENAI.value}, base_url={"type": "string"}),
+            kind(
+                ("type",), type={"const": ProviderType.ECHO.value}, base_url={"type": "null"}, api_key={"type": "null"}
+            ),
+        ),
         summary="Create a provider: `name`, `base_url`, `api_key`? (a reference or the key), `models`?, `priority`? …",
     ),
     Operation(

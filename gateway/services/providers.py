@@ -12,6 +12,7 @@ from gateway.domain.prices import Price
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import MAX_PROVIDERS, STORED, Provider, ProviderType, check, read_key
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.forms import read_plain_name
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
@@ -106,11 +107,12 @@ class Providers:
         """Change a provider; what holds already is left alone. It holds at the next prompt, in every process.
 
         Raises:
-            InvalidRequest: a field; `param` says which. NotFound: there is none.
-            Conflict: another version, or the name is taken. AuditUnavailable: nothing was changed.
+            InvalidRequest: a field; `param` says which. NotFound: there is none. AuditUnavailable: nothing was changed.
+            Conflict: another version, the name is taken, or the field does not go with what the provider is.
         """
         known = await self.show(id_or_name)
         check_version(wanted.version, known.version, "provider")
+        _check_type_has(known, wanted)
         after, key = self._changed(known, wanted)
         if after == known:
             return known
@@ -182,7 +184,7 @@ class Providers:
         """Return the record with what is wanted, checked, and the key that was typed in, None if none was."""
         after = replace(
             record,
-            name=record.name if wanted.name is None else wanted.name.strip(),
+            name=record.name if wanted.name is None else read_plain_name(wanted.name),
             type=wanted.type or record.type,
             base_url=record.base_url if wanted.base_url is None else wanted.base_url,
             models=_or(wanted.models, record.models),
@@ -202,7 +204,7 @@ class Providers:
             after = replace(after, key_reference=reference)
         check(after)
         if after.base_url is not None:
-            after = replace(after, base_url=read_base_url(after.base_url, allow_private=after.allow_private))
+            after = replace(after, base_url=_read_base_url(after, is_kept=wanted.base_url is None))
         _check_key_stays(record, after)
         return after, key
 
@@ -248,6 +250,24 @@ def _key_id(record: Provider) -> str:
     return (record.key_reference or "").partition(":")[2]
 
 
+def _read_base_url(record: Provider, *, is_kept: bool) -> str:
+    """Return the base URL in its one form. is_kept: it is that which the provider has already."""
+    try:
+        return read_base_url(record.base_url or "", allow_private=record.allow_private)
+    except InvalidRequest as error:
+        if not is_kept:
+            raise
+        raise Conflict(error.message, param=error.param) from None
+
+
+def _check_type_has(known: Provider, wanted: WantedProvider) -> None:
+    if known.type is not ProviderType.ECHO or wanted.type not in (None, known.type):
+        return
+    for name, is_given in (("base_url", wanted.base_url), ("api_key", wanted.api_key not in (None, KEEP_TEXT))):
+        if is_given:
+            raise Conflict(f"{name} is nothing a provider of type echo has.", param=name)
+
+
 def _check_key_stays(before: Provider, after: Provider) -> None:
     """Refuse to send a key that was typed in for one place to another, without it being typed in again.
 
@@ -256,7 +276,7 @@ def _check_key_stays(before: Provider, after: Provider) -> None:
     if before.base_url is None or after.base_url is None or before.key_reference != after.key_reference:
         return
     if before.key_source() == STORED and urlsplit(before.base_url)[:2] != urlsplit(after.base_url)[:2]:
-        raise InvalidRequest("Send api_key again together with the base_url of another place.", param="api_key")
+        raise Conflict("Send api_key again together with the base_url of another place.", param="api_key")
 
 
 def _shown(record: Provider) -> dict[str, object]:

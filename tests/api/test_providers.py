@@ -209,6 +209,7 @@ async def test_a_provider_lives_its_whole_life(site: Site) -> None:
         ({"models": []}, "models"),
         ({"models": ["ok", ""]}, "models[1]"),
         ({"models": ["*" * 11]}, "models[0]"),
+        ({"models": [" gpt"]}, "models[0]"),
         ({"models": ["m"] * 201}, "models"),
         ({"models": "gpt"}, "models"),
         ({"priority": -1}, "priority"),
@@ -219,6 +220,7 @@ async def test_a_provider_lives_its_whole_life(site: Site) -> None:
         ({"timeout_seconds": 3601}, "timeout_seconds"),
         ({"max_retries": 6}, "max_retries"),
         ({"prices": {"m": {"input": 1}}}, "prices.m.output"),
+        ({"prices": {"m ": {"input": 1, "output": 1}}}, "prices.m "),
         ({"prices": {"m": {"input": -1, "output": 1}}}, "prices.m.input"),
         ({"enabled": "yes"}, "enabled"),
         ({"allow_private": 1}, "allow_private"),
@@ -272,9 +274,18 @@ async def test_a_host_inside_is_refused_unless_a_private_one_is_meant(site: Site
     assert (await site.ask("POST", PROVIDERS, body | {"allow_private": True}))["status"] == (201 if is_private else 400)
 
 
+@pytest.mark.parametrize(("name", "value"), [("base_url", "https://192.0.2.1/v1"), ("api_key", "env:A")])
+async def test_what_an_echo_never_has_is_refused_by_what_it_is(site: Site, name: str, value: str) -> None:
+    await site.ask("POST", PROVIDERS, {"name": "mirror", "type": "echo"})
+    refused = await site.change("mirror", **{name: value})
+    assert (refused["status"], refused["error"]["code"], refused["error"]["param"]) == (409, "conflict", name)
+    assert (await site.change("mirror", api_key=None, priority=3))["status"] == 200
+
+
 async def test_taking_the_permission_away_refuses_what_needed_it(site: Site) -> None:
     await site.provider("lab", "http://127.0.0.1:9")
-    assert (await site.change("lab", allow_private=False))["error"]["param"] == "base_url"
+    refused = await site.change("lab", allow_private=False)
+    assert (refused["status"], refused["error"]["param"]) == (409, "base_url")
     assert (await site.show("lab"))["allow_private"] is True
 
 
@@ -317,7 +328,7 @@ async def test_a_typed_key_is_sent_and_never_shown_nor_kept_in_the_database(
 async def test_a_typed_key_is_not_sent_to_another_place(site: Site, first: Script) -> None:
     await site.provider("lab", first.url, api_key=SECRET)
     refused = await site.change("lab", base_url="http://127.0.0.1:9/v1")
-    assert (refused["status"], refused["error"]["param"]) == (400, "api_key")
+    assert (refused["status"], refused["error"]["param"]) == (409, "api_key")
     assert (await site.change("lab", base_url=f"{first.url}/v2"))["status"] == 200
     assert (await site.change("lab", base_url="http://127.0.0.1:9/v1", api_key="sk-new"))["status"] == 200
 

@@ -45,6 +45,6 @@ const edit = (row, again) => formDialog(row ? `Provider ${row.name}` : "Add prov
   { name: "allow_private", label: "May lie in a private network", type: "switch", value: row?.allow_private },
   { name: "enabled", label: "In use", type: "switch", value: row ? row.enabled : true },
 ], ({ api_key, ...values }) => {
-  const body = { ...values, api_key: api_key || undefined, models: values.models.length ? values.models : row ? [] : undefined };
+  const body = { ...values, api_key: api_key || undefined, models: values.models.length ? values.models : row ? ["*"] : undefined };
   return row ? api.patch(at("providers", row.id), { ...body, version: row.version }) : api.post("/api/providers", body);
 }, { label: row ? "Save" : "Add provider", told: "Saved. It holds at the next prompt.", done: again, intro: row ? null : facts(["What happens", "Prompts whose model it has go there once it is in use."]) });
