@@ -64,6 +64,11 @@ def line(high: int, low: int = 1) -> Bounds:
     return Bounds(low, high, pattern=pattern, says="must be one line of characters that can be printed")
 
 
+def note(high: int) -> Bounds:
+    """Return the bounds of a field that may have several lines, and be empty."""
+    return Bounds(0, high, pattern=NOTE_PATTERN, says="must be lines of characters that can be printed")
+
+
 def ahead(promise: str) -> Bounds:
     """Return the bounds of a time that must lie ahead. promise: which ages from now on are always taken."""
     return Bounds(2, 40, promise=promise)

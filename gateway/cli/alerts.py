@@ -5,7 +5,7 @@ import argparse
 from gateway import wire
 from gateway.app import Gateway
 from gateway.cli.command import OK, Command, Console, shown, table
-from gateway.cli.manage import context, with_gateway
+from gateway.cli.manage import context, read_expiry, with_gateway
 from gateway.domain.alerts import DEFAULT_ALERT_LIMIT, MAX_ALERT_LIMIT, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.principals import local
 from gateway.errors import InvalidRequest
@@ -66,7 +66,7 @@ def set_alert(options: argparse.Namespace, console: Console) -> int:
     async def work(gateway: Gateway) -> int:
         until_at = None
         if options.until:
-            until_at = wire.read_timestamp(options.until, param="--until")
+            until_at = read_expiry(options.until, gateway.clock.now_at(), flag="--until")
         wanted = WantedAlert(
             status=_status(options.status),
             note=options.note,
@@ -102,7 +102,7 @@ def declare_set(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--status", metavar="STATUS", help="acknowledged, investigating, resolved, false_positive, …")
     parser.add_argument("--note", help="why; the resolution of an alert that is closed by it")
     parser.add_argument("--assign", metavar="NAME", help="who looks after it")
-    parser.add_argument("--until", metavar="TIME", help="end of a suppression, such as 2030-01-31T12:00:00Z")
+    parser.add_argument("--until", metavar="AGE|DATE", help="end of a suppression, such as 7d or a date")
     parser.add_argument("--acceptance", metavar="ID", help="risk acceptance (ra_…) as long as which it is suppressed")
 
 

@@ -12,7 +12,8 @@ from gateway.domain.alerts import MERGE_WITHIN_MS, Alert, AlertFilter, AlertSour
 from gateway.domain.audit import AuditEvent
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.forms import is_line, is_note
 from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import Detection, ScanResult, Severity
@@ -28,6 +29,7 @@ DESCRIPTION_CHARS = 1000
 ITSELF = "gateway"
 """Who resolved an alert that ended by itself."""
 MAX_NOTE_CHARS = 1000
+MAX_NAME_CHARS = 100
 LONGEST_SUPPRESSION_MS = 366 * 86_400_000
 TIMELINE_EVENTS = 200
 _AGENT_CHARS = 100
@@ -264,7 +266,8 @@ class Alerts:
 
         Raises:
             InvalidRequest: a field; `param` says which. NotFound: there is no such alert.
-            Conflict: its state does not lead there, or it was changed meanwhile. AuditUnavailable: nothing was changed.
+            Conflict: its state does not lead there, it was changed meanwhile, or no such acceptance holds.
+            AuditUnavailable: nothing was changed.
         """
         now_at = self._clock.now_at()
         _check(wanted, now_at)
@@ -290,7 +293,7 @@ class Alerts:
             if wanted.acceptance is not None:
                 ends_at = self._accepted_until(tx, wanted.acceptance) if self._accepted_until else None
                 if ends_at is None or ends_at <= now_at:
-                    raise InvalidRequest("There is no such risk acceptance that holds.", param="acceptance")
+                    raise Conflict("There is no such risk acceptance that holds.", param="acceptance")
                 until_at = min(until_at or ends_at, ends_at)
             after = move(
                 alert,
@@ -354,9 +357,9 @@ def described(detections: tuple[Detection, ...]) -> list[Mapping[str, object]]:
 
 def _check(wanted: WantedAlert, now_at: int) -> None:
     """Check what a caller wants of an alert, as far as the alert itself does not matter."""
-    for name, most in (("note", MAX_NOTE_CHARS), ("assigned_to", 100), ("acceptance", 100)):
+    for name, most in (("note", MAX_NOTE_CHARS), ("assigned_to", MAX_NAME_CHARS), ("acceptance", MAX_NAME_CHARS)):
         text: str | None = getattr(wanted, name)
-        if text is not None and (len(text) > most or not text.replace("\n", " ").replace("\t", " ").isprintable()):
+        if text is not None and (len(text) > most or not (is_note if name == "note" else is_line)(text)):
             raise InvalidRequest(f"{name} must be at most {most} characters that can be printed.", param=name)
     is_suppressing = wanted.status is AlertStatus.SUPPRESSED
     for name in ("suppressed_until", "acceptance"):

@@ -138,17 +138,33 @@ async def test_a_suppressed_alert_stays_quiet_until_its_end_and_no_longer(site: 
         ({"status": "suppressed", "suppressed_until": "2001-01-01T00:00:00Z"}, "suppressed_until"),
         ({"status": "suppressed", "suppressed_until": "2999-01-01T00:00:00Z"}, "suppressed_until"),
         ({"status": "suppressed", "suppressed_until": "tomorrow"}, "suppressed_until"),
-        ({"status": "suppressed", "acceptance": "ra_nothing"}, "acceptance"),
+        ({"status": "suppressed", "suppressed_until": "367d"}, "suppressed_until"),
+        ({"status": "suppressed", "suppressed_until": "0s"}, "suppressed_until"),
+        ({"status": "suppressed", "acceptance": ""}, "acceptance"),
+        ({"acceptance": "ra_nothing"}, "acceptance"),
         ({"status": "resolved", "suppressed_until": "2999-01-01T00:00:00Z"}, "suppressed_until"),
         ({"note": "x" * 1001}, "note"),
         ({"note": "a\u202eb"}, "note"),
         ({"assigned_to": "a\x07b"}, "assigned_to"),
+        ({"assigned_to": "a\nb"}, "assigned_to"),
         ({"severity": "low"}, "severity"),
     ],
 )
 async def test_a_bad_change_is_told_its_field(site: Site, body: dict[str, object], param: str) -> None:
     answer = await site.move(await site.alert(), **body)
     assert (answer["status"], answer["error"]["param"]) == (400, param)
+
+
+async def test_a_suppression_may_be_told_from_now_on(site: Site) -> None:
+    alert, year_ms, clock = await site.alert(), 366 * 24 * HOUR_MS, site.gateway.clock
+    earliest = write_time(clock.now_at() + year_ms)
+    moved = await site.move(alert, status="suppressed", suppressed_until="366d")
+    assert earliest <= moved["data"]["suppressed_until"] <= write_time(clock.now_at() + year_ms)
+
+
+async def test_a_suppression_by_what_is_not_there_is_a_conflict(site: Site) -> None:
+    answer = await site.move(await site.alert(), status="suppressed", acceptance="ra_nothing")
+    assert (answer["status"], answer["error"]["param"]) == (409, "acceptance")
 
 
 async def test_who_saw_an_older_version_is_told_so(site: Site) -> None:
@@ -268,7 +284,7 @@ async def test_a_suppression_by_a_risk_acceptance_lasts_as_long_as_that(site: Si
     assert (await site.ask("DELETE", "/api/risk-acceptances/" + made["data"]["id"]))["status"] == 200
     assert (await site.alert()).status == "open"
     answer = await site.move(alert, status="suppressed", acceptance=made["data"]["id"])
-    assert (answer["status"], answer["error"]["param"]) == (400, "acceptance")
+    assert (answer["status"], answer["error"]["param"]) == (409, "acceptance")
 
 
 async def test_a_chat_that_the_access_list_refuses_is_an_alert(site: Site) -> None:
