@@ -7,8 +7,7 @@ scan pays a comparison of two integers.
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated
+from dataclasses import dataclass, replace
 
 from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
@@ -23,9 +22,9 @@ from gateway.domain.risk_acceptances import (
     accept,
 )
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.schema import Bounds
+from gateway.forms import is_line
 from gateway.services.audit import Audit
-from gateway.services.budgets import Reason, checked_reason
+from gateway.services.budgets import checked_reason
 from gateway.services.judge import TextJudge
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import Direction, ScanResult
@@ -34,10 +33,10 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MAX_AGENT_CHARS = 100
-_RULE_PATTERN = "^[a-z0-9][a-z0-9._-]{0,99}$"
-_DIGEST_PATTERN = "^[0-9a-f]{64}$"
-_RULE = re.compile(_RULE_PATTERN[1:-1])
-_DIGEST = re.compile(_DIGEST_PATTERN[1:-1])
+RULE_PATTERN = "^[a-z0-9][a-z0-9._-]{0,99}$"
+DIGEST_PATTERN = "^[0-9a-f]{64}$"
+_RULE = re.compile(RULE_PATTERN[1:-1])
+_DIGEST = re.compile(DIGEST_PATTERN[1:-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +47,12 @@ class WantedAcceptance:
     """
 
     scope: AcceptanceScope
-    reason: Reason
-    until_at: int = field(metadata={"json_name": "until"})
-    rule: Annotated[str, Bounds(pattern=_RULE_PATTERN)] | None = None
-    agent: Annotated[str, Bounds(1, MAX_AGENT_CHARS)] | None = None
+    reason: str
+    until_at: int
+    rule: str | None = None
+    agent: str | None = None
     key: str | None = None
-    digest: Annotated[str, Bounds(pattern=_DIGEST_PATTERN)] | None = None
+    digest: str | None = None
     alert: str | None = None
 
 
@@ -61,8 +60,8 @@ class WantedAcceptance:
 class ChangedAcceptance:
     """What is to change of an acceptance; None leaves a field as it is."""
 
-    reason: Reason | None = None
-    until_at: int | None = field(default=None, metadata={"json_name": "until"})
+    reason: str | None = None
+    until_at: int | None = None
     version: int | None = None
 
 
@@ -131,7 +130,7 @@ class RiskAcceptances:
         """Accept a risk. It holds from the next scan on.
 
         Raises:
-            InvalidRequest: a field; `param` says which. Conflict: there are too many.
+            InvalidRequest: a field; `param` says which. Conflict: there are too many, or no such key or alert.
             AuditUnavailable: it was not accepted.
         """
         now_at = self._clock.now_at()
@@ -235,7 +234,7 @@ class RiskAcceptances:
         alert = self._store.alerts.by_id(tx, wanted.alert)
         digest = alert.evidence[-1].get("sha256") if alert is not None and alert.evidence else None
         if alert is None or not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
-            raise InvalidRequest("alert must be the id of an alert of a scan.", param="alert")
+            raise Conflict("alert must be the id of an alert of a scan.", param="alert")
         return alert.rule, digest
 
     def _key(self, tx: Transaction, wanted: WantedAcceptance) -> str | None:
@@ -246,7 +245,7 @@ class RiskAcceptances:
         record = self._store.keys.by_id(tx, wanted.key)
         records = (record,) if record else self._store.keys.by_prefix(tx, wanted.key)
         if len(records) != 1:
-            raise InvalidRequest("key must be the id or the prefix of one API key.", param="key")
+            raise Conflict("key must be the id or the prefix of one API key.", param="key")
         return records[0].lineage or records[0].id
 
     def _find(self, tx: Transaction, acceptance_id: str) -> RiskAcceptance:
@@ -302,7 +301,7 @@ def _checked_agent(wanted: WantedAcceptance) -> str | None:
             raise InvalidRequest("agent is for the scope rule_agent.", param="agent")
         return None
     agent = (wanted.agent or "").strip()
-    if not 1 <= len(agent) <= MAX_AGENT_CHARS or not agent.isprintable():
+    if not 1 <= len(agent) <= MAX_AGENT_CHARS or not is_line(agent):
         raise InvalidRequest(f"agent must be 1 to {MAX_AGENT_CHARS} printable characters.", param="agent")
     return agent
 

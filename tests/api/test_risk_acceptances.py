@@ -69,10 +69,12 @@ async def test_an_acceptance_lives_its_whole_life(site: Site) -> None:
         ({"scope": "rule", "digest": DIGEST}, "digest"),
         ({"scope": "rule", "key": "svc_1"}, "key"),
         ({"scope": "rule_agent"}, "agent"),
-        ({"scope": "rule_agent", "agent": "x", "key": "svc_000000"}, "key"),
+        ({"scope": "rule", "until": "91d"}, "until"),
+        ({"scope": "rule", "until": "0d"}, "until"),
+        ({"scope": "rule_agent", "agent": "a\u202eb"}, "agent"),
+        ({"scope": "rule_agent", "agent": "x", "key": ""}, "key"),
         ({"scope": "finding"}, "digest"),
         ({"scope": "finding", "digest": DIGEST.upper()}, "digest"),
-        ({"scope": "finding", "rule": None, "alert": "alr_nothing"}, "alert"),
         ({"scope": "finding", "alert": "alr_nothing"}, "alert"),
         ({"scope": "rule", "severity": "low"}, "severity"),
     ],
@@ -81,6 +83,28 @@ async def test_a_bad_acceptance_is_told_its_field(site: Site, fields: dict[str, 
     body = {"reason": "known", "until": days(7), "rule": "say-please", **fields}
     answer = await site.ask("POST", ACCEPTANCES, {name: value for name, value in body.items() if value is not None})
     assert (answer["status"], answer["error"]["param"]) == (400, param)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"scope": "rule_agent", "rule": "say-please", "agent": "x", "key": "svc_000000"}, "key"),
+        ({"scope": "finding", "alert": "alr_nothing"}, "alert"),
+    ],
+)
+async def test_an_acceptance_that_names_what_is_not_there_is_a_conflict(
+    site: Site, fields: dict[str, object], param: str
+) -> None:
+    answer = await site.ask("POST", ACCEPTANCES, {"reason": "known", "until": "7d", **fields})
+    assert (answer["status"], answer["error"]["code"], answer["error"]["param"]) == (409, "conflict", param)
+
+
+async def test_the_end_of_an_acceptance_may_be_told_from_now_on(site: Site) -> None:
+    earliest = days(90)
+    made = await accept(site, scope="rule", until="90d")
+    assert earliest[:19] <= made["until"][:19] <= days(90)[:19]
+    changed = await site.ask("PATCH", f"{ACCEPTANCES}/{made['id']}", {"until": "1s"})
+    assert changed["data"]["until"] < days(1)
 
 
 async def test_what_is_accepted_stays_visible_and_adds_nothing(site: Site) -> None:
