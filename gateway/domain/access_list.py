@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from gateway.domain.hosts import read_domain, suffixes
 from gateway.errors import InvalidRequest
+from gateway.forms import is_line
 
 GLOBAL = "global"
 MAX_ENTRIES = 10_000
@@ -125,7 +126,7 @@ def read_value(entry_type: EntryType, text: str) -> str:
         InvalidRequest: it is no such value. `param` is ``value``.
     """
     value = text.strip()
-    if not 1 <= len(value) <= MAX_VALUE_CHARS or not value.isprintable():
+    if not 1 <= len(value) <= MAX_VALUE_CHARS or not is_line(value):
         raise InvalidRequest(f"value must be 1 to {MAX_VALUE_CHARS} printable characters.", param="value")
     match entry_type:
         case EntryType.IP:

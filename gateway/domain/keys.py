@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.domain.principals import Principal, Scope
+from gateway.forms import KEEP, read_ahead
 
 DEFAULT_RATE_LIMIT = 60
 MAX_RATE_LIMIT = 10_000_000
@@ -110,3 +111,14 @@ class CreatedKey:
     def __repr__(self) -> str:
         """Leave the key out, so that no log line can hold it."""
         return f"CreatedKey(record={self.record!r})"
+
+
+def read_expiry(text: str | None, *, now_at: int) -> int | None:
+    """Read what a body says of `expires_at`: `forms.KEEP` leaves it (`KEEP_AT`), None is never, else see `read_ahead`.
+
+    Raises:
+        InvalidRequest: it is neither an age from now on nor a time.
+    """
+    if text == KEEP:
+        return KEEP_AT
+    return None if text is None else read_ahead(text, param="expires_at", now_at=now_at)

@@ -1,22 +1,27 @@
 """The rows of the access list on the internal API. Rules are kept in `services.access_list`."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from gateway.app import Gateway
+from gateway.domain.access_forms import ADDRESS_PATTERN, DOMAIN_PATTERN, NETWORK_PATTERN
 from gateway.domain.access_list import (
     DEFAULT_ENTRY_LIMIT,
     GLOBAL,
     MAX_ENTRY_LIMIT,
+    MAX_REASON_CHARS,
+    MAX_VALUE_CHARS,
     AccessEntry,
     EntryFilter,
     EntryType,
     ListName,
 )
-from gateway.domain.keys import KEEP_AT
+from gateway.domain.keys import read_expiry
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, limit
+from gateway.forms import KEEP, LINE_PATTERN, Expiry, line
+from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, kind, limit
+from gateway.schema import Bounds
 from gateway.services.access_list import WantedChange, WantedEntry
 
 
@@ -30,16 +35,27 @@ class EntryQuery:
     cursor: str | None = None
 
 
+_MAX_SCOPE_CHARS = 100
+_Value = Annotated[
+    str,
+    Bounds(1, MAX_VALUE_CHARS),
+    "An address; a network without bits beyond its prefix; a key's id or prefix; a domain; a name with * and ? or not. "
+    "Domains of other alphabets and networks of IPv6 at any bit are taken too.",
+]
+_Scope = Annotated[str, line(_MAX_SCOPE_CHARS), "`global`, or the id or the prefix of the one key it is for."]
+_Reason = Annotated[str, line(MAX_REASON_CHARS, 0)]
+
+
 @dataclass(frozen=True, slots=True)
 class NewEntry:
     """An entry to be made. force: even if it locks its maker out."""
 
     list_name: ListName = field(metadata={"json_name": "list"})
     entry_type: EntryType = field(metadata={"json_name": "type"})
-    value: str
-    scope: str = GLOBAL
-    reason: str | None = None
-    expires_at: int | None = None
+    value: _Value
+    scope: _Scope = GLOBAL
+    reason: _Reason | None = None
+    expires: Expiry | None = field(default=None, metadata={"json_name": "expires_at"})
     force: bool = False
 
 
@@ -49,10 +65,10 @@ class PatchEntry:
 
     id: str
     list_name: ListName | None = field(default=None, metadata={"json_name": "list"})
-    value: str | None = None
-    scope: str | None = None
-    reason: str | None = None
-    expires_at: int | None = KEEP_AT
+    value: Annotated[str, line(MAX_VALUE_CHARS), "In the form of the entry's type."] | None = None
+    scope: _Scope | None = None
+    reason: _Reason | None = None
+    expires: Expiry | None = field(default=KEEP, metadata={"json_name": "expires_at"})
     force: bool = False
     version: int | None = None
 
@@ -113,16 +129,17 @@ async def list_entries(
 
 async def add_entry(gateway: Gateway, who: Principal, command: NewEntry, context: RequestContext) -> EntryView:
     """Make an entry."""
+    now_at = gateway.clock.now_at()
     wanted = WantedEntry(
         list_name=command.list_name,
         entry_type=command.entry_type,
         value=command.value,
         scope=command.scope,
         reason=command.reason,
-        expires_at=command.expires_at,
+        expires_at=read_expiry(command.expires, now_at=now_at),
         force=command.force,
     )
-    return view_entry(await gateway.access_list.add(who, wanted, context), gateway.clock.now_at())
+    return view_entry(await gateway.access_list.add(who, wanted, context), now_at)
 
 
 async def show_entry(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> EntryView:
@@ -132,16 +149,17 @@ async def show_entry(gateway: Gateway, who: Principal, command: ById, context: R
 
 async def change_entry(gateway: Gateway, who: Principal, command: PatchEntry, context: RequestContext) -> EntryView:
     """Change an entry."""
+    now_at = gateway.clock.now_at()
     wanted = WantedChange(
         list_name=command.list_name,
         value=command.value,
         scope=command.scope,
         reason=command.reason,
-        expires_at=command.expires_at,
+        expires_at=read_expiry(command.expires, now_at=now_at),
         force=command.force,
         version=command.version,
     )
-    return view_entry(await gateway.access_list.change(who, command.id, wanted, context), gateway.clock.now_at())
+    return view_entry(await gateway.access_list.change(who, command.id, wanted, context), now_at)
 
 
 async def remove_entry(gateway: Gateway, who: Principal, command: RemoveEntry, context: RequestContext) -> EntryView:
@@ -149,6 +167,14 @@ async def remove_entry(gateway: Gateway, who: Principal, command: RemoveEntry, c
     entry = await gateway.access_list.remove(who, command.id, context, force=command.force == "true")
     return view_entry(entry, gateway.clock.now_at())
 
+
+_KINDS = (
+    kind(type={"enum": ["IP"]}, value={"pattern": ADDRESS_PATTERN}),
+    kind(type={"enum": ["CIDR"]}, value={"pattern": NETWORK_PATTERN}),
+    kind(type={"enum": ["DOMAIN"]}, value={"pattern": DOMAIN_PATTERN}),
+    kind(type={"enum": ["KEY"]}, value={"pattern": LINE_PATTERN}, scope={"enum": [GLOBAL]}),
+    kind(type={"enum": ["MODEL", "PROVIDER", "TOOL", "AGENT"]}, value={"pattern": LINE_PATTERN}),
+)
 
 ACCESS_OPERATIONS = (
     Operation(
@@ -176,6 +202,7 @@ ACCESS_OPERATIONS = (
         takes=NewEntry,
         gives=EntryView,
         call=add_entry,
+        kinds=_KINDS,
         status=201,
         summary="Add an entry: `list` allow or deny, `type`, `value`, `scope`?, `reason`?, `expires_at`?, `force`?.",
     ),

@@ -23,6 +23,7 @@ from gateway.domain.keys import KEEP_AT, KeyRecord
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.forms import is_line
 from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.store.database import Transaction
@@ -87,12 +88,15 @@ class AccessList:
 
         Raises:
             InvalidRequest: a field; `param` says which.
-            Conflict: there is such an entry, there are too many, or it would lock `principal` out without `force`.
+            Conflict: there is such an entry, no such key, too many, or it would lock `principal` out without `force`.
             AuditUnavailable: the entry was not made.
         """
         now_at = self._clock.now_at()
         reason = _checked_reason(wanted.reason)
         expires_at = _checked_expiry(wanted.expires_at, now_at)
+        # What is wrong by itself is told before what is not there.
+        read_value(wanted.entry_type, wanted.value)
+        _check_scope(wanted.entry_type, wanted.scope)
 
         def work(tx: Transaction) -> AccessEntry:
             entry = AccessEntry(
@@ -124,7 +128,8 @@ class AccessList:
 
         Raises:
             InvalidRequest: a field; `param` says which. NotFound: there is none.
-            Conflict: another version, there is such an entry, or it would lock `principal` out without `force`.
+            Conflict: another version, what its type cannot have, such an entry, no such key, or it would
+                lock `principal` out without `force`.
             AuditUnavailable: nothing was changed.
         """
         now_at = self._clock.now_at()
@@ -135,12 +140,12 @@ class AccessList:
         def work(tx: Transaction) -> AccessEntry:
             before = self._find(tx, entry_id)
             check_version(wanted.version, before.version, "entry")
-            kind = before.entry_type
+            value, scope = self._read_change(tx, before, wanted)
             after = replace(
                 before,
                 list_name=wanted.list_name or before.list_name,
-                value=before.value if wanted.value is None else self._read_value(tx, kind, wanted.value),
-                scope=before.scope if wanted.scope is None else self._read_scope(tx, kind, wanted.scope),
+                value=value,
+                scope=scope,
                 reason=before.reason if wanted.reason is None else reason,
                 expires_at=before.expires_at if keeps_expiry else expires_at,
             )
@@ -182,7 +187,7 @@ class AccessList:
         """Return the entry for everybody that says this, an unexpired one first.
 
         Raises:
-            InvalidRequest: the value. NotFound: there is none.
+            InvalidRequest: the value. NotFound: there is none. Conflict: it is for a key that is not there.
         """
         now_at = self._clock.now_at()
 
@@ -211,11 +216,20 @@ class AccessList:
         return self._key(tx, value, "value").id if entry_type is EntryType.KEY else value
 
     def _read_scope(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
-        if text == GLOBAL:
-            return GLOBAL
-        if entry_type is EntryType.KEY:
-            raise InvalidRequest("An entry of type KEY is about one key already: its scope is global.", param="scope")
-        return self._key(tx, text, "scope").id
+        _check_scope(entry_type, text)
+        return GLOBAL if text == GLOBAL else self._key(tx, text, "scope").id
+
+    def _read_change(self, tx: Transaction, before: AccessEntry, wanted: WantedChange) -> tuple[str, str]:
+        """Return value and scope as they shall be. Which type the entry has, who changes it need not know: Conflict."""
+        kind, value, scope = before.entry_type, before.value, before.scope
+        try:
+            if wanted.value is not None:
+                value = self._read_value(tx, kind, wanted.value)
+            if wanted.scope is not None:
+                scope = self._read_scope(tx, kind, wanted.scope)
+        except InvalidRequest as error:
+            raise Conflict(error.message, param=error.param) from None
+        return value, scope
 
     def _key(self, tx: Transaction, id_or_prefix: str, param: str) -> KeyRecord:
         if id_or_prefix.startswith("key_"):
@@ -225,7 +239,7 @@ class AccessList:
             found = self._store.keys.by_prefix(tx, id_or_prefix)
         if len(found) != 1:
             reason = "names several keys; use the id" if found else "must be the id or the prefix of an API key"
-            raise InvalidRequest(f"{param} {reason}.", param=param)
+            raise Conflict(f"{param} {reason}.", param=param)
         return found[0]
 
 
@@ -271,11 +285,16 @@ def _check_lock_out(
             raise Conflict(f"Your own {subject.value} would be refused: send force if you mean it.", param="force")
 
 
+def _check_scope(entry_type: EntryType, text: str) -> None:
+    if entry_type is EntryType.KEY and text != GLOBAL:
+        raise InvalidRequest("An entry of type KEY is about one key already: its scope is global.", param="scope")
+
+
 def _checked_reason(reason: str | None) -> str | None:
     if reason is None:
         return None
     reason = reason.strip()
-    if len(reason) > MAX_REASON_CHARS or not reason.isprintable():
+    if len(reason) > MAX_REASON_CHARS or not is_line(reason):
         raise InvalidRequest(f"reason must be at most {MAX_REASON_CHARS} printable characters.", param="reason")
     return reason or None
 

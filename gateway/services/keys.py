@@ -24,6 +24,7 @@ from gateway.domain.keys import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
+from gateway.forms import is_line
 from gateway.services.audit import Audit, source_of
 from gateway.services.trail import check_version
 from gateway.store.database import Transaction
@@ -44,7 +45,7 @@ class Keys:
         """Make a key. Its text is in the answer and never again; only its SHA-256 is stored.
 
         Raises:
-            InvalidRequest: a field; `param` says which.
+            InvalidRequest: a field; `param` says which. Conflict: there is no such policy.
             PermissionDenied: scopes that `principal` does not hold, or a policy without leave to write one.
             AuditUnavailable: the key was not made.
         """
@@ -97,7 +98,7 @@ class Keys:
 
         Raises:
             InvalidRequest: a field; `param` says which. NotFound: there is none.
-            Conflict: it is revoked, or its version is another than `wanted.version`.
+            Conflict: it is revoked, its version is another than `wanted.version`, or there is no such policy.
             PermissionDenied: scopes that `principal` does not hold, or a policy without leave to write one.
             AuditUnavailable: nothing was changed.
         """
@@ -279,7 +280,7 @@ class Keys:
             return None
         found = self._store.policies.find(tx, id_or_name)
         if found is None:
-            raise InvalidRequest("policy must be the id or the name of a policy.", param="policy")
+            raise Conflict("policy must be the id or the name of a policy.", param="policy")
         return found.id
 
     def _find(self, tx: Transaction, id_or_prefix: str) -> KeyRecord:
@@ -341,7 +342,7 @@ def _checked_expiry(expires_at: int | None, now_at: int) -> int | None:
 
 def _checked_name(name: str) -> str:
     name = name.strip()
-    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not is_line(name):
         raise InvalidRequest(f"name must be 1 to {MAX_NAME_CHARS} printable characters.", param="name")
     return name
 
@@ -349,8 +350,9 @@ def _checked_name(name: str) -> str:
 def _checked_models(models: tuple[str, ...]) -> tuple[str, ...]:
     if len(models) > MAX_MODELS:
         raise InvalidRequest(f"models must name at most {MAX_MODELS} models.", param="models")
+    models = tuple(model.strip() for model in models)
     for number, model in enumerate(models):
-        if not 1 <= len(model) <= MAX_MODEL_CHARS or not model.isprintable() or model != model.strip():
+        if not 1 <= len(model) <= MAX_MODEL_CHARS or not is_line(model):
             raise InvalidRequest(
                 f"A model must be 1 to {MAX_MODEL_CHARS} printable characters; * and ? stand for any.",
                 param=f"models[{number}]",

@@ -18,6 +18,7 @@ from gateway.domain.principals import RequestContext, Scope, local
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.settings import Settings
+from gateway.wire import read_timestamp
 
 RULES = {
     "version": 1,
@@ -30,6 +31,7 @@ RULES = {
         }
     ],
 }  # fmt: skip
+HOUR_MS = 3_600_000
 CHAT = "/api/v1/chat/completions"
 HERE, THERE = "127.0.0.1", "192.0.2.9"
 
@@ -136,9 +138,8 @@ async def test_a_page_goes_on_where_the_one_before_ended(site: Site) -> None:
         ({"list": "deny", "type": "ip", "value": "192.0.2.1"}, "type"),
         ({"list": "deny", "type": "IP"}, "value"),
         ({"list": "deny", "type": "IP", "value": "nowhere"}, "value"),
-        ({"list": "deny", "type": "KEY", "value": "key_nobody"}, "value"),
-        ({"list": "deny", "type": "KEY", "value": "svc_000000"}, "value"),
-        ({"list": "deny", "type": "TOOL", "value": "x", "scope": "nobody"}, "scope"),
+        ({"list": "deny", "type": "CIDR", "value": "192.0.2.1/24"}, "value"),
+        ({"list": "deny", "type": "KEY", "value": "key_nobody", "scope": "key_nobody"}, "scope"),
         ({"list": "deny", "type": "TOOL", "value": "x", "reason": "a\nb"}, "reason"),
         ({"list": "deny", "type": "TOOL", "value": "x", "reason": "r" * 501}, "reason"),
         ({"list": "deny", "type": "TOOL", "value": "x", "expires_at": "2001-01-01T00:00:00Z"}, "expires_at"),
@@ -150,6 +151,45 @@ async def test_a_bad_entry_is_told_its_field(site: Site, body: object, param: st
     answer = await site.ask("POST", "/api/access", body)
     assert (answer["status"], answer["error"]["param"]) == (400, param)
     assert (await site.ask("GET", "/api/access"))["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"type": "KEY", "value": "key_nobody"}, "value"),
+        ({"type": "KEY", "value": "svc_000000"}, "value"),
+        ({"type": "TOOL", "value": "x", "scope": "nobody"}, "scope"),
+    ],
+)
+async def test_a_key_that_is_not_there_is_a_conflict(site: Site, body: dict[str, str], param: str) -> None:
+    answer = await site.ask("POST", "/api/access", {"list": "deny"} | body)
+    assert (answer["status"], answer["error"]["param"]) == (409, param)
+    assert (await site.ask("GET", "/api/access"))["data"] == []
+
+
+async def test_what_the_type_of_an_entry_cannot_have_is_a_conflict_when_it_is_changed(site: Site) -> None:
+    network = f"/api/access/{(await site.add('deny', 'CIDR', '192.0.2.0/24'))['id']}"
+    key = f"/api/access/{(await site.add('deny', 'KEY', site.key_id, force=True))['id']}"
+    for one, body, param in (
+        (network, {"value": "nowhere"}, "value"),
+        (network, {"scope": "nobody"}, "scope"),
+        (key, {"scope": site.key_id}, "scope"),
+    ):
+        answer = await site.ask("PATCH", one, body)
+        assert (answer["status"], answer["error"]["param"]) == (409, param)
+    assert (await site.ask("PATCH", network, {"value": "198.51.100.0/24"}))["data"]["value"] == "198.51.100.0/24"
+
+
+async def test_an_entry_may_end_so_long_from_now_on(site: Site) -> None:
+    since_at = site.gateway.clock.now_at()
+    made = await site.add("deny", "TOOL", "shell", expires_at="12h")
+    one = f"/api/access/{made['id']}"
+    ends_at = read_timestamp(made["expires_at"], param="expires_at")
+    assert since_at + 12 * HOUR_MS <= ends_at <= site.gateway.clock.now_at() + 12 * HOUR_MS
+    assert (await site.ask("PATCH", one, {"reason": "x"}))["data"]["expires_at"] == made["expires_at"]
+    assert (await site.ask("PATCH", one, {"expires_at": "30d"}))["data"]["expires_at"] > made["expires_at"]
+    assert (await site.ask("PATCH", one, {"expires_at": None}))["data"]["expires_at"] is None
+    assert (await site.ask("PATCH", one, {"expires_at": ""}))["status"] == 400
 
 
 async def test_the_same_entry_is_not_made_twice(site: Site) -> None:

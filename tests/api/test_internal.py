@@ -23,6 +23,7 @@ from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.settings import Settings
+from gateway.wire import read_timestamp
 
 PASSWORD = "correct horse battery staple"
 # As the real ones but for the work in it.
@@ -277,6 +278,7 @@ async def test_a_key_lives_its_whole_life(site: Site, admin: Person) -> None:
         (NEW_KEY | {"rate_limit": True}, "rate_limit"),
         (NEW_KEY | {"expires_at": "2001-01-01T00:00:00Z"}, "expires_at"),
         (NEW_KEY | {"expires_at": "soon"}, "expires_at"),
+        (NEW_KEY | {"models": ["a\nb"]}, "models[0]"),
         (NEW_KEY | {"expires_at": "9999-12-31T23:59:59-23:00"}, "expires_at"),
         (NEW_KEY | {"id": "key_1"}, "id"),
         (NEW_KEY | {"key": "svc_" + "0" * 40}, "key"),
@@ -286,6 +288,24 @@ async def test_a_bad_key_is_refused_by_field(admin: Person, body: object, param:
     reply = await admin.ask("POST", KEYS, body)
     assert (reply.status, reply.code, reply.json["error"]["param"]) == (400, "invalid_request", param)
     assert (await admin.ask("GET", KEYS)).data == []
+
+
+async def test_a_key_may_end_so_long_from_now_on_and_its_models_are_without_blanks(site: Site, admin: Person) -> None:
+    since_at = site.gateway.clock.now_at()
+    made = (await admin.ask("POST", KEYS, NEW_KEY | {"expires_at": "90d", "models": [" echo ", "echo"]})).data
+    asked_at = read_timestamp(made["expires_at"], param="expires_at") - 90 * 86_400_000
+    assert since_at <= asked_at <= site.gateway.clock.now_at()
+    one = f"{KEYS}/{made['id']}"
+    changed = (await admin.ask("PATCH", one, {"name": "other"})).data
+    assert (changed["expires_at"], changed["models"]) == (made["expires_at"], ["echo"])
+    assert (await admin.ask("PATCH", one, {"expires_at": "91d"})).data["expires_at"] > made["expires_at"]
+    assert (await admin.ask("PATCH", one, {"expires_at": None})).data["expires_at"] is None
+
+
+async def test_a_policy_that_is_not_there_is_a_conflict(admin: Person) -> None:
+    for policy, status in (("nobody", 409), ("", 400), ("\0", 400)):
+        reply = await admin.ask("POST", KEYS, NEW_KEY | {"policy": policy})
+        assert (reply.status, reply.json["error"]["param"]) == (status, "policy")
 
 
 async def test_a_patch_guards_against_lost_updates_and_strange_fields(admin: Person) -> None:

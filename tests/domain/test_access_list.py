@@ -1,9 +1,12 @@
 """The decision over the entries of the access list, and the forms of their values."""
 
+import re
+from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
 
+from gateway.domain.access_forms import ADDRESS_PATTERN, DOMAIN_PATTERN, NETWORK_PATTERN
 from gateway.domain.access_list import AccessEntry, EntryType, ListName, Rules, Subject, read_value
 from gateway.errors import InvalidRequest
 
@@ -25,6 +28,14 @@ def entry(list_name: str, entry_type: str, value: str, **more: Any) -> AccessEnt
 
 def passes(rules: Rules, subject: Subject, value: str, key_id: str | None = "key_1") -> bool:
     return rules.decide(subject, value, key_id).is_allowed
+
+
+def takes(entry_type: EntryType, text: str) -> bool:
+    try:
+        read_value(entry_type, text)
+    except InvalidRequest:
+        return False
+    return True
 
 
 def test_without_an_entry_everything_passes() -> None:
@@ -141,3 +152,38 @@ def test_what_is_no_value_is_refused(entry_type: str, text: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         read_value(EntryType(entry_type), text)
     assert caught.value.param == "value"
+
+
+def test_the_document_promises_all_networks_of_ipv4_and_no_other_text_of_that_form() -> None:
+    pattern = re.compile(NETWORK_PATTERN)
+    for prefix in range(34):
+        for number in (0, 1, 0x0A000000, 0xC0000200, 0xC0A81E40, 0xFFFFFFFF, *(1 << bit for bit in range(32))):
+            for masked in (number, number & (2**32 - 1 << 32 - min(prefix, 32))):
+                text = f"{IPv4Address(masked & 0xFFFFFFFF)}/{prefix}"
+                assert (pattern.search(text) is not None) is takes(EntryType.CIDR, text), text
+
+
+@pytest.mark.parametrize(
+    ("entry_type", "pattern", "texts"),
+    [
+        (EntryType.IP, ADDRESS_PATTERN, ["192.0.2.7", "::", "::1", "1::", "2001:db8::7", "1:2:3:4:5:6:7:8", "1::3:4"]),
+        (EntryType.CIDR, NETWORK_PATTERN, ["192.0.2.7", "::/0", "2001:db8::/32", "2001:db8:1200::/40", "1:2::/128"]),
+        (EntryType.DOMAIN, DOMAIN_PATTERN, ["example.com", "*.Example.com", "localhost", "a_b.x-y.z0"]),
+    ],
+)
+def test_what_the_document_promises_is_taken(entry_type: EntryType, pattern: str, texts: list[str]) -> None:
+    for text in texts:
+        assert re.search(pattern, text) and takes(entry_type, text), text
+
+
+@pytest.mark.parametrize(
+    ("entry_type", "pattern", "texts"),
+    [
+        (EntryType.IP, ADDRESS_PATTERN, ["192.0.2", "192.0.2.256", "01.2.3.4", ":::", "1:2:3:4:5:6:7:8:9", "1::2::3"]),
+        (EntryType.CIDR, NETWORK_PATTERN, ["192.0.2.7/24", "10.0.0.0/33", "2001:db8::1/32", "1:2:3:4:5:6:7::8/3"]),
+        (EntryType.DOMAIN, DOMAIN_PATTERN, ["com", "*.com", "a..b", "-a.b", "a*.b", "a b.c"]),
+    ],
+)
+def test_what_is_refused_is_not_promised(entry_type: EntryType, pattern: str, texts: list[str]) -> None:
+    for text in texts:
+        assert not re.search(pattern, text) and not takes(entry_type, text), text
