@@ -17,14 +17,15 @@ from gateway.domain.hosts import host_name
 from gateway.errors import InvalidRequest
 
 MAX_URL_CHARS = 500
-BASE_URL_PROMISE = (
+HOST_PROMISE = (
     # No label begins like the names that are refused, or that `allow_private` is needed for.
-    "^https?://(?!(?:[^/]*\\.)?(?:localhost|metadata|instance-data))"
+    "(?!(?:[^/]*\\.)?(?:localhost|metadata|instance-data))"
     "(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,28}[a-z0-9_])?\\.){0,5}"
     "[a-z](?:[a-z0-9_-]{0,28}[a-z0-9_])?"
-    "(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
-    "(?:/[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,200})?$"
 )
+"""Which names of hosts are taken whatever is allowed."""
+PORT_PROMISE = ":(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+BASE_URL_PROMISE = f"^https?://{HOST_PROMISE}(?:{PORT_PROMISE})?(?:/[A-Za-z0-9._~!$&'()*+,;=:@%/-]{{0,200}})?$"
 """Which base URLs are taken whatever is allowed: the name of a host, perhaps a port, perhaps a path."""
 _VISIBLE = re.compile(r"[!-~]+")
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@%-]*)*")

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from gateway.domain.addresses import HOST_PROMISE, PORT_PROMISE
 from gateway.domain.alerts import Alert
 from gateway.domain.audit import AuditEvent
+from gateway.domain.providers import REFERENCE_PROMISE
 from gateway.errors import InvalidRequest
 from gateway.schema import encode
 from gateway.wire import write_json, write_time
@@ -27,7 +29,15 @@ MAX_WAITING = 10_000
 
 _SYSLOG_TARGET = re.compile(r"(udp|tcp|tls)://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,57}\.jsonl")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}", re.ASCII)
+SYSLOG_PROMISE = f"^(?:udp|tcp|tls)://{HOST_PROMISE}{PORT_PROMISE}$"
+"""Which targets of syslog are taken whatever is allowed."""
+FILE_PROMISE = "^[A-Za-z0-9](?:\\.?[A-Za-z0-9_-]){0,28}\\.jsonl$"
+"""Which names of files are always taken."""
+SECRET_PROMISE = (
+    "^(?:whsec_(?:(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==)?|(?:[A-Za-z0-9+/]{4}){8,20}[A-Za-z0-9+/]{3}=)"
+    f"|{REFERENCE_PROMISE})$"
+)
+"""Which secrets of a webhook are always taken."""
 _FACILITY = 13  # log audit (RFC 5424 section 6.2.1)
 _BULKY = ("details", "before", "after", "evidence")
 
@@ -211,16 +221,12 @@ def read_file_target(text: str) -> str:
     return text
 
 
-def check_output_name(name: str) -> None:
-    """Refuse a name that nobody could read.
-
-    Raises:
-        InvalidRequest: it is none.
-    """
-    if _NAME.fullmatch(name) is None:
-        raise InvalidRequest(
-            "name must be 1 to 64 letters, digits, blanks or ._- and begin with a letter or digit.", param="name"
-        )
+def kind_of_target(text: str) -> OutputKind:
+    """Return the kind of output whose targets begin as this text does; a file's name has no such beginning."""
+    scheme, separator, _ = text.partition("://")
+    if not separator:
+        return OutputKind.JSONL
+    return OutputKind.SYSLOG if scheme in ("udp", "tcp", "tls") else OutputKind.WEBHOOK
 
 
 def _brief(data: Mapping[str, object]) -> dict[str, object]:

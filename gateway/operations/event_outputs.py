@@ -4,14 +4,37 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated
 
 from gateway.app import Gateway
-from gateway.domain.event_outputs import ALL_KINDS, EventKind, EventOutput, EventSeverity, OutputKind
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
+from gateway.domain.event_outputs import (
+    ALL_KINDS,
+    FILE_PROMISE,
+    SECRET_PROMISE,
+    SYSLOG_PROMISE,
+    EventKind,
+    EventOutput,
+    EventSeverity,
+    OutputKind,
+)
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, ById, Door, Operation
-from gateway.schema import Bounds
+from gateway.forms import PlainName
+from gateway.operations.operation import Answer, ById, Door, Operation, kind
+from gateway.schema import Bounds, JsonSchema
 from gateway.services.event_outputs import Tried, WantedOutput
 
-_Text = Annotated[str, Bounds(1, 1000)]
+_ABOUT_TARGETS = (
+    "A URL of a webhook; udp://, tcp:// or tls://HOST:PORT of a syslog; the name of a file: events.jsonl. A host "
+    "may be an IP address as well; a private one, and localhost, with `allow_private`."
+)
+_Target = Annotated[str, Bounds(1, MAX_URL_CHARS), _ABOUT_TARGETS]
+_AnyTarget = Annotated[
+    str, Bounds(1, MAX_URL_CHARS, promise="|".join((BASE_URL_PROMISE, SYSLOG_PROMISE, FILE_PROMISE))), _ABOUT_TARGETS
+]
+_Secret = Annotated[
+    str,
+    Bounds(1, 1000, promise=SECRET_PROMISE),
+    "Of a webhook: whsec_ and 24 to 64 bytes in base64, or env:NAME, file:/PATH, cred:NAME.",
+]
 _Kinds = Annotated[tuple[EventKind, ...], Bounds(1)]
 
 
@@ -19,10 +42,10 @@ _Kinds = Annotated[tuple[EventKind, ...], Bounds(1)]
 class NewOutput:
     """An event output to be made. secret: of a webhook; made, and told once, if it is not said."""
 
-    name: _Text
+    name: PlainName
     kind: OutputKind
-    target: _Text
-    secret: _Text | None = field(default=None, repr=False)
+    target: _Target
+    secret: _Secret | None = field(default=None, repr=False)
     kinds: _Kinds = ALL_KINDS
     min_severity: EventSeverity = EventSeverity.INFO
     allow_private: bool = False
@@ -34,9 +57,9 @@ class PatchOutput:
     """What is to change of the output `id`."""
 
     id: str
-    name: _Text | None = None
-    target: _Text | None = None
-    secret: _Text | None = field(default=None, repr=False)
+    name: PlainName | None = None
+    target: _AnyTarget | None = None
+    secret: _Secret | None = field(default=None, repr=False)
     kinds: _Kinds | None = None
     min_severity: EventSeverity | None = None
     allow_private: bool | None = None
@@ -110,6 +133,10 @@ def _view(output: EventOutput, waiting: int, secret: str | None = None) -> Outpu
     return OutputView(**values, secret_source=source, waiting=waiting, secret=secret)
 
 
+def _of(one: OutputKind, promise: str, **properties: JsonSchema) -> JsonSchema:
+    return kind(kind={"const": one.value}, target={"type": "string", "pattern": promise}, **properties)
+
+
 EVENT_OUTPUT_OPERATIONS = (
     Operation(
         name="event_outputs.list",
@@ -129,6 +156,11 @@ EVENT_OUTPUT_OPERATIONS = (
         takes=NewOutput,
         gives=OutputView,
         call=create_output,
+        kinds=(
+            _of(OutputKind.WEBHOOK, BASE_URL_PROMISE),
+            _of(OutputKind.SYSLOG, SYSLOG_PROMISE, secret={"type": "null"}),
+            _of(OutputKind.JSONL, FILE_PROMISE, secret={"type": "null"}),
+        ),
         status=201,
         has_secret=True,
         summary="Create an event output: `kind` `webhook`, `syslog` or `jsonl`, and its `target`.",

@@ -15,13 +15,14 @@ from gateway.domain.event_outputs import (
     EventSeverity,
     OutEvent,
     OutputKind,
-    check_output_name,
+    kind_of_target,
     read_file_target,
     read_secret,
     read_syslog_target,
 )
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.forms import read_plain_name
 from gateway.outputs.delivery import DeliveryFailed
 from gateway.services.audit import Audit
 from gateway.services.event_ways import EventWays
@@ -137,8 +138,8 @@ class EventOutputs:
         """Change an output; within seconds its sender goes on with what it is now.
 
         Raises:
-            InvalidRequest: a field. NotFound: there is none. Conflict: another version, or the name is taken.
-            AuditUnavailable: nothing was changed.
+            InvalidRequest: a field. NotFound: there is none. AuditUnavailable: nothing was changed.
+            Conflict: another version, the name is taken, or the field does not go with what the output is.
         """
 
         # Its id is made here, so that a secret whose commit fails can be found again.
@@ -147,6 +148,7 @@ class EventOutputs:
         def work(tx: Transaction) -> EventOutput:
             before = self._find(tx, output_id)
             check_version(wanted.version, before.version, "event output")
+            _check_kind_has(before, wanted)
             after = self._changed(before, wanted, reference)
             if after == before and wanted.secret is None:
                 return before
@@ -221,19 +223,23 @@ class EventOutputs:
             raise InvalidRequest("kind stays what it is; make another output.", param="kind")
         after = replace(
             record,
-            name=record.name if wanted.name is None else wanted.name.strip(),
+            name=record.name if wanted.name is None else read_plain_name(wanted.name),
             target=record.target if wanted.target is None else wanted.target,
             kinds=record.kinds if wanted.kinds is None else tuple(dict.fromkeys(wanted.kinds)),
             min_severity=wanted.min_severity or record.min_severity,
             allow_private=record.allow_private if wanted.allow_private is None else wanted.allow_private,
             enabled=record.enabled if wanted.enabled is None else wanted.enabled,
         )
-        check_output_name(after.name)
         if not after.kinds or not set(after.kinds) <= set(ALL_KINDS):
             raise InvalidRequest("kinds must be audit, alert or both.", param="kinds")
         if wanted.secret is not None:
             after = replace(after, secret=_reference(after, wanted.secret, reference))
-        return replace(after, target=_read_target(after))
+        try:
+            return replace(after, target=_read_target(after))
+        except InvalidRequest as error:
+            if wanted.target is not None:
+                raise
+            raise Conflict(error.message, param=error.param) from None  # what was taken away is needed
 
     async def _commit(
         self, work: Callable[[Transaction], EventOutput], reference: str, wanted: WantedOutput
@@ -258,6 +264,14 @@ class EventOutputs:
                 self._store.keyfile.drop(key_id)
 
         return drop
+
+
+def _check_kind_has(output: EventOutput, wanted: WantedOutput) -> None:
+    """Refuse what is right for outputs of another kind."""
+    if wanted.target is not None and kind_of_target(wanted.target) is not output.kind:
+        raise Conflict(f"target is none of an output of the kind {output.kind.value}.", param="target")
+    if wanted.secret is not None and output.kind is not OutputKind.WEBHOOK:
+        raise Conflict("Only a webhook has a secret.", param="secret")
 
 
 def _reference(output: EventOutput, secret: str, reference: str) -> str:

@@ -347,6 +347,43 @@ async def test_a_bad_output_is_told_its_field(site_with: Any, fields: dict[str, 
         assert (answer["status"], answer["error"]["param"]) == (400, param), answer
 
 
+@pytest.mark.parametrize(
+    ("kind", "target", "change", "param"),
+    [
+        ("webhook", "https://a.example/", {"target": "events.jsonl"}, "target"),
+        ("webhook", "https://a.example/", {"target": "udp://a.example:514"}, "target"),
+        ("webhook", "http://127.0.0.1:9/", {"allow_private": False}, "target"),
+        ("syslog", "udp://a.example:514", {"target": "https://a.example/"}, "target"),
+        ("syslog", "udp://127.0.0.1:514", {"allow_private": False}, "target"),
+        ("syslog", "udp://a.example:514", {"secret": "env:A"}, "secret"),
+        ("jsonl", "events.jsonl", {"target": "tls://a.example:514"}, "target"),
+    ],
+)
+async def test_what_does_not_go_with_what_an_output_is_is_a_conflict(
+    site_with: Any, kind: str, target: str, change: dict[str, Any], param: str
+) -> None:
+    async with site_with() as site:
+        one = f"{OUTPUTS}/{(await output(site, kind=kind, target=target, allow_private=True))['id']}"
+        answer = await site.ask("PATCH", one, change)
+        assert (answer["status"], answer["error"]["code"], answer["error"]["param"]) == (409, "conflict", param)
+        assert (await site.ask("GET", OUTPUTS))["data"][0]["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "other"),
+    [
+        ("webhook", "https://a.example/", "ftp://a.example"),
+        ("syslog", "udp://a.example:514", "udp://a.example:0"),
+        ("jsonl", "events.jsonl", "../a.jsonl"),
+    ],
+)
+async def test_a_bad_target_is_told_in_a_change_too(site_with: Any, kind: str, target: str, other: str) -> None:
+    async with site_with() as site:
+        one = f"{OUTPUTS}/{(await output(site, kind=kind, target=target))['id']}"
+        answer = await site.ask("PATCH", one, {"target": other})
+        assert (answer["status"], answer["error"]["param"]) == (400, "target")
+
+
 async def test_a_receiver_that_hangs_holds_up_no_other(site_with: Any, tmp_path: Path) -> None:
     async def handle(stream: SocketStream) -> None:
         async with stream:

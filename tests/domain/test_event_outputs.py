@@ -1,23 +1,34 @@
 """How an event is written for each receiver, whatever is in it."""
 
+import base64
 import json
 import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gateway.domain.addresses import check_host
 from gateway.domain.event_outputs import (
+    FILE_PROMISE,
+    SECRET_PROMISE,
     SYSLOG_BYTES,
+    SYSLOG_PROMISE,
     WEBHOOK_BYTES,
     EventSeverity,
     OutEvent,
+    OutputKind,
     json_line,
+    kind_of_target,
+    read_file_target,
     read_secret,
     read_syslog_target,
     syslog_message,
     webhook_body,
     webhook_headers,
 )
+from gateway.domain.providers import read_key
 from gateway.errors import InvalidRequest
 
 # RFC 5424 section 6, as strict as its grammar.
@@ -48,6 +59,32 @@ def test_what_is_no_secret_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         read_secret(text)
     assert raised.value.param == "secret" and (len(text) < 8 or text not in raised.value.message)
+
+
+@given(st.from_regex(SECRET_PROMISE, fullmatch=True))
+def test_every_secret_that_the_schema_promises_is_taken(text: str) -> None:
+    if text.startswith("whsec_"):
+        assert 24 <= len(read_secret(text)) <= 64
+    else:
+        assert read_key(text) == (text, None)
+
+
+@pytest.mark.parametrize("length", range(24, 65))
+def test_the_schema_promises_secrets_of_every_length(length: int) -> None:
+    text = "whsec_" + base64.b64encode(bytes(length)).decode()
+    assert re.fullmatch(SECRET_PROMISE, text) and len(read_secret(text)) == length
+
+
+@given(st.from_regex(SYSLOG_PROMISE, fullmatch=True))
+def test_every_syslog_server_that_the_schema_promises_is_taken(text: str) -> None:
+    check_host(read_syslog_target(text)[1], allow_private=False)
+    assert kind_of_target(text) is OutputKind.SYSLOG
+
+
+@given(st.from_regex(FILE_PROMISE, fullmatch=True))
+def test_every_file_that_the_schema_promises_is_taken(text: str) -> None:
+    assert read_file_target(text) == text
+    assert kind_of_target(text) is OutputKind.JSONL
 
 
 def test_a_syslog_message_is_one_line_of_ascii_whatever_strangers_wrote() -> None:
