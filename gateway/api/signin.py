@@ -14,12 +14,11 @@ from gateway.domain.principals import Principal, RequestContext, Role
 from gateway.domain.sessions import ABSOLUTE_MS, SignedIn
 from gateway.errors import InvalidRequest, NotSignedIn
 from gateway.http.messages import Request, Response
-from gateway.operations.operation import text
+from gateway.operations.users import END_OF_USER, Password
 from gateway.schema import Bounds, decode
 from gateway.wire import write_json, write_time
 
 _COOKIE_SECONDS = ABSOLUTE_MS // 1000
-_USER_ID = text("user_id", "Whose sessions end; the caller's own others if left out.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class NewPassword:
     """The body of a change of one's own password."""
 
     current_password: Annotated[str, Bounds(1, 1024)] = field(repr=False)
-    new_password: str = field(repr=False)
+    new_password: Password = field(repr=False)
 
 
 class SignInEdge:
@@ -85,7 +84,7 @@ class SignInEdge:
 
     async def end_all(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """End the sessions of a user, but for the one that asks."""
-        values = read_query(request.query, {"user_id": _USER_ID}, now_at=0)
+        values = read_query(request.query, {"user_id": END_OF_USER}, now_at=0)
         user_id = values.get("user_id", who.id if who.kind == "user" else None)
         if user_id is None:
             raise InvalidRequest("Say whose sessions end: user_id.", param="user_id")

@@ -11,6 +11,7 @@ from gateway.wire import read_timestamp
 ONLINE_MS = 45_000
 STALE_MS = 5 * 60_000
 MAX_PEERS = 100
+MAX_PEER_NAME_CHARS = 64
 MAX_INSTANCES = 100
 """So many instances of one peer's answer are looked at."""
 _NAME_CHARS = 100

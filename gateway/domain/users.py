@@ -4,12 +4,14 @@ import re
 from dataclasses import dataclass, field
 
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, Role, scopes_within
-from gateway.errors import InvalidRequest
+from gateway.errors import Conflict, InvalidRequest
 
 MAX_USERNAME_CHARS = 64
 MIN_PASSWORD_CHARS = 8
 # Four bytes a character at most: the whole password is hashed.
 MAX_PASSWORD_CHARS = 256
+NOT_ONE_SIGN_REPEATED = "^(?!(.)\\1*$)"
+"""What a password is that `check_new_password` takes of whoever has another name: not one character repeated."""
 USERNAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
 _USERNAME = re.compile(USERNAME_PATTERN, re.ASCII)
 
@@ -75,10 +77,13 @@ def check_new_password(text: str, *, username: str, param: str = "password") -> 
     """Return `text` if it may become the password of `username`.
 
     Raises:
-        InvalidRequest: it is too short, too long, or the name itself. The message never repeats it.
+        InvalidRequest: it is too short, too long, or one character repeated. Conflict: it is the name itself. The
+            message never repeats it.
     """
     if not MIN_PASSWORD_CHARS <= len(text) <= MAX_PASSWORD_CHARS:
         raise InvalidRequest(f"{param} must be {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters.", param=param)
-    if text.casefold() == username.casefold() or len(set(text)) == 1:
-        raise InvalidRequest(f"{param} must not be the username or one character repeated.", param=param)
+    if len(set(text)) == 1:
+        raise InvalidRequest(f"{param} must not be one character repeated.", param=param)
+    if text.casefold() == username.casefold():
+        raise Conflict(f"{param} must not be the username.", param=param)
     return text

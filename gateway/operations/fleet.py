@@ -1,12 +1,17 @@
 """The rows of the fleet, public and internal. What is shown is put together in `services.fleet`."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from gateway.app import Gateway
-from gateway.domain.fleet import FleetView, Peer
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
+from gateway.domain.fleet import MAX_PEER_NAME_CHARS, FleetView, Peer
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES
+from gateway.forms import line
 from gateway.operations.operation import Answer, ById, Door, Operation, time
+from gateway.schema import Bounds
 from gateway.services.fleet_peers import WantedPeer, source_of_key
 
 _SINCE = time("since", "Heard of at or after: an RFC 3339 time, a date, or an age such as 5m.")
@@ -21,11 +26,21 @@ class FleetFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPeer:
-    """Another gateway to ask. api_key: ``env:NAME``, ``file:/PATH``, ``cred:NAME``, or the key itself."""
+    """Another gateway to ask."""
 
-    name: str
-    url: str
-    api_key: str
+    name: Annotated[str, line(MAX_PEER_NAME_CHARS)]
+    url: Annotated[
+        str,
+        Bounds(1, MAX_URL_CHARS, promise=BASE_URL_PROMISE),
+        "Its base, such as https://gateway.example.com. An IP address is taken as well; a private one, and localhost, "
+        "with `allow_private`.",
+    ]
+    api_key: Annotated[
+        str,
+        Bounds(1, MAX_KEY_BYTES, promise=KEY_PROMISE),
+        "A key of that gateway with the scope `fleet:read`: env:NAME, file:/PATH, cred:NAME, or the key itself. Never "
+        "shown again.",
+    ]
     allow_private: bool = False
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """The rows of users and their sessions, and what is shown of them. Rules are kept in `services`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
@@ -10,6 +10,7 @@ from gateway.domain.sessions import DEFAULT_SESSION_LIMIT, MAX_SESSION_LIMIT, Si
 from gateway.domain.users import (
     MAX_PASSWORD_CHARS,
     MIN_PASSWORD_CHARS,
+    NOT_ONE_SIGN_REPEATED,
     USERNAME_PATTERN,
     ChangedUser,
     NewUser,
@@ -18,7 +19,15 @@ from gateway.domain.users import (
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit, text
 from gateway.schema import Bounds
 
-_Password = Annotated[str, Bounds(MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS)]
+Password = Annotated[
+    str,
+    Bounds(MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS, promise=NOT_ONE_SIGN_REPEATED),
+    "Neither the username nor one character repeated.",
+]
+END_OF_USER = replace(
+    text("user_id", "Whose sessions end. Who is signed in may leave it out: their own others end."), is_required=True
+)
+"""What ends all sessions of a user. Without a sign-in it must be there, and the document knows of one case alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +35,7 @@ class MakeUser(NewUser):
     """A user to be made, with the bounds of its fields."""
 
     username: Annotated[str, Bounds(pattern=f"^{USERNAME_PATTERN}$")]
-    password: _Password = field(repr=False)
+    password: Password = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +43,7 @@ class PatchUser(ChangedUser):
     """What is to change of the user `id`."""
 
     id: str
-    password: _Password | None = field(default=None, repr=False)
+    password: Password | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +233,7 @@ USER_OPERATIONS = (
         route=("DELETE", "/api/sessions"),
         door=Door.SESSION,
         needs=Permission.USERS_MANAGE,
-        query=(text("user_id", "Whose sessions end; the caller's own others if left out."),),
+        query=(END_OF_USER,),
         summary="End the sessions of `user_id`, or one's own, but for the one that asks.",
     ),
     Operation(

@@ -8,10 +8,11 @@ import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.domain.addresses import check_host, may_connect, may_connect_privately, read_base_url
-from gateway.domain.fleet import MAX_PEERS, Peer, read_answer
+from gateway.domain.fleet import MAX_PEER_NAME_CHARS, MAX_PEERS, Peer, read_answer
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import read_key
 from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
+from gateway.forms import is_line
 from gateway.services.audit import Audit
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
@@ -23,7 +24,6 @@ from gateway.store.store import Store
 PEER_SECONDS = 5.0
 _AT_ONCE = 8
 _PATH = "/api/v1/fleet"
-_NAME_CHARS = 64
 _PROBLEM_CHARS = 200
 
 Value = TypeVar("Value")
@@ -167,8 +167,10 @@ class FleetPeers:
     def _checked(self, principal: Principal, wanted: WantedPeer) -> tuple[Peer, str | None]:
         """Return the record of what is wanted, and the key that was typed in, None for a reference."""
         name = wanted.name.strip()
-        if not 1 <= len(name) <= _NAME_CHARS or not name.isprintable():
-            raise InvalidRequest(f"name must be 1 to {_NAME_CHARS} characters that can be printed.", param="name")
+        if not 1 <= len(name) <= MAX_PEER_NAME_CHARS or not is_line(name):
+            raise InvalidRequest(
+                f"name must be 1 to {MAX_PEER_NAME_CHARS} characters that can be printed.", param="name"
+            )
         url = _named("url", read_base_url, wanted.url, allow_private=wanted.allow_private)
         reference, key = read_key(wanted.api_key)
         peer_id = self._ids.new("peer")

@@ -8,7 +8,7 @@ from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.sessions import ABSOLUTE_MS, DEFAULT_SESSION_LIMIT, Session, SignedIn
 from gateway.domain.users import User, check_new_password
-from gateway.errors import BadCredentials, GatewayError, InvalidRequest, NotFound, NotSignedIn
+from gateway.errors import BadCredentials, Conflict, GatewayError, NotFound, NotSignedIn
 from gateway.services.audit import Audit, source_of
 from gateway.services.passwords import Passwords
 from gateway.services.sign_in_throttle import SignInThrottle
@@ -117,7 +117,7 @@ class SignIn:
 
         Raises:
             BadCredentials: `current` is wrong; that counts as a failed sign-in. LoginThrottled: too many of those.
-            InvalidRequest: `new` cannot be a password, or is the old one.
+            InvalidRequest: `new` cannot be a password. Conflict: it is the old one, or the name.
         """
         user = found.user
         check_new_password(new, username=user.username, param="new_password")
@@ -126,7 +126,7 @@ class SignIn:
                 await self._record_failure(user, context, is_right=False)
                 raise BadCredentials("The current password is wrong.", param="current_password")
             if new == current:
-                raise InvalidRequest("new_password must be another than the current one.", param="new_password")
+                raise Conflict("new_password must be another than the current one.", param="new_password")
             return await self._set_password(found, await self._passwords.hash(new), place, context)
 
     async def page(

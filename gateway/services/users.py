@@ -28,7 +28,8 @@ class Users:
         """Make a user.
 
         Raises:
-            InvalidRequest: the name or the password; `param` says which. Conflict: the name is taken.
+            InvalidRequest: the name or the password; `param` says which.
+            Conflict: the name is taken, or it is the password as well.
             PermissionDenied: the role may do what `principal` may not. AuditUnavailable: the user was not made.
         """
         username = check_username(new.username)
@@ -70,7 +71,8 @@ class Users:
         A new password and being disabled end all sessions of the user.
 
         Raises:
-            NotFound: there is none. Conflict: another version, or nobody would be left who can manage users.
+            NotFound: there is none.
+            Conflict: another version, nobody would be left who can manage users, or the password is the name.
             PermissionDenied: the user may, or would, do what `principal` may not.
             InvalidRequest: the password. AuditUnavailable: nothing was changed.
         """

@@ -194,6 +194,8 @@ async def test_a_peer_that_dies_keeps_its_last_word_and_is_offline(site: Site, a
     [
         ({"name": ""}, "name"),
         ({"name": "a\nb"}, "name"),
+        ({"name": " "}, "name"),
+        ({"url": ""}, "url"),
         ({"url": "ftp://gateway.example"}, "url"),
         ({"url": "http://169.254.169.254"}, "url"),
         ({"url": "http://127.0.0.1:5001"}, "url"),

@@ -226,6 +226,8 @@ async def test_a_password_is_changed_by_its_owner(site: Site, admin: Person) -> 
     assert (wrong.status, wrong.code, wrong.json["error"]["param"]) == (401, "bad_credentials", "current_password")
     short = await admin.ask("POST", "/api/auth/password", body | {"new_password": "short"})
     assert (short.status, short.json["error"]["param"]) == (400, "new_password")
+    same = await admin.ask("POST", "/api/auth/password", body | {"new_password": PASSWORD})
+    assert (same.status, same.json["error"]["param"]) == (409, "new_password")
     assert (await admin.ask("POST", "/api/auth/password", body)).data == {"sessions_ended": 1}
     assert (await admin.ask("GET", "/api/auth/session")).status == 200
     assert (await other.ask("GET", "/api/auth/session")).status == 401
@@ -381,6 +383,8 @@ async def test_users_are_made_changed_and_kept_out(site: Site, admin: Person) ->
     [
         ({"username": "x y", "password": PASSWORD, "role": "viewer"}, 400, "username"),
         ({"username": "x", "password": "short", "role": "viewer"}, 400, "password"),
+        ({"username": "x", "password": "0" * 12, "role": "viewer"}, 400, "password"),
+        ({"username": "some-body", "password": "Some-Body", "role": "viewer"}, 409, "password"),
         ({"username": "x", "password": PASSWORD, "role": "root"}, 400, "role"),
         ({"username": "x", "password": PASSWORD}, 400, "role"),
         ({"username": "x", "password": PASSWORD, "role": "viewer", "id": "usr_1"}, 400, "id"),
