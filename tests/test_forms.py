@@ -25,9 +25,8 @@ EVERY = [chr(code) for code in range(0x110000)]
 
 def test_a_line_holds_what_can_be_printed_and_what_may_come_to_be() -> None:
     for sign in EVERY:
-        is_assigned = unicodedata.category(sign) != "Cn"
-        if is_assigned:
-            assert forms.is_line(sign) is sign.isprintable(), hex(ord(sign))
+        if (category := unicodedata.category(sign)) != "Cn":
+            assert forms.is_line(sign) is (sign.isprintable() or category == "Co"), hex(ord(sign))
     assert forms.is_line("") and forms.is_line("two words ") and not forms.is_line("two\nlines")
 
 
