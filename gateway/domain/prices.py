@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 from gateway.domain.budgets import MICRO, Usage, glob
 from gateway.errors import InvalidRequest
+from gateway.forms import is_line
 
 MAX_PRICES = 1000
 MAX_USD = 1_000_000
@@ -105,7 +106,7 @@ def usage(price: Price | None, prompt_tokens: int, reply_tokens: int) -> Usage:
 
 
 def _price(name: object, entry: object, param: str) -> Price:
-    if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME_CHARS or not name.isprintable():
+    if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME_CHARS or not is_line(name):
         raise InvalidRequest(f"A model's name must be 1 to {_MAX_NAME_CHARS} printable characters.", param=param)
     place = f"{param}.{name[:64]}"
     if not isinstance(entry, Mapping) or not {"input", "output"} <= set(entry) <= {

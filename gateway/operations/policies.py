@@ -8,9 +8,10 @@ from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
 from gateway.domain.paging import Page
 from gateway.domain.policies import OutboundAction, PolicyRecord, ShieldMode, Unscannable
 from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.forms import PlainName
 from gateway.operations.operation import Answer, ById, Door, Operation
 from gateway.schema import Bounds
-from gateway.services.policies import POLICY_NAME_PATTERN, WantedPolicy
+from gateway.services.policies import WantedPolicy
 from gateway.shield.detections import CATEGORIES
 from gateway.shield.scoring import HIGHEST_SCORE
 
@@ -18,14 +19,13 @@ CategoryAction = Literal["block", "review", "allow", "redact"]
 Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
 Actions = Annotated[dict[str, CategoryAction], Bounds(names=Bounds(words=CATEGORIES))]
 CaptureDays = Annotated[int, Bounds(1, MAX_CAPTURE_DAYS)]
-_Name = Annotated[str, Bounds(pattern=f"^{POLICY_NAME_PATTERN}$")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPolicy:
     """A policy to be made; what is left out is as in a gateway without settings."""
 
-    name: _Name
+    name: PlainName
     mode: ShieldMode | None = None
     block_score: Score | None = None
     review_score: Score | None = None
@@ -42,7 +42,7 @@ class PatchPolicy:
     """What is to change of the policy `id`."""
 
     id: str
-    name: _Name | None = None
+    name: PlainName | None = None
     mode: ShieldMode | None = None
     block_score: Score | None = None
     review_score: Score | None = None

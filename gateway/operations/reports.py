@@ -11,10 +11,10 @@ from gateway.operations.operation import Answer, ById, Door, Operation, cursor, 
 from gateway.schema import Bounds
 from gateway.services.reports import NewReport, WantedSchedule
 from gateway.store.reports import MAX_REPORTS
-from gateway.wire import read_time
+from gateway.wire import TIME_PATTERN, read_time
 
 DEFAULT_REPORTS = 20
-_Time = Annotated[str, Bounds(1, 40), "An RFC 3339 time, a date, or an age such as 7d."]
+_Time = Annotated[str, Bounds(1, 40, promise=TIME_PATTERN), "An RFC 3339 time, a date, or an age such as 7d."]
 
 
 @dataclass(frozen=True, slots=True)

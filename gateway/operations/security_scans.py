@@ -6,7 +6,7 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.domain.security_scans import SecurityScan
-from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit
+from gateway.operations.operation import Answer, ById, Door, Operation, cursor, kind, limit
 from gateway.services.security_scans import NewSecurityScan
 from gateway.store.security_scans import MAX_SCANS
 
@@ -75,6 +75,7 @@ SECURITY_SCAN_OPERATIONS = (
         takes=NewSecurityScan,
         gives=SecurityScan,
         call=run_scan,
+        kinds=(kind(("items",), items={"minItems": 1}), kind(("paths",), paths={"minItems": 1})),
         status=201,
         body_setting="max_scan_body_bytes",
         fails=("audit_unavailable",),

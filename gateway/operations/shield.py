@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, ById, Door, Operation
+from gateway.forms import LINE_PATTERN
+from gateway.operations.operation import Answer, ById, Door, Operation, kind
 from gateway.operations.policies import Actions, Score
 from gateway.services.policies import WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
@@ -187,6 +188,10 @@ SHIELD_OPERATIONS = (
         takes=WantedOverride,
         gives=RuleDetail,
         call=change_rule,
+        kinds=(
+            kind(enabled={"enum": [True, None]}),
+            kind(("enabled", "reason"), enabled={"const": False}, reason={"type": "string", "pattern": LINE_PATTERN}),
+        ),
         summary="Set how `rule` holds: `enabled`?, `severity`? (or `default`), `reason`?. At once, in every worker.",
     ),
     Operation(

@@ -1,6 +1,5 @@
 """Named policies: made, changed, attached to keys, and which one holds for a caller. Hot, versioned, audited."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ from gateway.domain.policies import (
 )
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.forms import read_plain_name
 from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import CATEGORIES
@@ -24,8 +24,6 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MAX_POLICIES = 1000
-POLICY_NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}"
-_NAME = re.compile(POLICY_NAME_PATTERN, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +173,7 @@ def _changed(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:
     """Return the record with what is wanted, checked."""
     after = replace(
         record,
-        name=record.name if wanted.name is None else wanted.name.strip(),
+        name=record.name if wanted.name is None else read_plain_name(wanted.name),
         mode=wanted.mode or record.mode,
         block_score=record.block_score if wanted.block_score is None else wanted.block_score,
         review_score=record.review_score if wanted.review_score is None else wanted.review_score,
@@ -186,15 +184,11 @@ def _changed(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:
         capture=wanted.capture or record.capture,
         capture_days=record.capture_days if wanted.capture_days is None else wanted.capture_days,
     )
-    if _NAME.fullmatch(after.name) is None:
-        raise InvalidRequest(
-            "name must be 1 to 64 letters, digits, blanks or ._- and begin with a letter or digit.", param="name"
-        )
     for name in ("block_score", "review_score"):
         if not 1 <= getattr(after, name) <= HIGHEST_SCORE:
             raise InvalidRequest(f"{name} must be 1 to {HIGHEST_SCORE}.", param=name)
     if after.review_score > after.block_score:
-        raise InvalidRequest("review_score must not be more than block_score.", param="review_score")
+        raise Conflict("review_score must not be more than block_score.", param="review_score")
     if not 1 <= after.capture_days <= MAX_CAPTURE_DAYS:
         raise InvalidRequest(f"capture_days must be 1 to {MAX_CAPTURE_DAYS}.", param="capture_days")
     for category in after.category_actions:

@@ -91,7 +91,7 @@ class Reports:
 
         Raises:
             PermissionDenied: it shows what the caller may not see. AuditUnavailable: it was not kept.
-            InvalidRequest: the period ends before it begins, or is too long.
+            Conflict: the period ends before it begins, or is too long.
         """
         _check_may_see(principal, wanted.type)
         body = await self._body(principal.name, wanted, progress)
@@ -256,9 +256,9 @@ class Reports:
         until_at = now_at if wanted.until is None else wanted.until
         since_at = until_at - DEFAULT_PERIOD_MS if wanted.since is None else wanted.since
         if since_at >= until_at:
-            raise InvalidRequest("since must be before until.", param="since")
+            raise Conflict("since must be before until.", param="since")
         if until_at - since_at > MAX_PERIOD_MS or since_at < 0:
-            raise InvalidRequest("A report is about ten years at the most.", param="since")
+            raise Conflict("A report is about ten years at the most.", param="since")
         makers = SECTIONS[wanted.type]
         await self._store.db.write(settle, is_durable=False)
         sections = []

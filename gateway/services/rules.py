@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import anyio.to_thread
 
@@ -9,7 +10,9 @@ from gateway.clock import Clock
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.rule_overrides import MAX_REASON_CHARS, RuleOverride
 from gateway.domain.traffic_sums import HOUR_MS
-from gateway.errors import InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.forms import is_line, line
+from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.shield import Shield
@@ -19,19 +22,23 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 HITS_MS = 7 * 24 * HOUR_MS
+_SeverityWord = Annotated[str, Bounds(words=(*(one.value for one in Severity), "default"))]
+_NO_REASON = "Say why the rule is taken out: reason."
+_Reason = Annotated[str, line(MAX_REASON_CHARS, 0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedOverride:
     """How a rule shall hold. None leaves a field as it is.
 
-    severity: ``default`` for that of the rule file. reason: why, for whoever reads the audit log.
+    severity: ``default`` for that of the rule file. reason: why, for whoever reads the audit log; it must be said of a
+    rule that is, or stays, taken out.
     """
 
     rule: str
     enabled: bool | None = None
-    severity: str | None = None
-    reason: str | None = None
+    severity: _SeverityWord | None = None
+    reason: _Reason | None = None
     version: int | None = None
 
 
@@ -105,14 +112,16 @@ class Rules:
 
         Raises:
             NotFound: there is no such rule. InvalidRequest: a field; `param` says which.
-            Conflict: another version. AuditUnavailable: nothing was changed.
+            Conflict: another version, or no reason why the rule stays taken out. AuditUnavailable: nothing was changed.
         """
         rule = (await self.show(wanted.rule)).rule
         reason = (wanted.reason or "").strip()
-        if len(reason) > MAX_REASON_CHARS or not reason.isprintable():
+        if len(reason) > MAX_REASON_CHARS or not is_line(reason):
             raise InvalidRequest(f"reason must be at most {MAX_REASON_CHARS} printable characters.", param="reason")
         if wanted.severity is not None and wanted.severity not in (*Severity, "default"):
             raise InvalidRequest(f"severity must be default or one of {', '.join(Severity)}.", param="severity")
+        if wanted.enabled is False and not reason:
+            raise InvalidRequest(_NO_REASON, param="reason")
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> None:
@@ -129,7 +138,7 @@ class Rules:
                 version=version + 1,
             )
             if after.enabled is False and not reason:
-                raise InvalidRequest("Say why the rule is taken out: reason.", param="reason")
+                raise Conflict(_NO_REASON, param="reason")
             self._store.rule_overrides.keep(tx, after)
             shown = {"before": _shown(rule, before), "after": _shown(rule, after)}
             details = {"reason": reason} if reason else None

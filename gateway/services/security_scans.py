@@ -14,7 +14,7 @@ from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, security_scan
-from gateway.errors import InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import Bounds
 from gateway.services.alerts import described
 from gateway.services.audit import Audit, source_of
@@ -28,6 +28,11 @@ MAX_ITEMS = 200
 MAX_FILES = 1000
 MAX_FILE_BYTES = 4 * 1024 * 1024
 _SKIPPED = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"))
+
+
+_Path = Annotated[
+    str, Bounds(1, 1000, promise="^/[^\\u0000]*$"), "Absolute, in a folder that the setting scan_paths lists."
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class NewSecurityScan:
     """What to scan. paths: files and folders of the gateway's host, below those that the operator allowed."""
 
     items: Annotated[tuple[ScanItem, ...], Bounds(0, MAX_ITEMS)] = ()
-    paths: Annotated[tuple[Annotated[str, Bounds(1, 1000)], ...], Bounds(0, 50)] = ()
+    paths: Annotated[tuple[_Path, ...], Bounds(0, 50)] = ()
 
 
 class SecurityScans:
@@ -74,8 +79,8 @@ class SecurityScans:
         """Scan everything and keep what was found.
 
         Raises:
-            InvalidRequest: there is nothing to scan, a text is too long, or a path is not below an allowed folder.
-            AuditUnavailable: the result was not kept.
+            InvalidRequest: there is nothing to scan, a text is too long, or a path is not absolute.
+            Conflict: a path is not below an allowed folder. AuditUnavailable: the result was not kept.
         """
         if not wanted.items and not wanted.paths:
             raise InvalidRequest("Say items, paths or both.", param="items")
@@ -132,11 +137,12 @@ class SecurityScans:
 
     def _allowed(self, path: str, number: int) -> str:
         """Return the real path, if it lies in an allowed folder. What is there and what is not is told to nobody."""
-        real = os.path.realpath(path) if os.path.isabs(path) and "\0" not in path else ""
+        wrong = "A path must be absolute and lie in a folder that GATEWAY_SCAN_PATHS lists."
+        if not os.path.isabs(path) or "\0" in path:
+            raise InvalidRequest(wrong, param=f"paths[{number}]")
+        real = os.path.realpath(path)
         if not any(real == folder or real.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._folders):
-            raise InvalidRequest(
-                "A path must be absolute and lie in a folder that GATEWAY_SCAN_PATHS lists.", param=f"paths[{number}]"
-            )
+            raise Conflict(wrong, param=f"paths[{number}]")
         return real
 
     def _scan_all(self, items: Sequence[ScanItem], paths: Sequence[str]) -> tuple[ScannedItem, ...]:

@@ -106,7 +106,6 @@ async def test_a_policy_lives_its_whole_life(site: Site) -> None:
         ({"name": "x", "mode": "off"}, "mode"),
         ({"name": "x", "block_score": 0}, "block_score"),
         ({"name": "x", "review_score": 101}, "review_score"),
-        ({"name": "x", "block_score": 20, "review_score": 30}, "review_score"),
         ({"name": "x", "category_actions": {"weather": "block"}}, "category_actions.weather"),
         ({"name": "x", "category_actions": {"pii": "hide"}}, "category_actions.pii"),
         ({"name": "x", "unscannable": "maybe"}, "unscannable"),
@@ -118,6 +117,14 @@ async def test_a_policy_lives_its_whole_life(site: Site) -> None:
 async def test_a_bad_policy_is_told_its_field(site: Site, body: object, param: str) -> None:
     answer = await site.ask("POST", "/api/policies", body)
     assert (answer["status"], answer["error"]["param"]) == (400, param)
+
+
+async def test_thresholds_that_cross_are_a_conflict(site: Site) -> None:
+    answer = await site.ask("POST", "/api/policies", {"name": "x", "block_score": 20, "review_score": 30})
+    assert (answer["status"], answer["error"]["param"]) == (409, "review_score")
+    await site.policy(name="lab", block_score=60, review_score=50)
+    answer = await site.ask("PATCH", "/api/policies/lab", {"block_score": 40})
+    assert (answer["status"], answer["error"]["param"]) == (409, "review_score")
 
 
 async def test_a_policy_holds_for_its_keys_and_for_no_other(site: Site) -> None:

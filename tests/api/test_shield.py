@@ -126,6 +126,19 @@ async def test_a_bad_change_of_a_rule_is_told_its_field(site: Site, body: object
     assert (answer["status"], answer["error"]["param"]) == (status, param)
 
 
+async def test_why_a_rule_stays_taken_out_is_said_at_each_change(site: Site) -> None:
+    await site.ask("PATCH", "/api/shield/rules", {"rule": "sing", "enabled": False, "reason": "a song"})
+    answer = await site.ask("PATCH", "/api/shield/rules", {"rule": "sing", "severity": "low"})
+    assert (answer["status"], answer["error"]["param"]) == (409, "reason")
+    change = {"rule": "sing", "severity": "low", "reason": "still a song"}
+    assert (await site.ask("PATCH", "/api/shield/rules", change))["data"]["reason"] == "still a song"
+
+
+async def test_thresholds_that_cross_are_a_conflict(site: Site) -> None:
+    answer = await site.ask("POST", "/api/shield/dry-run", {"text": "x", "block_score": 20})
+    assert (answer["status"], answer["error"]["param"]) == (409, "review_score")
+
+
 async def test_a_change_of_a_rule_is_audited_with_what_was_and_what_is(site: Site) -> None:
     await site.ask("PATCH", "/api/shield/rules", {"rule": "sing", "enabled": False, "reason": "a song"})
     event = (await site.gateway.audit.page(AuditFilter(action="rule_changed"))).items[0]
