@@ -10,7 +10,7 @@ MAX_USERNAME_CHARS = 64
 MIN_PASSWORD_CHARS = 8
 # Four bytes a character at most: the whole password is hashed.
 MAX_PASSWORD_CHARS = 256
-NOT_ONE_SIGN_REPEATED = "^(?!(.)\\1*$)"
+NOT_ONE_SIGN_REPEATED = "^(?!(.|[\\n\\r\\u2028\\u2029])\\1*$)"
 """What a password is that `check_new_password` takes of whoever has another name: not one character repeated."""
 USERNAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
 _USERNAME = re.compile(USERNAME_PATTERN, re.ASCII)
