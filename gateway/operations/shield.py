@@ -145,6 +145,7 @@ SHIELD_OPERATIONS = (
         schema=scan_schema,
         call=scan,
         body_setting="max_scan_body_bytes",
+        max_chars={"text": "max_text_chars"},
         summary="Scan a text as one of a key is: counted, and recorded if it is for review or blocked.",
     ),
     Operation(
@@ -158,6 +159,7 @@ SHIELD_OPERATIONS = (
         schema=scan_schema,
         call=try_policy,
         body_setting="max_scan_body_bytes",
+        max_chars={"text": "max_text_chars"},
         summary="Judge a text by `block_score`?, `review_score`? and `category_actions`?. Nothing is recorded.",
     ),
     Operation(
