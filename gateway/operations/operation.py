@@ -122,11 +122,12 @@ def text(name: str, about: str) -> Parameter:
     """Return a parameter of free text, 1 to 200 characters."""
 
     def read(value: str, now_at: int) -> object:
-        if not 1 <= len(value) <= MAX_FILTER_CHARS:
-            raise InvalidRequest(f"{name} must be 1 to {MAX_FILTER_CHARS} characters.", param=name)
+        if not 1 <= len(value) <= MAX_FILTER_CHARS or "\0" in value:
+            raise InvalidRequest(f"{name} must be 1 to {MAX_FILTER_CHARS} characters, none of them null.", param=name)
         return value
 
-    return Parameter(name, about, read, {"type": "string", "minLength": 1, "maxLength": MAX_FILTER_CHARS})
+    schema: JsonSchema = {"type": "string", "minLength": 1, "maxLength": MAX_FILTER_CHARS, "pattern": "^[^\\u0000]+$"}
+    return Parameter(name, about, read, schema)
 
 
 def texts(name: str, about: str) -> Parameter:

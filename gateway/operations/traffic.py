@@ -105,6 +105,7 @@ TRAFFIC_OPERATIONS = (
         takes=SummaryFilter,
         gives=TrafficSummary,
         call=sum_traffic,
+        fails=("conflict",),
         query=(
             _SINCE,
             _UNTIL,

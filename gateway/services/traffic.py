@@ -20,7 +20,7 @@ from gateway.domain.traffic_sums import (
     Counters,
     quantile_ms,
 )
-from gateway.errors import InvalidRequest, NotFound
+from gateway.errors import Conflict, NotFound
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -188,7 +188,7 @@ class Traffic:
         """Sum up a window.
 
         Raises:
-            InvalidRequest: the window ends before it begins, or has too many steps.
+            Conflict: the window ends before it begins, or has too many steps.
         """
         window = self._window(wanted)
         try:
@@ -202,7 +202,7 @@ class Traffic:
         until = now_at + 1 if wanted.until is None else wanted.until + 1
         since = until - DAY_MS if wanted.since is None else wanted.since
         if since >= until:
-            raise InvalidRequest("since must be before until.", param="since")
+            raise Conflict("since must be before until.", param="since")
         step_ms = _STEPS.get(wanted.bucket) or _step_of(until - since)
         if wanted.bucket not in _STEPS:
             since = max(since, until - (MOST_POINTS - 2) * step_ms)  # sums are not kept for longer
@@ -210,7 +210,7 @@ class Traffic:
         since = since // widest_ms * widest_ms
         until = min(-(-until // widest_ms), LAST_AT // widest_ms) * widest_ms
         if (until - since) // step_ms > MOST_POINTS:
-            raise InvalidRequest(
+            raise Conflict(
                 f"The window has more than {MOST_POINTS} steps; take a longer bucket or a shorter window.",
                 param="bucket",
             )

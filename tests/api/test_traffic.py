@@ -175,16 +175,24 @@ async def test_a_clock_that_jumped_loses_no_row(site: Site) -> None:
         ("?limit=501", "limit"),
         ("?agent=", "agent"),
         ("?agent=" + "x" * 201, "agent"),
+        ("?agent=a%00b", "agent"),
         ("?cursor=AAAA", "cursor"),
         ("/summary?bucket=second", "bucket"),
-        ("/summary?since=1h&until=2h", "since"),
-        ("/summary?since=30d&bucket=minute", "bucket"),
         ("/summary?limit=5", "limit"),
     ],
 )
 async def test_nonsense_in_a_filter_is_told_its_parameter(site: Site, query: str, param: str) -> None:
     answer = await site.ask("GET", "/api/traffic" + query)
     assert (answer["status_code"], answer["error"]["param"]) == (400, param), answer
+
+
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [("since=1h&until=2h", "since"), ("since=9000-01-01", "since"), ("since=30d&bucket=minute", "bucket")],
+)
+async def test_a_window_that_no_summary_can_have_is_a_conflict(site: Site, query: str, param: str) -> None:
+    answer = await site.ask("GET", f"/api/traffic/summary?{query}")
+    assert (answer["status_code"], answer["error"]["param"]) == (409, param), answer
 
 
 async def test_a_cursor_of_another_list_is_refused(site: Site) -> None:

@@ -48,6 +48,7 @@ def test_parameter_is_read(name: str, sent: str, value: object) -> None:
     [
         ("text", ""),
         ("text", "x" * 201),
+        ("text", "a\0b"),
         ("texts", ""),
         ("texts", "a,"),
         ("texts", "a,,b"),
