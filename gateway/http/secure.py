@@ -148,6 +148,8 @@ class _Layer:
                     break
             else:
                 is_behind = True
+        except ssl.SSLZeroReturnError:  # close_notify, after ours
+            self._has_ended = is_orderly = True
         except ssl.SSLWantReadError:
             self._has_ended = self._is_cut
         except ssl.SSLError:

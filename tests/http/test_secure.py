@@ -75,6 +75,29 @@ async def test_a_slow_reader_gets_all_of_a_last_answer(
             assert raw.endswith(b"\r\n\r\n" + MUCH[:1_000_000])
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_who_ends_its_side_while_the_end_of_a_last_answer_is_on_its_way_gets_all_of_it(
+    serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext, version: ssl.TLSVersion
+) -> None:
+    theirs.maximum_version = version
+    body = MUCH[:999_000]
+
+    async def handle(request: Request) -> Response:
+        return Response(200, body=body)
+
+    listener = listen("127.0.0.1", 0)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    async with serve(handle, tls=ours, listener=listener, write_seconds=20) as house:
+        peer = await come_in(house, theirs, room_bytes=4096)
+        with peer.plain:
+            peer.send(b"GET / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+            raw = await anyio.to_thread.run_sync(peer.read, 970_000)
+            await anyio.sleep(0.2)  # the server has written all and said its end, and holds some of it
+            peer.end()
+            raw += await anyio.to_thread.run_sync(peer.rest)
+            assert raw.endswith(b"\r\n\r\n" + body)
+
+
 async def test_who_is_refused_while_sending_reads_why(
     serve: Serve, ours: ssl.SSLContext, theirs: ssl.SSLContext
 ) -> None:
