@@ -23,7 +23,7 @@ class ChatEdge:
 
     async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""
-        request.may_be_left = self._chat.may_be_left()
+        request.may_be_left = self._chat.may_be_left
         try:
             if len(request.body) > LARGE_BYTES:
                 prompt = await self._aside.run(self._read, request)

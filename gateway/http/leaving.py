@@ -3,7 +3,8 @@
 Theory of operation. That a peer has ended its side says little: over TCP somebody who has closed the connection looks
 like somebody who has said all and waits for the answer. So where none is made within a second it is sent an interim
 answer, which every client of HTTP/1.1 passes over (RFC 9110, section 15.2). The system of one that has closed answers
-with a reset, into which another one runs a second later.
+with a reset, into which another one runs a second later. One of HTTP/1.0 is sent none: of it, only a reset that comes
+by itself tells that it is gone.
 """
 
 from typing import Any
@@ -21,13 +22,13 @@ _INTERIM_ANSWERS = 2  # into the reset that follows the first runs the second
 class Leaving:
     """Cancels what answers a request that `may_be_left`, when its caller has. Made by the task that answers.
 
-    has_given_up: the task was cancelled, by nobody else.
+    has_given_up: the task was cancelled, by nobody else. is_silent: the caller knows no interim answers.
     """
 
-    __slots__ = ("_connection", "_loop", "_request", "_task", "has_given_up")
+    __slots__ = ("_connection", "_loop", "_request", "_task", "has_given_up", "is_silent")
 
     def __init__(self, connection: Connection, loop: Any) -> None:
-        self.has_given_up = False
+        self.has_given_up = self.is_silent = False
         self._request: Request | None = None
         self._connection = connection
         self._loop = loop
@@ -55,18 +56,22 @@ class Leaving:
 
     def _look(self, request: Request, interim_answers: int) -> None:
         """Find out whether the peer, which has ended its side, still reads."""
-        if self._request is not request or not request.may_be_left:
+        if self._request is not request or not _may_be_left(request):
             return
         if self._connection.is_gone:
             self._give_up(request)
-        elif interim_answers:
+        elif interim_answers and not self.is_silent:
             self._connection.write(CONTINUE)
             self._look_later(request, interim_answers - 1)
 
     def _give_up(self, request: Request) -> None:
         """Cancel the task once it waits for something that is to come in, as for a model."""
-        if self._request is not request or not request.may_be_left or self.has_given_up:
+        if self._request is not request or self.has_given_up or not _may_be_left(request):
             return
         self.has_given_up = cancel_waiting(self._task)
         if not self.has_given_up:
             self._loop.call_later(_WAIT_SECONDS, self._give_up, request)
+
+
+def _may_be_left(request: Request) -> bool:
+    return request.may_be_left is not None and request.may_be_left()

@@ -52,7 +52,7 @@ class Request:
     started_seconds: monotonic time at which the first bytes of the request had arrived.
     call: what the server's `check` of the head keeps here for `handle`.
     arrived_seconds: monotonic time at which the last bytes had arrived; infinite when nobody told.
-    may_be_left: the word of who answers that it may be cancelled when the caller has left, see `leaving`.
+    may_be_left: asked when the caller has left, whether what answers may be cancelled, see `leaving`; None for no.
     """
 
     method: str
@@ -65,7 +65,7 @@ class Request:
     started_seconds: float
     call: object = None
     arrived_seconds: float = NEVER_TOLD
-    may_be_left: bool = False
+    may_be_left: Callable[[], bool] | None = None
 
 
 @dataclass(slots=True, eq=False)

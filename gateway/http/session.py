@@ -98,7 +98,9 @@ class Session:
                 request.body = await self._read_body(head, request)
         request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
-        self._leaving.watch(None if head.is_http10 else request)
+        if head.is_http10:
+            self._leaving.is_silent = True
+        self._leaving.watch(request)
         try:
             response = await site.handle(request)
         except Exception as error:

@@ -154,7 +154,10 @@ class Chat:
         return ReadPrompt(Prompt(known.model, None, raw, known.user, known), None, self._dialect, None, known)
 
     def may_be_left(self) -> bool:
-        """Tell whether a chat may be cancelled whose caller has left: no budget has to know what it costs."""
+        """Tell whether a chat that is under way may be cancelled, since its caller has left.
+
+        No budget has to know what it costs. For who has begun: before the first one, nobody has looked for budgets.
+        """
         return not self._has_budgets
 
     async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:

@@ -71,7 +71,7 @@ async def test_the_service_says_whether_who_has_left_is_still_answered(may: bool
     chat = ScriptedChat(ChatAnswer(COMPLETION, CLEAN), leaving_ends_it=may)
     asked = request()
     await ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings()))).complete(asked, WHO, CONTEXT)
-    assert asked.may_be_left is may
+    assert asked.may_be_left is not None and asked.may_be_left() is may
 
 
 async def test_an_answer_is_bare_and_carries_the_headers_of_the_shield() -> None:

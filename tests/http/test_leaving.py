@@ -34,7 +34,7 @@ class Handler:
         self.reply: Waiter
 
     async def handle(self, request: Request) -> Response:
-        request.may_be_left = self.may_be_left
+        request.may_be_left = lambda: self.may_be_left
         if request.path == "/thread":
             self.has_begun.set()
             await anyio.sleep(0.2)
@@ -51,10 +51,10 @@ class Handler:
         return Response(200, (), b"reply")
 
 
-def asking(house: House, path: bytes = b"/") -> socket.socket:
+def asking(house: House, path: bytes = b"/", version: bytes = b"1.1") -> socket.socket:
     one = socket.create_connection(("127.0.0.1", house.port))
     one.settimeout(10)
-    one.sendall(b"GET " + path + GET[5:])
+    one.sendall((b"GET " + path + GET[5:]).replace(b"HTTP/1.1", b"HTTP/" + version))
     return one
 
 
@@ -108,6 +108,23 @@ async def test_over_tls_as_well(serve: Serve, ours: ssl.SSLContext, theirs: ssl.
         if orderly:
             peer.end()
         peer.plain.close()
+        with anyio.fail_after(5):
+            await handler.has_left.wait()
+
+
+async def test_who_speaks_http_1_0_is_sent_no_interim_answer_and_given_up_after_a_reset(serve: Serve) -> None:
+    handler = Handler()
+    async with serve(handler.handle) as house:
+        with asking(house, version=b"1.0") as still:
+            await handler.has_begun.wait()
+            still.shutdown(socket.SHUT_WR)
+            await anyio.sleep(0.3)
+            handler.reply.call()
+            assert (await anyio.to_thread.run_sync(one_answer, still)).startswith(b"HTTP/1.1 200 OK\r\n")
+        handler.has_begun = anyio.Event()
+        one = asking(house, version=b"1.0")
+        await handler.has_begun.wait()
+        leave(one, "reset")
         with anyio.fail_after(5):
             await handler.has_left.wait()
 
