@@ -43,6 +43,12 @@ def heed_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
 
 
+def ignore_signals() -> None:
+    """Have no signal end what is left of this process: all is written and closed."""
+    for number in (*_STOPS, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
 class Child:
     """What a forked process knows of its supervisor.
 
@@ -68,7 +74,8 @@ class Child:
 class _Process:
     """A child that has not been waited for.
 
-    age: the reloads before it. kill_seconds: when it must have ended. heard_seconds: when it last told that it works.
+    age: the reloads before it. kill_seconds: when it must have ended. heard_seconds: when it last told that it works,
+    or was started.
     """
 
     pid: int
@@ -162,20 +169,23 @@ class Supervisor:
             if not self._has_begun and all(place.current for place in self._places):
                 self._has_begun = True
                 ready()
-            for number in _drain(self._signals[0]):
-                if number in _STOPS:
-                    self._stop(stopping)
-                elif number == signal.SIGHUP and self._has_begun and not self.is_stopping and reload():
-                    self._age += 1
+            told = frozenset(_drain(self._signals[0]))
+            if not told.isdisjoint(_STOPS):
+                self._stop(stopping)
+            elif signal.SIGHUP in told and self._has_begun and not self.is_stopping and reload():
+                self._age += 1
             self._reap(stopping)
             self._kill_hung()
             self._kill_late()
         return self._result
 
     def _processes(self) -> Iterator[_Process]:
+        yield from self._placed()
+        yield from self._leaving
+
+    def _placed(self) -> Iterator[_Process]:
         for place in self._places:
             yield from (one for one in (place.current, place.coming) if one is not None)
-        yield from self._leaving
 
     def _wants(self, place: _Place) -> bool:
         """Tell whether a process should be coming, and is not."""
@@ -194,6 +204,8 @@ class Supervisor:
                     continue
                 if isinstance(process, Child):
                     return process
+                if self._has_begun:  # the first ones may have to wait for a disk, and nobody waits for them in vain
+                    process.heard_seconds = process.started_seconds
                 place.coming = process
         return None
 
@@ -223,7 +235,7 @@ class Supervisor:
         times = [process.kill_seconds for process in self._processes()]
         times += [place.due_seconds for place in self._places if self._wants(place)]
         if not self.is_stopping:
-            times += [place.current.heard_seconds + self._hung_seconds for place in self._places if place.current]
+            times += [process.heard_seconds + self._hung_seconds for process in self._placed()]
         due_seconds = min(times, default=_NEVER)
         wait_seconds = None if due_seconds == _NEVER else max(0.0, due_seconds - self._clock.monotonic_seconds())
         select.select([self._signals[0], self._ready[0]], [], [], wait_seconds)
@@ -253,15 +265,19 @@ class Supervisor:
             self.is_stopping = True
             stopping()
             for process in self._processes():
-                self._end(process)
+                if process.kill_seconds == _NEVER:  # else it was told, and may have no ear for a second word
+                    self._end(process)
 
     def _kill_hung(self) -> None:
-        """Kill the workers that are silent: they hold connections that nobody answers. `_reap` sees to the next."""
+        """Kill the workers that are silent: they hold connections that nobody answers, or never get ready.
+
+        `_reap` sees to the next.
+        """
         now_seconds = self._clock.monotonic_seconds()
         # When the whole host stood still, they had no chance to tell.
         stood_still = now_seconds - self._looked_seconds > 1.5 * self._hung_seconds
         self._looked_seconds = now_seconds
-        for process in [place.current for place in self._places if place.current]:
+        for process in self._placed():
             if stood_still:
                 process.heard_seconds = now_seconds
             elif not self.is_stopping and process.heard_seconds + self._hung_seconds <= now_seconds:
@@ -284,17 +300,19 @@ class Supervisor:
         for place in self._places:
             if place.coming is not None and (code := self._has_ended(place.coming)) is not None:
                 ended, place.coming = place.coming, None
-            elif place.current is not None and (code := self._has_ended(place.current)) is not None:
+                self._see_to_next(place, ended, code, stopping)
+            if place.current is not None and (code := self._has_ended(place.current)) is not None:
                 ended, place.current = place.current, None
-            else:
-                continue
-            if self.is_stopping:
-                continue
-            if self._has_begun:
-                self._plan_restart(place, ended, code)
-            else:
-                self._result = self._result or _FAILED
-                self._stop(stopping)
+                self._see_to_next(place, ended, code, stopping)
+
+    def _see_to_next(self, place: _Place, ended: _Process, code: int, stopping: Callable[[], None]) -> None:
+        if self.is_stopping:
+            return
+        if self._has_begun:
+            self._plan_restart(place, ended, code)
+        else:
+            self._result = self._result or _FAILED
+            self._stop(stopping)
 
     def _has_ended(self, process: _Process) -> int | None:
         """Return the exit code of a process that has ended, and remember one that is not 0 as the result of a stop."""

@@ -31,7 +31,11 @@ def stay():
         signal.pause()
 
 def reload():
+    known = signal.signal(signal.SIGHUP, lambda *_: say("signal"))
     say("reload")
+    while os.path.exists("slow"):
+        time.sleep(0.01)
+    signal.signal(signal.SIGHUP, known)
     return not os.path.exists("bad")
 
 def begun(number):
@@ -136,6 +140,28 @@ def test_a_worker_that_is_silent_is_killed_and_started_again_and_no_other_is(kee
     assert sorted(number for number, _, _ in kept.workers()) == ["0", "1", "1"]
 
 
+def test_a_replacement_that_never_gets_ready_is_killed_and_the_next_takes_its_place(keep: Callable[..., Kept]) -> None:
+    kept = keep(
+        """if child.is_replacement and start == 2: time.sleep(3600)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    heed_signals()
+    while True:
+        child.report_ready()
+        time.sleep(0.1)
+""",
+        hung_seconds=3,
+    )
+    kept.wait_for("all ready")
+    kept.send(signal.SIGHUP)
+    kept.wait_for("worker_killed.*silent")
+    kept.wait_for("worker_killed.*silent")
+    kept.wait_for("replacement True")
+    kept.wait_for("replacement True")
+    kept.send(signal.SIGTERM)
+    assert kept.end() == 0
+    assert sorted(number for number, _, is_new in kept.workers() if is_new == "True") == ["0", "0", "1", "1"]
+
+
 def test_a_worker_that_dies_again_and_again_waits_ever_longer(keep: Callable[..., Kept]) -> None:
     kept = keep("if start > 1: os._exit(5)\n    if child.number: stay()\n    child.report_ready(); time.sleep(0.3)")
     kept.wait_for("all ready")
@@ -189,6 +215,21 @@ def test_a_reload_that_is_refused_replaces_nobody(keep: Callable[..., Kept], tmp
     assert len(kept.workers()) == 2
 
 
+def test_who_asks_often_while_it_reloads_does_not_keep_it_from_its_end(
+    keep: Callable[..., Kept], tmp_path: Path
+) -> None:
+    (tmp_path / "slow").touch()
+    kept = keep("stay()")
+    kept.wait_for("all ready")
+    for _ in range(5):
+        kept.send(signal.SIGHUP)
+        kept.wait_for("^reload|^signal")
+    kept.send(signal.SIGTERM)
+    (tmp_path / "slow").unlink()
+    assert kept.end() == 0
+    assert "".join(kept.process.lines).count("reload\n") == 1
+
+
 def test_the_old_worker_stays_while_its_replacement_cannot_start(keep: Callable[..., Kept]) -> None:
     kept = keep("if child.is_replacement and start < 4: sys.exit(9)\n    stay()")
     kept.wait_for("all ready")
@@ -199,6 +240,21 @@ def test_the_old_worker_stays_while_its_replacement_cannot_start(keep: Callable[
     wait_for_end(old)
     kept.send(signal.SIGTERM)
     assert kept.end() == 0
+
+
+def test_a_worker_and_its_replacement_that_end_at_once_are_both_noticed(keep: Callable[..., Kept]) -> None:
+    kept = keep("if child.is_replacement: time.sleep(3600)\n    stay()", stop_seconds=60)
+    kept.wait_for("all ready")
+    kept.send(signal.SIGHUP)
+    kept.wait_for("replacement True")
+    kept.wait_for("replacement True")
+    kept.send(signal.SIGSTOP)  # so that it learns of all of them together
+    for _, pid, _ in kept.workers():
+        os.kill(pid, signal.SIGKILL)
+    kept.send(signal.SIGTERM)
+    kept.send(signal.SIGCONT)
+    kept.end()
+    assert "did not end in time" not in "".join(kept.process.lines)
 
 
 def test_a_worker_notices_that_its_supervisor_was_killed(keep: Callable[..., Kept]) -> None:
