@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from gateway.http.server import Server
 from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.supervisor import Child, heed_signals
+from gateway.supervisor import Child, heed_signals, ignore_signals
 
 if TYPE_CHECKING:
     from gateway.cli.mcp_port import McpPort
@@ -112,6 +113,11 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
     report_faults(site.log)
     if child is None:
         heed_signals()
+    with ExitStack() as when_closed:
+        await _answer(site, shared, child, when_closed)
+
+
+async def _answer(site: Site, shared: parts.Shared | None, child: Child | None, when_closed: ExitStack) -> None:
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         if child is None:
             await begin(composition.gateway, site.console)
@@ -136,7 +142,7 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
                     mcp = McpPort(live.gateway, group, drain_seconds=site.config.drain_seconds)
                     await beside.start(mcp.serve, site.mcp_listener)
                 stop = partial(stop_all, server, mcp)
-                await group.start(obey_signals, stop, None if child else live, site.options)
+                await group.start(obey_signals, when_closed, stop, None if child else live, site.options)
                 defer_seconds = _DEFER_SECONDS if child is not None and child.number else 0.0
                 group.start_soon(partial(run_jobs, live.gateway, defer_seconds=defer_seconds))
                 group.start_soon(settle, live, child)
@@ -237,16 +243,38 @@ def stop_all(server: Server, mcp: "McpPort | None") -> None:
 
 
 async def obey_signals(
-    stop: Callable[[], None], live: Live | None, options: argparse.Namespace, *, task_status: TaskStatus[None]
+    when_closed: ExitStack,
+    stop: Callable[[], None],
+    live: Live | None,
+    options: argparse.Namespace,
+    *,
+    task_status: TaskStatus[None],
 ) -> None:
-    """Stop on SIGTERM and SIGINT; reload `live` on SIGHUP. None: the supervisor reloads."""
-    with open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        task_status.started()
+    """Stop on SIGTERM and SIGINT; reload `live` on SIGHUP. None: the supervisor reloads.
+
+    Who asks again while a reload is under way gets one more, however often that was. when_closed: until then signals
+    are taken, and afterwards ignored: a second SIGTERM would end the process before it has written what is queued.
+    """
+    when_closed.callback(ignore_signals)
+    signals = when_closed.enter_context(open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+    task_status.started()
+    wanted = anyio.Event()
+
+    async def reload(live: Live) -> None:
+        nonlocal wanted
+        while True:
+            await wanted.wait()
+            wanted = anyio.Event()
+            await live.reload(options)
+
+    async with anyio.create_task_group() as group:
+        if live is not None:
+            group.start_soon(reload, live)
         async for number in signals:
-            if number != signal.SIGHUP:
+            if number == signal.SIGHUP:
+                wanted.set()
+            else:
                 stop()
-            elif live is not None:
-                await live.reload(options)
 
 
 async def keep_telling(child: Child) -> None:

@@ -28,7 +28,7 @@ from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.store import metric_board, rate_windows
-from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals
+from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals, ignore_signals
 
 if TYPE_CHECKING:
     from gateway.shield import Shield
@@ -163,6 +163,7 @@ def serve_group(site: Site) -> int:
     if isinstance(last, Child):
         anyio.run(end_group, site, group.shared)
         return OK
+    ignore_signals()
     return ended or (FAILED if last else OK)
 
 

@@ -1,13 +1,16 @@
 """The process and its signals: Ctrl-C while it loads, SIGTERM with requests under way, kill -9 and a new start."""
 
+import contextlib
 import http.client
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +76,34 @@ def test_a_request_under_way_is_answered_before_the_end(slow: Served, upstream: 
     assert slow.process.popen.wait(START_SECONDS) == 0
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", slow.port), 1).close()
+
+
+def processes(served: Served) -> list[int]:
+    """Return the process ids of a gateway, its workers among them where the system tells."""
+    pid = served.process.popen.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    return [*map(int, children.read_text().split() if children.exists() else ()), pid]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_is_told_to_end_again_and_again_ends_well(
+    archive: Path, tmp_path: Path, workers: int, number: signal.Signals
+) -> None:
+    served = start(archive, tmp_path / "data", "--workers", str(workers))
+    told = processes(served)
+    assert served.chat("Good morning.", model="echo").status == 200
+    while served.process.popen.poll() is None:
+        for pid in told:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(0.003)
+    assert served.process.stop() == 0
+    assert not [line for line in served.process.lines if "Traceback" in line or "worker_ended" in line]
+    again = start(archive, tmp_path / "data")
+    events = again.ask("GET", "/api/v1/audit?limit=100", key=served.key).json["data"]
+    assert again.process.stop() == 0
+    assert [event["action"] for event in events].count("gateway_stopped") == 1
 
 
 def test_what_was_answered_before_kill_9_is_in_the_audit_after_it(archive: Path, tmp_path: Path) -> None:
