@@ -27,9 +27,8 @@ _ABOUT_TARGETS = (
     "may be an IP address as well; a private one, and localhost, with `allow_private`."
 )
 _Target = Annotated[str, Bounds(1, MAX_URL_CHARS), _ABOUT_TARGETS]
-_AnyTarget = Annotated[
-    str, Bounds(1, MAX_URL_CHARS, promise="|".join((BASE_URL_PROMISE, SYSLOG_PROMISE, FILE_PROMISE))), _ABOUT_TARGETS
-]
+_EVERY_PROMISE = "|".join(promise[1:-1] for promise in (BASE_URL_PROMISE, SYSLOG_PROMISE, FILE_PROMISE))
+_AnyTarget = Annotated[str, Bounds(1, MAX_URL_CHARS, promise=f"^(?:{_EVERY_PROMISE})$"), _ABOUT_TARGETS]
 _Secret = Annotated[
     str,
     Bounds(1, 1000, promise=SECRET_PROMISE),
