@@ -23,6 +23,9 @@ LINE_OR_NONE_PATTERN = f"^[^{_UNSHOWN}]*$"
 NOTE_PATTERN = f"^(?:[\\t\\n]|[^{_UNSHOWN}])*$"
 """What `LINE_OR_NONE_PATTERN` allows, and line ends and tabs."""
 
+WHOLE_PATH = f"(?:/(?:\\.|\\.?[^/.{_UNSHOWN}][^/{_UNSHOWN}]*|\\.\\.[^/{_UNSHOWN}]+)?)+"
+"""Part of a pattern: a path from the root on, in one line, without ``..`` in it."""
+
 # Signs that are neither blank nor asterisk, then more with blanks between, at each of up to ten asterisks.
 _RUN = f"(?: *[^ *{_UNSHOWN}])*"
 GLOB_PATTERN = f"^(?:[^ *{_UNSHOWN}]{_RUN}(?: *\\*{_RUN}){{0,10}}|\\*{_RUN}(?: *\\*{_RUN}){{0,9}})$"

@@ -11,7 +11,7 @@ from typing import Literal
 
 from gateway.domain.prices import Price
 from gateway.errors import InvalidRequest
-from gateway.forms import is_glob, is_line, read_plain_name
+from gateway.forms import WHOLE_PATH, is_glob, is_line, read_plain_name
 
 MAX_PROVIDERS = 200
 MAX_MODELS = 200
@@ -21,6 +21,7 @@ MAX_WEIGHT = 1000
 MAX_TIMEOUT_SECONDS = 3600
 MAX_RETRIES = 5
 MAX_KEY_BYTES = 8192
+MAX_PATH_CHARS = 1000
 DEFAULT_PRIORITY = 100
 DEFAULT_TIMEOUT_SECONDS = 120.0
 DEFAULT_RETRIES = 1
@@ -33,11 +34,11 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 _CREDENTIAL = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
 _KEY = re.compile(r"[!-~]{1,8192}")
 REFERENCE_PROMISE = (
-    "env:[A-Za-z_][A-Za-z0-9_]{0,127}|cred:[A-Za-z0-9_.-]{0,127}[A-Za-z0-9_-]"
-    "|file:(?:/[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9_-]){1,15}"
+    "env:[A-Za-z_][A-Za-z0-9_]{0,127}|cred:(?!\\.\\.?$)[A-Za-z0-9_.-]{1,128}"
+    f"|file:(?!.{{{MAX_PATH_CHARS + 1}}}){WHOLE_PATH}"
 )
-KEY_PROMISE = f"^(?:{REFERENCE_PROMISE}|[!-9;-~]{{1,{MAX_KEY_BYTES}}})$"
-"""Which texts `read_key` always takes: references, and keys without a colon."""
+KEY_PROMISE = f"^(?:{REFERENCE_PROMISE}|(?!(?:env|file|cred):)[!-~]{{1,{MAX_KEY_BYTES}}})$"
+"""Which texts `read_key` takes."""
 _GLOB_SIGNS = frozenset("*?[")
 
 Origin = Literal["record", "settings", "built-in"]
@@ -140,7 +141,7 @@ def read_key(text: str) -> tuple[str | None, str | None]:
     if kind == "cred" and (not _CREDENTIAL.fullmatch(name) or name in (".", "..")):
         raise _bad("api_key", "names no credential after cred:")
     if kind == "file" and (
-        not name.startswith("/") or not is_line(name) or len(name) > 1000 or ".." in name.split("/")
+        not name.startswith("/") or not is_line(name) or len(name) > MAX_PATH_CHARS or ".." in name.split("/")
     ):
         raise _bad("api_key", "must name the whole path of a file after file:, without ..")
     return text, None
