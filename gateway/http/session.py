@@ -372,7 +372,8 @@ class Session:
         connection, site = self._connection, self._site
         self._release()
         connection.write(site.writer.render(response, is_last=True, is_head=self._is_head))
-        await self._linger(site.limits.linger_seconds)
+        connection.is_idle = True  # all that is owed was sent: nobody's end waits for it
+        await self._linger(site.limits.drain_idle_seconds if site.is_stopping else site.limits.linger_seconds)
 
     async def _linger(self, most_seconds: float) -> None:
         """After the last answer, read and throw away for a while what was sent besides.

@@ -764,6 +764,17 @@ async def test_draining_closes_idle_connections(serve: Serve) -> None:
         await house.has_ended.wait()
 
 
+@pytest.mark.parametrize("before", [True, False])
+async def test_draining_waits_for_nobody_who_was_refused_and_stays(serve: Serve, before: bool) -> None:
+    async with serve(linger_seconds=60) as house, house.wire() as wire:
+        await wire.send(b"NONSENSE")
+        if not before:
+            house.server.stop()
+        assert (await wire.ask(b"\r\n\r\n")).status == 400
+        house.server.stop()
+        await house.has_ended.wait()  # or else the test does not end in time
+
+
 async def test_draining_cancels_what_takes_too_long(serve: Serve) -> None:
     entered, cancelled = anyio.Event(), anyio.Event()
 
