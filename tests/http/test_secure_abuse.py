@@ -3,7 +3,8 @@
 import gc
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -12,9 +13,9 @@ import pytest
 
 from gateway.http.messages import Request, Response
 from gateway.http.secure import SecureTransport
-from gateway.http.transport import Sweep, dial
+from gateway.http.transport import Connection, Sweep, dial
 
-from .tls_peer import GET, connected
+from .tls_peer import GET, Peer, connected
 
 Serve = Callable[..., Any]
 
@@ -106,48 +107,47 @@ async def test_a_server_that_speaks_no_tls_is_an_error_to_a_client(theirs: ssl.S
         await sweep.wait_empty()
 
 
-async def test_small_records_take_no_more_than_a_share_of_each_turn(
-    ours: ssl.SSLContext, theirs: ssl.SSLContext
-) -> None:
+@asynccontextmanager
+async def having_written(
+    ours: ssl.SSLContext, theirs: ssl.SSLContext, records: list[bytes]
+) -> AsyncIterator[tuple[Connection, Peer]]:
+    """A connection and its client, which has records to send; the connection is gone behind it."""
     sweep = Sweep(1)
     connection, peer = await connected(ours, theirs, sweep)
     with peer.plain:
-        for _ in range(2_000):
-            peer.tls.write(b"x")
-        peer.tls.write(b"y" * 16_384)
+        for record in records:
+            peer.tls.write(record)
+        yield connection, peer
+        connection.abort()
+    await sweep.wait_empty()
+
+
+async def test_small_records_take_no_more_than_a_share_of_each_turn(
+    ours: ssl.SSLContext, theirs: ssl.SSLContext
+) -> None:
+    records = [b"x"] * 2_000 + [b"y" * 16_384]
+    async with having_written(ours, theirs, records) as (connection, peer):
         found, most_records = b"", 0
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(anyio.to_thread.run_sync, peer.end)
             while data := await connection.read():
                 most_records = max(most_records, data.count(b"x"))
                 found += data
-        assert found == b"x" * 2_000 + b"y" * 16_384
+        assert found == b"".join(records)
         assert connection.has_said_end
         assert most_records <= 2 * 64  # of the turn in which the reader was woken, and of the next
-        connection.abort()
-    await sweep.wait_empty()
 
 
 async def test_small_records_that_nobody_reads_are_not_received_and_come_when_they_are_read(
     ours: ssl.SSLContext, theirs: ssl.SSLContext
 ) -> None:
-    sweep = Sweep(1)
-    connection, peer = await connected(ours, theirs, sweep)
-    with peer.plain:
-        for _ in range(90):
-            peer.tls.write(b"y" * 1_000)
-        for _ in range(500):
-            peer.tls.write(b"x")
-        for _ in range(90):
-            peer.tls.write(b"z" * 1_000)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(anyio.to_thread.run_sync, peer.say)
-            await anyio.sleep(0.1)
-            found = b""
-            while len(found) < 180_500:
-                found += await connection.read()
-                for _ in range(3):
-                    await anyio.lowlevel.checkpoint()
-        assert found == b"y" * 90_000 + b"x" * 500 + b"z" * 90_000
-        connection.abort()
-    await sweep.wait_empty()
+    records = [b"y" * 1_000] * 90 + [b"x"] * 500 + [b"z" * 1_000] * 90
+    async with having_written(ours, theirs, records) as (connection, peer), anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.to_thread.run_sync, peer.say)
+        await anyio.sleep(0.1)
+        found = b""
+        while len(found) < 180_500:
+            found += await connection.read()
+            for _ in range(3):
+                await anyio.lowlevel.checkpoint()
+    assert found == b"".join(records)
