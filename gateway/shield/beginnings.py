@@ -122,8 +122,11 @@ class Beginnings:
             count += len(node.branches) - 1
             if count > _TOO_MANY:
                 return None
+            is_full = count >= most or visited >= _FARTHEST
             for branch in node.branches:
-                heapq.heappush(open_nodes, (-branch.share, branch.text, branch))
+                # What would not be followed when its turn comes needs no turn.
+                if not (is_full or branch.share < _RARE) or len(branch.text) < least_chars:
+                    heapq.heappush(open_nodes, (-branch.share, branch.text, branch))
         return self._pruned(root, least_chars, price)[0]
 
     def _branch(self, node: _Node) -> None:
@@ -170,9 +173,13 @@ class Beginnings:
         texts: list[str] = []
         total = 0.0
         for branch in node.branches:
-            under, cost = self._pruned(branch, least_chars, price)
-            texts += under
-            total += cost
+            if branch.branches:
+                under, cost = self._pruned(branch, least_chars, price)
+                texts += under
+                total += cost
+            else:
+                texts.append(branch.text)
+                total += PRICE_EACH + price * branch.share
         if total >= whole and len(node.text) >= least_chars:
             return [node.text], whole
         return texts, total

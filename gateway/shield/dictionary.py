@@ -4,6 +4,7 @@ Pieces are packed without a checksum and without saying of which dictionary they
 A piece that is much like another one may have that behind the words of all in its dictionary.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
@@ -29,25 +30,29 @@ def choose_dictionary(pieces: Sequence[bytes]) -> bytes:
 
     Takes a second for a few megabytes. The same bytes for the same pieces.
     """
-    often = Counter(gram for piece in pieces for gram in {gram for _, gram in _grams(piece)})
+    found = [_grams(piece) for piece in pieces]
+    counts = Counter[int]()
+    for _, grams in found:
+        counts.update(set(grams))
+    often = {gram: count for gram, count in counts.items() if count >= _LEAST_PIECES}
     cuts: dict[tuple[int, int], list[int]] = {}
-    for number, piece in enumerate(pieces):
-        for place, gram in _grams(piece):
-            if often[gram] >= _LEAST_PIECES:
+    for number, (places, grams) in enumerate(found):
+        for place, gram in zip(places, grams, strict=True):
+            if gram in often:
                 cuts.setdefault((number, place - place % _CUT_BYTES), []).append(gram)
     # The best cut first, counting what no better one has covered; what a cut is worth only ever falls.
-    waiting = [(-sum(often[gram] for gram in grams), *cut) for cut, grams in cuts.items()]
+    waiting = [(-sum(map(often.__getitem__, one)), *cut) for cut, one in cuts.items()]
     heapify(waiting)
     chosen, covered, size = list[bytes](), set[int](), 0
     while waiting and size < DICTIONARY_BYTES:
         _, number, place = heappop(waiting)
-        grams = cuts[number, place]
-        worth = sum(often[gram] for gram in grams if gram not in covered)
+        held = cuts[number, place]
+        worth = sum(often[gram] for gram in held if gram not in covered)
         if waiting and worth < -waiting[0][0]:
             if worth:
                 heappush(waiting, (-worth, number, place))
             continue
-        covered.update(grams)
+        covered.update(held)
         chosen.append(pieces[number][place : place + _CUT_BYTES + _GRAM_BYTES])
         size += len(chosen[-1])
     return b"".join(reversed(chosen))[-DICTIONARY_BYTES:]
@@ -75,8 +80,8 @@ def choose_likes(pieces: Sequence[bytes], words: bytes) -> dict[int, int]:
 
 def _near(pieces: Sequence[bytes], words: bytes) -> Iterable[tuple[int, list[int]]]:
     """Yield the numbers of pieces, and of those that have most with each in common beyond the words."""
-    known = {gram for _, gram in _grams(words)}
-    grams = [{gram for _, gram in _grams(piece)} - known for piece in pieces]
+    known = set(_grams(words)[1])
+    grams = [set(_grams(piece)[1]) - known for piece in pieces]
     holders: dict[int, list[int]] = {}
     for number, own in enumerate(grams):
         for gram in own:
@@ -108,9 +113,9 @@ def unpacked(raw: bytes, words: bytes = b"") -> bytes:
     return decompressobj(_RAW, words).decompress(raw)
 
 
-def _grams(piece: bytes) -> Iterable[tuple[int, int]]:
-    """Yield places in a piece, with the checksum of what begins there."""
-    for place in range(len(piece) - _GRAM_BYTES + 1):
-        gram = crc32(piece[place : place + _GRAM_BYTES])
-        if not gram & _SPARED_BITS:
-            yield place, gram
+def _grams(piece: bytes) -> tuple["array[int]", "array[int]"]:
+    """Return places in a piece, and the checksum of what begins at each."""
+    cuts = map(slice, range(len(piece) - _GRAM_BYTES + 1), range(_GRAM_BYTES, len(piece) + 1))
+    every = list(map(crc32, map(piece.__getitem__, cuts)))
+    places = array("L", [place for place, gram in enumerate(every) if not gram & _SPARED_BITS])
+    return places, array("L", map(every.__getitem__, places))

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 from gateway.shield.literals import ALONE
-from gateway.shield.unparse import unparse
+from gateway.shield.unparse import parse, unparse
 
 _CHARS = ALONE["word"]
 _MOST_EDGE_CHARS = 8
@@ -21,7 +21,7 @@ _SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 
 def edge_before(back: str) -> str:
     """Return the name in ALONE of the most characters with which a regex cannot begin; empty when it may with any."""
-    tree = parser.parse(back, re.ASCII)
+    tree = _parsed(back)
     chars, is_empty = _first(tree, tree.state.flags)
     refused = frozenset() if is_empty else _CHARS - chars
     return next((name for name, held in ALONE.items() if held and refused >= held), "")
@@ -29,7 +29,7 @@ def edge_before(back: str) -> str:
 
 def edge_chars(back: str, edge: str) -> int:
     """Return how many characters on none of an edge stands in what a regex matches; 1 at least. edge: its name."""
-    tree = parser.parse(back, re.ASCII)
+    tree = _parsed(back)
     held, chars = ALONE[edge], 0
     for item in tree:
         least, most = parser.SubPattern(tree.state, [item]).getwidth()
@@ -41,8 +41,13 @@ def edge_chars(back: str, edge: str) -> int:
 
 def holds_name(back: str) -> bool:
     """Tell whether all that a regex matches holds a letter behind f, or two letters in a row; or is not ASCII."""
-    tree = parser.parse(back, re.ASCII)
+    tree = _parsed(back)
     return _holds_name(tree, tree.state.flags)
+
+
+@lru_cache(maxsize=1)
+def _parsed(back: str) -> Any:
+    return parse(back)
 
 
 def _holds_name(items: Iterable[Any], flags: int) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 from gateway.shield.automaton import trie_regex
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 
+_IGNORECASE = int(re.IGNORECASE)
 # How many items may be written once more so that a branch begins with a letter.
 _MOST_REPEATED = 40
 # How wide a gap is, how many letters of what stands behind it are looked at, and how many beginnings at most.
@@ -55,7 +56,7 @@ def _looked(items: list[Any], state: Any, flags: int) -> list[Any]:
     op, arg = items[0]
     if op is ops.SUBPATTERN and not any(arg[:3]) and len(arg[3]) == 1:
         op, arg = arg[3][0]
-    if op is not ops.BRANCH or flags & re.IGNORECASE or all(_first_letter(one, flags) is not None for one in arg[1]):
+    if op is not ops.BRANCH or flags & _IGNORECASE or all(_first_letter(one, flags) is not None for one in arg[1]):
         return []
     heads = {head for head, _ in _heads(items)}
     if "" in heads or len(heads) > _MOST_HEADS:
@@ -175,7 +176,7 @@ def _first_letter(branch: Any, flags: int) -> int | None:
     if not len(branch) or branch[0][0] is not ops.LITERAL:
         return None
     letter = int(branch[0][1])
-    if flags & re.IGNORECASE:
+    if flags & _IGNORECASE:
         return ord(chr(letter).lower()) if letter < 128 else None
     return letter
 

@@ -9,16 +9,15 @@ empty when it would hardly say more than the literal that led there.
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
-from gateway.shield.unparse import unparse
+from gateway.shield.unparse import parse, unparse
 
 _SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
-_FLAGS = re.IGNORECASE | re.DOTALL
+_FLAGS = int(re.IGNORECASE | re.DOTALL)
 # What these match may be beyond ASCII.
 _OPEN = (ops.ANY, ops.NOT_LITERAL, ops.NEGATE)
 _OPEN_CATEGORIES = (ops.CATEGORY_NOT_DIGIT, ops.CATEGORY_NOT_SPACE, ops.CATEGORY_NOT_WORD)
@@ -53,7 +52,7 @@ def folded_regex(source: str, letter: Letter, *, least_items: int) -> str:
 
     least_items: how many things it must ask for, a word being one of them; where it asks for fewer, it is empty.
     """
-    tree = parser.parse(source, re.ASCII)
+    tree = parse(source)
     pieces = _pieces(tree, tree.state.flags & _FLAGS, letter)
     while pieces and not pieces[-1].least:
         pieces.pop()

@@ -132,7 +132,7 @@ class Literals:
     also where it begins with a blank.
     """
 
-    __slots__ = ("_beginnings", "_blank", "_is_exact", "_kept", "_least", "_letter", "_parts", "_tree")
+    __slots__ = ("_beginnings", "_blank", "_is_exact", "_kept", "_least", "_letter", "_parts", "_sizes", "_tree")
 
     def __init__(
         self,
@@ -153,6 +153,8 @@ class Literals:
         self._kept: list[Any] = []
         # Items before and after the literals of windows; a lead carries their numbers until its way is chosen.
         self._parts: list[list[Any]] = []
+        # How long each of those is as a regex, by its identity.
+        self._sizes: dict[int, int] = {}
 
     def cheapest(self) -> Way | None:
         """Return the cheapest way to every match of the regex, or None if nothing leads there."""
@@ -197,7 +199,9 @@ class Literals:
         kept: list[Any] = []
         size = count = 0
         for number, item in enumerate(items, 1):
-            size += len(unparse([item]))
+            if id(item) not in self._sizes:
+                self._sizes[id(item)] = len(unparse([item]))
+            size += self._sizes[id(item)]
             if size > most and count:
                 break
             kept.append(item)

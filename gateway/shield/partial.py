@@ -8,7 +8,7 @@ from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from gateway.shield.beginnings import REPEATS
-from gateway.shield.unparse import unparse
+from gateway.shield.unparse import parse, unparse
 
 # What a match reports, if it is not the whole of it.
 REPORTED = "secret"
@@ -38,7 +38,7 @@ def beginnings(source: str, letter: Callable[[str], str], *, least: int = 2) -> 
     Each is at least so long, or begins with a sign, and ends where what a match reports may begin, unless that is where
     the match begins.
     """
-    tree = parser.parse(source, re.ASCII)
+    tree = parse(source)
     group = told_group(tree)
     is_told = group is None or _width_before(tree, group) == 0
     found: set[tuple[str, bool]] = set()
@@ -157,7 +157,7 @@ class _Beginnings:
 
 def is_at_edge(source: str) -> bool:
     """Say whether no letter of the same word can stand before a match of a regex that begins with one."""
-    return _begins_at_edge(parser.parse(source, re.ASCII))
+    return _begins_at_edge(parse(source))
 
 
 def _begins_at_edge(items: Iterable[Any]) -> bool:

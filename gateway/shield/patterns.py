@@ -2,11 +2,11 @@
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
+from gateway.shield.unparse import parse
 
 LONGEST_MATCH_CHARS = 4096
 DIGIT_SEPARATORS = " -.()/+"
@@ -32,7 +32,7 @@ class Pattern:
 
     def __init__(self, source: str, fold: Callable[[str], str] | None) -> None:
         try:
-            self.tree = parser.parse(source, re.ASCII)
+            self.tree = parse(source)
         except (re.error, OverflowError, RecursionError) as error:
             raise PatternError(f"not a regex: {error}") from error
         looked_ahead = _check(self.tree, fold)

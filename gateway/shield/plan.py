@@ -174,14 +174,15 @@ def _words_plan(
 ) -> Plan:
     parts = ("", *sorted({part for lead in way.leads for part in (lead.rest, lead.back) if part}))
     backs = {lead.back for lead in way.leads}
+    before = {part: (_edge(part), holds_name(part)) for part in parts if part in backs}
     return Plan(
         source,
         "words",
         reach,
         leads=way.leads,
         parts=parts,
-        edges=tuple(_edge(part) if part in backs else ("", 1) for part in parts),
-        named=tuple(number for number, part in enumerate(parts) if part in backs and holds_name(part)),
+        edges=tuple(before[part][0] if part in before else ("", 1) for part in parts),
+        named=tuple(number for number, part in enumerate(parts) if part in before and before[part][1]),
         starts=_starts(begins) if begins else "",
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),

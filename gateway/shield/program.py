@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.shield.beginnings import REPEATS
 from gateway.shield.partial import REPORTED, width_of
-from gateway.shield.unparse import unparse
+from gateway.shield.unparse import parse, unparse
 
 Program = list[list[Any]]
 
@@ -35,7 +35,7 @@ def read(source: str, *, gap_chars: int | None = None) -> Program:
     gap_chars: what may be longer or shorter by more, the first time on a way, is a gap; behind a choice one counts as
     passed if it was on one of its ways. None: nothing is a gap, but it is said where what is reported begins.
     """
-    tree = parser.parse(source, re.ASCII)
+    tree = parse(source)
     reader = _Reader(gap_chars, tree.state.groupdict.get(REPORTED) if gap_chars is None else None)
     reader.sequence(tree, int(tree.state.flags), is_last=True)
     return reader.program

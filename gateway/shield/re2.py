@@ -2,14 +2,13 @@
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS
 from gateway.shield.patterns import LONGEST_MATCH_CHARS, PatternError
-from gateway.shield.unparse import unparse
+from gateway.shield.unparse import parse, unparse
 
 # What stands for "without end", the first with which no match is too long.
 _BOUNDS = (256, 128, 64, 32, 16)
@@ -43,16 +42,16 @@ def translate(source: str, *, secret: int | None = None, not_at_secret: Iterable
         PatternError: it cannot be written so; the message says why.
     """
     try:
-        tree = parser.parse(_spelled(source), re.ASCII)
+        tree = parse(_spelled(source))
         groups = tree.state.groups - 1
         wanted = (1 if groups == 1 else 0) if secret is None else secret
         if wanted > groups:
             raise PatternError(f"has no group {wanted}")
-        unwanted = "".join(f"(?!{_bounded(parser.parse(_spelled(one), re.ASCII), 64)})" for one in not_at_secret)
+        unwanted = "".join(f"(?!{_bounded(parse(_spelled(one)), 64)})" for one in not_at_secret)
         for bound in _BOUNDS:
             said = _Writer(bound, wanted, unwanted)
             pattern = said.flagged(tree)
-            if parser.parse(pattern, re.ASCII).getwidth()[1] <= LONGEST_MATCH_CHARS:
+            if parse(pattern).getwidth()[1] <= LONGEST_MATCH_CHARS:
                 return Translated(pattern, bound if said.is_bounded else None)
     except PatternError:
         raise

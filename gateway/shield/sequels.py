@@ -40,6 +40,10 @@ class _Way(NamedTuple):
     letters: frozenset[str] | None
 
 
+# Letters, each with the states after it, and whether the text may end before one.
+_Next = tuple[list[tuple[str, frozenset[int]]], bool]
+
+
 class _Unknown(Exception):
     """Anything may follow."""
 
@@ -59,7 +63,7 @@ class Sequels:
         self._is_exact = is_exact
         self._known: dict[tuple[frozenset[int], str], str] = {}
         # What may come in some states, by these and by what the letter before is; None where anything may.
-        self._next: dict[tuple[frozenset[int], bool, bool], list[tuple[frozenset[str], int]] | None] = {}
+        self._next: dict[tuple[frozenset[int], bool, bool], _Next | None] = {}
 
     def tell(self, states: Iterable[int], literal: str) -> str:
         """Return pieces of one length, of which one stands behind a literal that begins in one of the states.
@@ -95,31 +99,31 @@ class Sequels:
 
     def _longer(self, pieces: dict[str, frozenset[int]], last: str) -> tuple[dict[str, frozenset[int]], set[str]]:
         """Return the pieces that are one letter longer, and those the text may end in; none if there are too many."""
-        longer: dict[str, set[int]] = {}
+        longer: dict[str, frozenset[int]] = {}
         ended: set[str] = set()
         for piece, states in pieces.items():
             told = self._letters(states, (last + piece)[-1])
             if told is None or len(longer) > _MOST_PIECES:
                 return {}, set()
-            for letters, state in told:
-                if state == END:
-                    ended.add(piece)
-                for letter in letters:
-                    longer.setdefault(piece + letter, set()).add(state)
-        return {piece: frozenset(states) for piece, states in longer.items()}, ended
+            letters, is_end = told
+            if is_end:
+                ended.add(piece)
+            for letter, after in letters:
+                longer[piece + letter] = after
+        return longer, ended
 
-    def _letters(self, states: frozenset[int], last: str) -> list[tuple[frozenset[str], int]] | None:
-        """Return letters that may come in some states behind a letter, and the state after them; None if all may."""
+    def _letters(self, states: frozenset[int], last: str) -> _Next | None:
+        """Return letters that may come in some states behind a letter, and the states after each; None if all may."""
         key = states, last in _WORD, last == " "
         if key not in self._next:
             try:
-                self._next[key] = list(self._followed(states, last))
+                self._next[key] = _by_letter(self._followed(states, last))
             except _Unknown:
                 self._next[key] = None
         return self._next[key]
 
     def _followed(self, states: Iterable[int], last: str) -> Iterator[tuple[frozenset[str], int]]:
-        """Yield letters and states as `_letters` tells them.
+        """Yield letters and the state after them, END where the text may end.
 
         Raises:
             _Unknown: any letter may come.
@@ -211,6 +215,16 @@ class Sequels:
         if op is ops.ASSERT_NOT and arg[0] > 0 and len(arg[1]) == 1 and arg[1][0][0] in _SINGLE:
             return _LETTERS - _refused(unparse(arg[1]))
         return None
+
+
+def _by_letter(told: Iterable[tuple[frozenset[str], int]]) -> _Next:
+    after: dict[str, set[int]] = {}
+    is_end = False
+    for letters, state in told:
+        is_end |= state == END
+        for letter in letters:
+            after.setdefault(letter, set()).add(state)
+    return [(letter, frozenset(states)) for letter, states in after.items()], is_end
 
 
 @lru_cache(maxsize=4_096)

@@ -1,14 +1,13 @@
 """Texts that a regex matches, made at random from its own parts. They may fail its conditions: try them."""
 
 import hashlib
-import re
 import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
+from gateway.shield.unparse import parse
 
 _Choice = TypeVar("_Choice")
 # Copies of what may repeat, above the fewest.
@@ -45,7 +44,7 @@ class _Dice:
 
 def specimens(source: str, seed: str, *, count: int) -> Iterator[str]:
     """Yield texts that a bounded regex may match, the same for the same seed."""
-    tree = parser.parse(source, re.ASCII)
+    tree = parse(source)
     dice = _Dice(seed)
     for number in range(count):
         yield _sequence(tree, dice, number)

@@ -5,13 +5,13 @@ Lengths grow step by step, so that a regex whose time explodes is refused long b
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 import time
 from collections.abc import Iterable
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 from gateway.shield.patterns import PatternError
+from gateway.shield.unparse import parse
 
 # What one search may take, for a text of at most 2,048 characters; a usual one takes a hundredth of it.
 SLOWEST_SECONDS = 0.1
@@ -28,7 +28,7 @@ def try_pattern(source: str) -> None:
         PatternError: it takes too long on one of them.
     """
     regex = re.compile(source, re.ASCII)
-    tree = parser.parse(source, re.ASCII)
+    tree = parse(source)
     for length in _LENGTHS:
         for head in _heads(tree):
             for unit in _units(tree):

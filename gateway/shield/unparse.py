@@ -1,4 +1,4 @@
-"""A parsed regex written back as a regex, so that a part of one can be run by itself. Knows no rule."""
+"""A regex parsed, and written back as a regex, so that a part of one can be run by itself. Knows no rule."""
 
 import re
 import re._constants as ops  # type: ignore[import-not-found]
@@ -23,7 +23,17 @@ _CATEGORIES = {
     ops.CATEGORY_NOT_WORD: r"\W",
 }
 _REPEATS = {ops.MAX_REPEAT: "", ops.MIN_REPEAT: "?", ops.POSSESSIVE_REPEAT: "+"}
-_FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"))
+_FLAGS = ((int(re.IGNORECASE), "i"), (int(re.MULTILINE), "m"), (int(re.DOTALL), "s"))
+
+
+def parse(source: str) -> Any:
+    """Parse a regex that is compiled with re.ASCII.
+
+    Raises:
+        re.error, OverflowError, RecursionError: it is none.
+    """
+    # As a number, which is asked for one of its bits ten times as fast as re's own flags: all that is parsed asks.
+    return parser.parse(source, int(re.ASCII))
 
 
 def unparse(items: Iterable[Any], flags: int = 0) -> str:
