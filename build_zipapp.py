@@ -27,23 +27,28 @@ import marshal
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 if sys.version_info < (3, 11):  # noqa: UP036 - an old Python gets one clear line
     sys.exit("build_zipapp.py needs Python 3.11 or newer")
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # a Python that keeps all others out has not even that
+from deploy.processes import Processes  # noqa: E402
+
 LOCK = HERE / "deploy" / "requirements.txt"
 WHEELS = HERE / "build" / "wheels"
 LAUNCHER = HERE / "deploy" / "launcher.py"
 BOOT = HERE / "deploy" / "boot.py"
 FIRST = HERE / "deploy" / "first.txt"  # the modules that a start runs: not packed into blocks
-COMPILER, PACKER = HERE / "deploy" / "compile.py", HERE / "deploy" / "pack.py"
 TYPING = HERE / "deploy" / "typing_extensions.py"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name
 # A zip file is found from its end. What was cut off there is read as a program, whose second line names its encoding.
@@ -63,24 +68,6 @@ DATA = (".sql", ".json", ".html", ".css", ".js", ".svg")
 # What is packed already, has to be read in place, or is compiled by Python itself at each start.
 STORED = (".pack", ".plans", ".difference", "data.zip", "__main__.py")
 READ_AT_START = ("anyio/__init__.py", "anyio/abc/__init__.py")  # in which anyio looks up where its names come from
-
-
-PLAN = """
-import gc
-import sys
-sys.path.insert(0, "")
-from gateway.shield import load_rules, write_plans
-gc.disable()  # planning makes much and little garbage of it in circles
-rules = load_rules(open("rules.json", "rb").read())
-sys.stdout.buffer.write(write_plans(rules))
-"""
-REGEXES = """
-import sys
-sys.path.insert(0, "")
-from gateway.shield import load_rules, write_regexes
-rules = load_rules(open("rules.json", "rb").read(), plans=sys.stdin.buffer.read())
-sys.stdout.buffer.write(write_regexes(rules))
-"""
 
 
 @dataclass(slots=True)
@@ -210,19 +197,25 @@ def without_debugging(native: bytes) -> bytes:
 
 
 def plan_rules() -> bytes:
-    """Return how the rules are looked for, which takes seconds to work out. Kept beside rules.json for checkouts too.
+    """Return how the rules are looked for. Kept beside rules.json for checkouts too. Raises SystemExit as a build."""
+    with Processes() as processes:
+        return make_plans(processes)
 
-    Made again when the rules or the code of the shield have changed.
-    """
+
+def make_plans(processes: Processes) -> bytes:
+    """Plan a share of the rules in each process, which takes seconds, if they or the code of the shield are new."""
     parts = [HERE / "rules.json", *sorted((HERE / "gateway" / "shield").glob("*.py"))]
     parts.append(HERE / "gateway" / "shield" / "grams.json")
     kept = HERE / "build" / f"plans-{sha256(b''.join(path.read_bytes() for path in parts))[:32]}.plans"
     if not kept.exists():
-        keep(kept, run_python(sys.executable, PLAN, b"", folder=str(HERE)))
+        which = [f"{share} {processes.most}".encode() for share in range(processes.most)]
+        shares = processes.at_once(partial(processes.run, "plan", each) for each in which)
+        kept.parent.mkdir(exist_ok=True)
+        keep(kept, processes.run("layout", marshal.dumps(shares)))
     plans = kept.read_bytes()
     beside = HERE / "rules.plans"
     if not beside.exists() or beside.read_bytes() != plans:
-        beside.write_bytes(plans)
+        keep(beside, plans)
     return plans
 
 
@@ -233,7 +226,6 @@ def collect_gateway(contents: Contents) -> str:
         if path.is_file() and path.suffix in (".py", *DATA):
             contents.members[name] = path.read_bytes()
     contents.members["rules.json"] = (HERE / "rules.json").read_bytes()
-    contents.members["rules.plans"] = plan_rules()
     contents.members["META/licenses/gateway/LICENSE"] = (HERE / "LICENSE").read_bytes()
     found = re.search(r'^__version__ = "([^"]+)"', (HERE / "gateway" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     assert found, "gateway/__init__.py names the version"
@@ -243,56 +235,66 @@ def collect_gateway(contents: Contents) -> str:
     return found[1]
 
 
-def make_packs(
-    pythons: list[str], members: dict[str, bytes]
-) -> tuple[dict[str, bytes], dict[str, dict[str, str]], list[str]]:
-    """Compile sources and regexes with each Python in a fresh process; return packs by their names.
+def make_packs(pythons: list[str], members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, Any], list[str]]:
+    """Compile sources and regexes with each Python in a fresh process; return packs by their names, and `rules.plans`.
 
     The native files leave `members` and are among the packs. The second value says what the manifest has of them, the
-    third in which order the sources take least room.
+    third in which order the sources take least room. Raises SystemExit when a process fails.
     """
-    sources = marshal.dumps([(name, data) for name, data in sorted(members.items()) if name.endswith(".py")], 2)
-    done = dict(marshal.loads(run_python(python, COMPILER.read_text("utf-8"), sources)) for python in pythons)  # noqa: S302
-    regexes = dict(compile_regexes(python, members["rules.plans"]) for python in pythons)
     natives = {name: members.pop(name) for name in list(members) if name.startswith("_native/")}
-    given = marshal.dumps((done, FIRST.read_text("utf-8").split(), regexes, natives, sources))
-    packs, told, order = marshal.loads(run_python(sys.executable, PACKER.read_text("utf-8"), given, folder=str(HERE)))  # noqa: S302
-    return packs, told, order
+    sources = [(name, data) for name, data in sorted(members.items()) if name.endswith(".py")]
+    with Processes() as processes:
+        code = partial(pack_code, processes, pythons, sources, natives)
+        rules, (packs, told, order) = processes.at_once((partial(pack_rules, processes, pythons), code))
+    return packs | rules, told, order
 
 
-def compile_regexes(python: str, plans: bytes) -> tuple[str, bytes]:
-    """Compile the rules' regexes with `python` and return the member's name and bytes. Kept for the next build."""
-    version = run_python(python, "import sys; print(end=sys.implementation.cache_tag + ' ' + sys.version)", b"")
+def pack_code(
+    processes: Processes, pythons: list[str], sources: list[tuple[str, bytes]], natives: dict[str, bytes]
+) -> tuple[dict[str, bytes], dict[str, Any], list[str]]:
+    """Compile the sources, and return as `make_packs` does all but what is of the rules."""
+    given = marshal.dumps(sources, 2)
+    made = processes.at_once(partial(processes.run, "compile", given, python=python) for python in pythons)
+    first = FIRST.read_text("utf-8").split()
+    done: tuple[dict[str, bytes], dict[str, Any], list[str]] = marshal.loads(  # noqa: S302 - as pack.py wrote it
+        processes.run("pack", marshal.dumps((dict(map(marshal.loads, made)), first, natives, given)))
+    )
+    return done
+
+
+def pack_rules(processes: Processes, pythons: list[str]) -> dict[str, bytes]:
+    """Plan the rules and compile their regexes; return what the archive has of both."""
+    plans = make_plans(processes)
+    ways = [partial(compile_regexes, processes, python, plans, is_first=python == pythons[0]) for python in pythons]
+    packs = marshal.dumps(dict(processes.at_once(ways)))
+    return {**marshal.loads(processes.run("share", packs)), "rules.plans": plans}  # noqa: S302 - as share.py wrote it
+
+
+def compile_regexes(processes: Processes, python: str, plans: bytes, *, is_first: bool) -> tuple[str, bytes]:
+    """Compile the rules' regexes with `python` and return the member's name and bytes. Kept for the next build.
+
+    is_first: whether the archive has all of them, as it has of the others what differs.
+    """
+    version = processes.run("version", b"", python=python)
     tag = version.decode().partition(" ")[0]
     makers = (HERE / "gateway" / "shield" / f"{name}.py" for name in ("dictionary", "factor", "regexes"))
-    made_of = b"".join((version, plans, *(path.read_bytes() for path in makers)))
+    made_of = b"".join((version, plans, bytes([is_first]), *(path.read_bytes() for path in makers)))
     kept = HERE / "build" / f"regexes-{sha256(made_of)[:32]}.pack"
     if not kept.exists():
-        keep(kept, run_python(python, REGEXES, plans, folder=str(HERE)))
+        keep(kept, processes.run("regexes", marshal.dumps((plans, is_first), 2), python=python))
     return f"_regexes/{tag}.pack", kept.read_bytes()
 
 
-def keep(path: Path, data: bytes) -> None:
-    """Write a file of the build in one step: another build may be reading it."""
-    path.parent.mkdir(exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_bytes(data)
-    partial.replace(path)
-
-
-def run_python(python: str, program: str, given: bytes, *, folder: str = os.sep) -> bytes:
-    """Run a program in a folder with nothing but the standard library and return what it wrote."""
-    done = subprocess.run(  # noqa: S603 - the interpreter the builder named
-        [python, "-S", "-s", "-B", "-c", program],  # not -I, which would ignore PYTHONHASHSEED
-        input=given,
-        capture_output=True,
-        cwd=folder,
-        env={"PYTHONHASHSEED": "0"},
-    )
-    if done.returncode:
-        last = (done.stderr.decode(errors="replace").strip() or "it said nothing").splitlines()[-1]
-        sys.exit(f"build_zipapp.py: {python} could not do its part: {last}")
-    return done.stdout
+def keep(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Write a file in one step: somebody may be reading it. Whoever is interrupted leaves nothing of it."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(data)
+        if mode is not None:
+            unfinished.chmod(mode)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def find_pythons(*, release: bool) -> list[str]:
@@ -378,10 +380,7 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     # Zips come first: in a file that is cut off, Python looks for the end of a zip in the last 64 KB.
     first = sorted(members, key=lambda name: (not name.endswith(".zip"), name))
     data = write_zip({name: members[name] for name in first}, FIRST_LINES)
-    partial = target.with_name(target.name + ".new")
-    partial.write_bytes(data)
-    partial.chmod(0o755)
-    partial.replace(target)
+    keep(target, data, mode=0o755)
     return sha256(data)
 
 
@@ -392,6 +391,7 @@ def main() -> None:
     parser.add_argument("--wheels", type=Path, default=WHEELS, help="where the pinned wheels are kept")
     parser.add_argument("--release", action="store_true", help="all platforms and all Pythons, or nothing")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("build_zipapp.py: was told to end"))
     digest = build(options.output, wheels=options.wheels, release=options.release)
     sys.stdout.write(f"{digest}  {options.output.name}\n")
 

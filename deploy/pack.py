@@ -14,10 +14,9 @@ from collections import Counter, deque
 sys.path.insert(0, "")
 from gateway.bundle import DIFFERENCE, difference
 from gateway.cli.packs import Compiled, make_packs
-from gateway.shield.regexes import share_pieces
 
 GRAM_BYTES, SIGHT_BYTES, FEW_GRAMS = 12, 32_000, 600
-pythons, first, regexes, natives, sources = marshal.loads(sys.stdin.buffer.read())  # noqa: S302 - written by the build
+pythons, first, natives, sources = marshal.loads(sys.stdin.buffer.read())  # noqa: S302 - written by the build
 members, told, platforms = {}, {}, {}
 for name in sorted(natives):
     platforms.setdefault(re.sub(r"(?<=cp)\d+|(?<=cpython-)\d+", "", name), []).append(name)
@@ -66,4 +65,4 @@ for names in platforms.values():
         told[name] = {"sha256": digest, "like": None if name == like else like}
 packs = make_packs({tag: Compiled(*fields) for tag, fields in pythons.items()}, frozenset(first))
 order = in_line(dict(marshal.loads(sources)))  # noqa: S302 - as well
-sys.stdout.buffer.write(marshal.dumps((packs | share_pieces(regexes) | members, told, order)))
+sys.stdout.buffer.write(marshal.dumps((packs | members, told, order)))

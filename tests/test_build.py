@@ -24,7 +24,6 @@ from gateway.cli.bytecode import Made, compiled, engine, marshalled
 from gateway.cli.marshals import parted, referring, texts_of
 from gateway.cli.packs import MADE as MADE_PACK
 from gateway.cli.packs import SHARED, Compiled, compile_all, differences, make_packs, pack_of
-from gateway.shield.regexes import pack_regexes
 
 SOURCES = {"_boot.py": b"install = None\n", "a/__init__.py": b"", "a/b.py": b"def f() -> int:\n    return 1\n"}
 MADE = {"a.b": Made(frozenset(["x = 1"]), frozenset([("(?P<n>a)|b", 2), (b"\xff+", 0)]))}
@@ -205,8 +204,7 @@ def test_the_native_file_that_others_are_most_like_is_kept_whole_and_of_those_th
     done = {"this": tuple(getattr(compile_all(SOURCES, {}), each.name) for each in dataclasses.fields(Compiled))}
     texts = [noise(3_000) for _ in range(9)]
     sources = [(f"{turn}{number}.py", texts[number] + bytes([turn])) for turn in range(2) for number in range(9)]
-    rules = {"_regexes/this.pack": pack_regexes("digest", [["a"]])}
-    given = marshal.dumps((done, [], rules, natives, marshal.dumps(sources)))
+    given = marshal.dumps((done, [], natives, marshal.dumps(sources)))
     command = [sys.executable, "-B", str(ROOT / "deploy" / "pack.py")]
     packs, told, order = marshal.loads(
         subprocess.run(command, input=given, capture_output=True, check=True, cwd=ROOT).stdout

@@ -45,11 +45,15 @@ def compile_regex(text: str, flags: int = FLAGS) -> re.Pattern[str]:
     return _made(flags | state.flags, code, state.groups - 1, state.groupdict)
 
 
-def pack_regexes(digest: str, rules: Sequence[Sequence[str]]) -> bytes:
-    """Compile regexes for the running Python. digest: of the rule file. rules: the regexes of each rule."""
+def pack_regexes(digest: str, rules: Sequence[Sequence[str]], *, is_thorough: bool = True) -> bytes:
+    """Compile regexes for the running Python. digest: of the rule file. rules: the regexes of each rule.
+
+    is_thorough: whether to look for what makes the pack small; of no use to one that `share_pieces` makes anew.
+    """
     pieces = list(map(_piece, rules))
-    words = dictionary.choose_dictionary(pieces)
-    return _packed({"engine": _engine(), "digest": digest}, words, pieces, dictionary.choose_likes(pieces, words))
+    words = dictionary.choose_dictionary(pieces) if is_thorough else b""
+    likes = dictionary.choose_likes(pieces, words) if is_thorough else {}
+    return _packed({"engine": _engine(), "digest": digest}, words, pieces, likes)
 
 
 def _packed(head: Mapping[str, Any], words: bytes, pieces: Sequence[bytes], likes: Mapping[int, int]) -> bytes:

@@ -59,6 +59,9 @@ def test_what_pythons_have_alike_is_kept_once_and_read_by_each(ruleset: RuleSet)
     first, second = pack_regexes("digest", [*rules[:-1], ["another"]]), pack_regexes("digest", rules)
     shared = share_pieces({"first": first, "second": second, "third": first})
     assert shared["first"] == first
+    hasty = pack_regexes("digest", rules, is_thorough=False)
+    assert hasty != second
+    assert share_pieces({"first": first, "second": hasty})["second"] == shared["second"]
     assert len(shared["second"]) < len(second) / 3
     read = whole(shared["second"], shared.__getitem__)
     assert differences(read, "digest", rules) == []

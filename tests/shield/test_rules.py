@@ -117,6 +117,15 @@ def test_plans_that_were_written_are_the_plans_that_would_be_derived(document: d
     assert write_plans(load_rules(raw)) == written
 
 
+@pytest.mark.parametrize("shares", [1, 3, 100])
+def test_rules_that_were_planned_in_shares_are_planned_alike(document: dict[str, Any], shares: int) -> None:
+    raw = json.dumps(document).encode()
+    planned = [rules.plan_share(raw, share, shares) for share in range(shares)]
+    assert sum(map(len, planned)) == len(document["rules"])
+    again, anew = load_rules(raw, planned=planned), load_rules(raw)
+    assert write_plans(again) == write_plans(anew) and list(again.rules) == list(anew.rules)
+
+
 def test_plans_of_another_rule_file_are_not_used(document: dict[str, Any]) -> None:
     ruleset = load_rules(json.dumps(document).encode())
     assert read_plans(write_plans(ruleset), "0" * 64) is None
