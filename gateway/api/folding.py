@@ -10,7 +10,9 @@ from gateway.http.messages import Request
 from gateway.operations.operation import Operation
 
 _PLACE = re.compile(r"\{(\w+)\}")
-_VERSION = re.compile(r'(?:W/)?"?([0-9]{1,10})"?')
+IF_MATCH_PATTERN = '^(?:\\*|(?:W/)?"?([0-9]{1,10})"?)$'
+"""A version as an entity tag, with or without its quotes, or ``*`` for any (RFC 9110 section 13.1.1)."""
+_IF_MATCH = re.compile(IF_MATCH_PATTERN[1:-1])
 
 
 def places_of(operation: Operation) -> dict[str, int]:
@@ -57,10 +59,8 @@ def folder(operation: Operation) -> Callable[[Request], object]:
 
 
 def _version(if_match: str) -> int | None:
-    """Read the version that an If-Match header names; None for any (RFC 9110 section 13.1.1)."""
-    if if_match.strip() == "*":
-        return None
-    found = _VERSION.fullmatch(if_match.strip())
+    """Read the version that an If-Match header names; None for any."""
+    found = _IF_MATCH.fullmatch(if_match.strip())
     if found is None:
         raise InvalidRequest('If-Match must be a version, such as "3".', param="If-Match")
-    return int(found[1])
+    return None if found[1] is None else int(found[1])

@@ -1,6 +1,6 @@
 """What the OpenAPI document says of the internal API and no row can: sign-in, documents, cookie and token."""
 
-from gateway.api.folding import places_of
+from gateway.api.folding import IF_MATCH_PATTERN, places_of
 from gateway.api.signin import Login, NewPassword
 from gateway.domain.principals import Permission, Role
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
@@ -85,7 +85,7 @@ def route_parameters(operation: Operation, names: frozenset[str]) -> list[dict[s
                 "in": "header",
                 "required": False,
                 "description": "The version that is to be changed; any other is refused with 409.",
-                "schema": {"type": "string", "pattern": '^"[0-9]{1,9}"$'},
+                "schema": {"type": "string", "pattern": IF_MATCH_PATTERN},
             }
         )
     return found

@@ -331,6 +331,19 @@ async def test_a_patch_guards_against_lost_updates_and_strange_fields(admin: Per
     assert (await admin.ask("PATCH", f"{one}?x=1", {})).json["error"]["param"] == "x"
 
 
+@pytest.mark.parametrize(
+    ("sent", "is_taken"),
+    [('"1"', True), ("1", True), ('W/"1"', True), ("*", True), ("", False), ('""', False), ("-1", False), ("x", False)],
+)
+async def test_the_document_says_which_if_match_is_taken(admin: Person, sent: str, is_taken: bool) -> None:
+    one = f"{KEYS}/{(await admin.ask('POST', KEYS, NEW_KEY)).data['id']}"
+    reply = await admin.ask("PATCH", one, {}, **{"if-match": sent})
+    assert reply.status == (200 if is_taken else 400)
+    described = (await admin.ask("GET", "/api/v1/openapi.json")).json["paths"][f"{KEYS}/{{id}}"]["patch"]
+    (header,) = (each for each in described["parameters"] if each["name"] == "If-Match")
+    assert (re.search(header["schema"]["pattern"], sent) is not None) is is_taken
+
+
 async def test_a_foreign_or_strange_id_is_not_found(admin: Person) -> None:
     for name in ("key_00000000000000000000000000", "x", "' OR 1=1 --", "usr_0"):
         for method, path in (("GET", ""), ("PATCH", ""), ("POST", "/revoke"), ("POST", "/rotate")):
