@@ -1,5 +1,6 @@
 """The keeper of processes, in a process of its own: a test runner has threads and must not be forked."""
 
+import contextlib
 import os
 import re
 import signal
@@ -93,12 +94,11 @@ def keep(tmp_path: Path) -> Iterator[Callable[..., Kept]]:
 
     yield make
     for kept in made:
-        kept.process.stop()
-        for _, pid, _ in kept.workers():
-            try:
+        kept.process.popen.kill()
+        for _, pid, _ in kept.workers():  # while one lives, what it says is read on
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        kept.process.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -251,6 +251,8 @@ def test_a_worker_and_its_replacement_that_end_at_once_are_both_noticed(keep: Ca
     kept.send(signal.SIGSTOP)  # so that it learns of all of them together
     for _, pid, _ in kept.workers():
         os.kill(pid, signal.SIGKILL)
+    while any(is_alive(pid) for _, pid, _ in kept.workers()):
+        time.sleep(0.01)
     kept.send(signal.SIGTERM)
     kept.send(signal.SIGCONT)
     kept.end()
@@ -271,6 +273,12 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process has not ended yet, as one has that nobody has waited for. False where nobody tells."""
+    told = Path(f"/proc/{pid}/stat")
+    return told.exists() and told.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def wait_for_end(pids: set[int]) -> None:
