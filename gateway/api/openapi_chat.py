@@ -9,10 +9,10 @@ _ANY: JsonSchema = {"$ref": "#/components/schemas/Json"}
 _TEXT_PARTS = ["text", "input_text", "output_text"]
 
 JSON: JsonSchema = {
-    "description": "Any JSON value that the gateway reads: no integer beyond 64 bits.",
+    "description": "Any JSON value; what is written without a point and an exponent must be an integer of 64 bits.",
     "anyOf": [
         {"type": ["null", "boolean", "string"]},
-        {"type": "number", "minimum": INT64_LOW, "maximum": INT64_HIGH},
+        {"type": "number"},
         {"type": "array", "items": _ANY},
         {"type": "object", "additionalProperties": _ANY},
     ],
