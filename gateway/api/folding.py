@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields
 
 from gateway.api.reading import read_body
-from gateway.errors import InvalidRequest
+from gateway.errors import Conflict, InvalidRequest
 from gateway.http.messages import Request
 from gateway.operations.operation import Operation
 
@@ -52,10 +52,23 @@ def folder(operation: Operation) -> Callable[[Request], object]:
         path = request.path.split("/")
         folded = body | {name: path[index] for name, index in places.items()}
         if has_version and (sent := request.headers.get("if-match")) is not None:
-            folded |= {"version": _version(sent)}
+            folded["version"] = _agreed(_version(sent), body.get("version"))
         return folded
 
     return fold
+
+
+def _agreed(named: int | None, said: object) -> object:
+    """Return the version to be changed. named: by If-Match, None for any. said: by the body, None for nothing.
+
+    Raises:
+        Conflict: they are two, so that one of them has passed.
+    """
+    if said is None:
+        return named
+    if named is not None and type(said) in (int, float) and said != named:
+        raise Conflict("If-Match and version name two versions.", param="version")
+    return said  # what is no number is refused where the record is decoded
 
 
 def _version(if_match: str) -> int | None:

@@ -319,7 +319,14 @@ async def test_a_patch_guards_against_lost_updates_and_strange_fields(admin: Per
     assert (stale.status, stale.code) == (409, "conflict")
     assert (await admin.ask("PATCH", one, {"name": "c"}, **{"if-match": '"2"'})).data["name"] == "c"
     assert (await admin.ask("PATCH", one, {"name": "d"}, **{"if-match": "*"})).data["name"] == "d"
+    two = await admin.ask("PATCH", one, {"name": "e", "version": 3}, **{"if-match": '"4"'})
+    assert (two.status, two.json["error"]["param"]) == (409, "version")
+    stale = await admin.ask("PATCH", one, {"name": "e", "version": 3}, **{"if-match": "*"})
+    assert (stale.status, stale.code) == (409, "conflict")
+    assert (await admin.ask("PATCH", one, {"name": "e", "version": 4}, **{"if-match": '"4"'})).data["name"] == "e"
     for body, headers, param in (
+        ({"version": {}}, {"if-match": "*"}, "version"),
+        ({"version": "5"}, {"if-match": '"5"'}, "version"),
         ({"id": "key_2"}, {}, "id"),
         ({"status": "revoked"}, {}, "status"),
         ({"name": 1}, {}, "name"),
