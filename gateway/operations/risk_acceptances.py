@@ -239,6 +239,6 @@ ACCEPTANCE_OPERATIONS = (
         takes=ById,
         gives=AcceptanceView,
         call=revoke_acceptance,
-        summary="Revoke a risk acceptance. Its record stays.",
+        summary="Revoke a risk acceptance. Its record stays in the list.",
     ),
 )

@@ -122,9 +122,12 @@ class RiskAcceptances:
         """Return one acceptance.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is none, or it was taken back: from then on it stands in lists and in the audit log alone.
         """
-        return await self._store.db.read(lambda tx: self._find(tx, acceptance_id))
+        one = await self._store.db.read(lambda tx: self._find(tx, acceptance_id))
+        if one.revoked_at is not None:
+            raise NotFound(f"The risk acceptance {one.id} is revoked; the list of all still has it.", param="id")
+        return one
 
     async def create(self, principal: Principal, wanted: WantedAcceptance, context: RequestContext) -> RiskAcceptance:
         """Accept a risk. It holds from the next scan on.

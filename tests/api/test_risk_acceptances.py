@@ -38,11 +38,14 @@ async def test_an_acceptance_lives_its_whole_life(site: Site) -> None:
     changed = (await site.ask("PATCH", one, {"reason": "still known", "until": days(30), "version": 1}))["data"]
     assert (changed["reason"], changed["version"]) == ("still known", 2)
     assert (await site.ask("PATCH", one, {"reason": "x", "version": 1}))["status"] == 409
+    assert (await site.ask("GET", one))["data"] == changed
     revoked = (await site.ask("DELETE", one))["data"]
     assert (revoked["status"], revoked["revoked_by"]) == ("revoked", "local")
     assert (await site.ask("DELETE", one))["error"]["code"] == "conflict"
     assert (await site.ask("PATCH", one, {"reason": "x"}))["error"]["code"] == "conflict"
-    assert (await site.ask("GET", one))["data"] == revoked
+    gone = await site.ask("GET", one)
+    assert (gone["status"], gone["error"]["param"]) == (404, "id")
+    assert (await site.ask("GET", ACCEPTANCES))["data"] == [revoked]
     assert (await site.ask("GET", f"{ACCEPTANCES}/ra_nothing"))["status"] == 404
     key = (await site.key())["key"]
     assert (await site.ask("GET", "/api/v1/risk-acceptances", key=key))["data"] == [revoked]
