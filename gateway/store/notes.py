@@ -1,15 +1,14 @@
 """Works that were answered when they were noted, and whether more may be. Knows no queue and no SQL.
 
-A work may be noted as long as the last of its like was committed a moment ago: then so will be the next one. What the
-database does for itself meanwhile, such as carrying its log over, is no part of that moment.
+A work may be noted as long as the last of its like was committed a moment ago: then so will be the next one. A moment is
+longer than a disk mostly takes when it is slow for once, or than the log takes to be carried over.
 """
 
 from gateway.log import Log
 from gateway.store.redo import RedoLog
 from gateway.store.works import Work
 
-RECENT_SECONDS = 0.05
-STILL_SECONDS = 0.25
+RECENT_SECONDS = 0.3
 
 
 class Notes:
@@ -19,7 +18,6 @@ class Notes:
         self._redo = redo
         self._log = log
         self._good_seconds = 0.0  # when the last brief work was committed for which somebody waited, or had been noted
-        self._still_seconds = 0.0  # since when the time stands still, 0 when it does not
 
     @property
     def pending(self) -> int:
@@ -28,19 +26,7 @@ class Notes:
 
     def are_welcome(self, now_seconds: float) -> bool:
         """Tell whether one may be noted now."""
-        still_seconds = self._still_seconds
-        if 0 < now_seconds - still_seconds <= STILL_SECONDS:
-            now_seconds = still_seconds
         return now_seconds - self._good_seconds <= RECENT_SECONDS
-
-    def stand_still(self, now_seconds: float) -> None:
-        """Do not count the time until `go_on`, as long as that is not for too long."""
-        self._still_seconds = now_seconds
-
-    def go_on(self, now_seconds: float) -> None:
-        """Count the time again. What is committed meanwhile is counted as if it were a little later."""
-        self._good_seconds += min(now_seconds - self._still_seconds, STILL_SECONDS)
-        self._still_seconds = 0.0
 
     def take(self, name: str, record: str) -> bool:
         """Note a work and tell so; if it cannot be, none is welcome until one was committed."""

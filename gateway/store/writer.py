@@ -154,7 +154,7 @@ class Writer:
         return self._are_notes_welcome() and not (is_crowd and (self._expected > 1 or not self._wakeups.is_alone()))
 
     def _are_notes_welcome(self) -> bool:
-        is_ill = self.has_failed or self._is_stopping or self._is_disk_slow()
+        is_ill = self.has_failed or self._is_stopping
         return not is_ill and self._notes.are_welcome(self._loop.time())
 
     def note(self, call: Callable[[Transaction], object], name: str, record: str) -> bool:
@@ -242,7 +242,7 @@ class Writer:
         self._fresh = sum(1 for work in [*self._queue] if work.waiter is not None)
 
     def _is_disk_slow(self) -> bool:
-        """Tell whether the disk has not taken the log for a while: then nothing is written in the event loop."""
+        """Tell whether the disk has not taken the log for a while: then the event loop commits nothing."""
         return self._sync_seconds > 0 and self._loop.time() - self._sync_seconds > SLOW_SECONDS
 
     def _set_watch(self) -> None:
@@ -340,9 +340,7 @@ class Writer:
                 self._do_rest()
                 return
             if is_rung or is_resting:
-                self._notes.stand_still(self._loop.time())
                 self._base.tidy(is_resting)
-                self._notes.go_on(self._loop.time())
 
     def _do_rest(self) -> None:
         """Do what is left when the loop gives nothing any more."""

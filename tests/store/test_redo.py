@@ -603,9 +603,9 @@ async def test_while_the_disk_hangs_the_event_loop_does_not_cut_the_log(
     monkeypatch.setattr(writer.Writer, "_is_disk_slow", lambda self: True)
     assert await seen(store) == [1]
     assert logs(place) == {"gateway.db.redo-0": 1}
-    assert not note(store, 2)
+    assert note(store, 2)
     monkeypatch.undo()
-    await store.db.write(both(store, 2))
+    await store.db.write(both(store, 3))
     assert logs(place) == {"gateway.db.redo-0": 0}
     await store.aclose()
 
@@ -731,8 +731,9 @@ async def test_who_would_have_to_wait_waits_where_nothing_was_committed_a_moment
     await store.aclose()
 
 
-async def test_who_would_have_to_wait_for_the_log_is_noted_for_a_while_whatever_the_time(
-    place: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("what", ["the log is carried over", "the disk is slow"])
+async def test_who_would_have_to_wait_for_the_disk_is_noted_for_a_while(
+    place: Any, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     is_at_work, may_end = threading.Event(), threading.Event()
 
@@ -740,27 +741,31 @@ async def test_who_would_have_to_wait_for_the_log_is_noted_for_a_while_whatever_
         is_at_work.set()
         return may_end.wait(60) and False
 
+    def sync(descriptor: int) -> None:
+        is_at_work.set()
+        may_end.wait(60)
+
     store = await place.open()
     await begin(store)
-    monkeypatch.setattr(Upkeep, "is_due", lambda self, **_: not may_end.is_set())
-    monkeypatch.setattr(Upkeep, "run", run)
-    monkeypatch.setattr(notes, "RECENT_SECONDS", 0.5)
-    monkeypatch.setattr(notes, "STILL_SECONDS", 60.0)
+    if what == "the disk is slow":
+        monkeypatch.setattr(os, "fdatasync", sync)
+    else:
+        monkeypatch.setattr(Upkeep, "is_due", lambda self, **_: not may_end.is_set())
+        monkeypatch.setattr(Upkeep, "run", run)
     await together(store, range(1))
     assert await anyio.to_thread.run_sync(is_at_work.wait, 60)
+    await anyio.sleep(writer.SLOW_SECONDS * 2)
     before = logs(place).get("gateway.db.redo-0", 0)
-    await anyio.sleep(0.6)
     with anyio.fail_after(30):
         await together(store, range(1, 9))
     assert logs(place) == {"gateway.db.redo-0": before + 8}
 
-    monkeypatch.setattr(notes, "STILL_SECONDS", 0.0)
+    monkeypatch.setattr(notes, "RECENT_SECONDS", -1.0)
     with anyio.move_on_after(0.2) as scope:
         await together(store, range(9, 11))
     assert scope.cancelled_caught
     assert logs(place) == {"gateway.db.redo-0": before + 8}
 
-    monkeypatch.setattr(notes, "STILL_SECONDS", 60.0)
     may_end.set()
     await until_committed(place.path, 11)
     assert sorted(await seen(store)) == [*range(11)]
