@@ -1,6 +1,6 @@
 """Works that were answered when they were noted, and whether more may be. Knows no queue and no SQL.
 
-A work may be noted as long as the last of its like was committed a moment ago: then so will be the next one. A moment is
+A work may be noted while the last of its like was committed a moment ago: then so will be the next one. A moment is
 longer than a disk mostly takes when it is slow for once, or than the log takes to be carried over.
 """
 
