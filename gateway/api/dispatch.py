@@ -132,20 +132,43 @@ class Dispatch:
         Raises:
             RateExceeded: the window of the key is full.
         """
-        scope = endpoint.scope
-        if scope is None:
+        if not endpoint.is_for_keys:
+            return None
+        facts = facts_of(request.headers)
+        if not facts.digest:
             return None
         authentication, now_seconds = self._gateway.authentication, self._monotonic_seconds()
-        facts = facts_of(request.headers)
         principal = authentication.recognized(facts.digest, now_seconds)
-        if principal is None or scope not in principal.scopes:
+        if principal is None or not (endpoint.scope is None or endpoint.scope in principal.scopes):
             return None
         context = self._callers.context(request, call.request_id, facts)
-        if not call.is_counted:
-            admission = authentication.admit(principal, context, now_seconds)
-            call.rate = rate_lines(admission, is_openai=endpoint.is_openai)
-            call.is_counted = True
-        return principal, context
+        return self._count(call, endpoint, principal, context, now_seconds), context
+
+    def _count(
+        self,
+        call: "_Call",
+        endpoint: Endpoint,
+        principal: Principal,
+        context: RequestContext,
+        now_seconds: float | None = None,
+    ) -> Principal:
+        """Count the request against the rate of its key, once, and return who calls.
+
+        Raises:
+            RateExceeded: the window is full, at a door where a key is needed.
+        """
+        if call.is_counted:
+            return principal
+        try:
+            admission = self._gateway.authentication.admit(principal, context, now_seconds)
+        except RateExceeded as error:
+            if endpoint.door is not Door.OPTIONAL:
+                raise
+            call.rate = rate_lines(error.admission, is_openai=endpoint.is_openai)
+            return ANONYMOUS
+        call.rate = rate_lines(admission, is_openai=endpoint.is_openai)
+        call.is_counted = True
+        return principal
 
     async def _enter(self, call: "_Call", endpoint: Endpoint, request: Request) -> tuple[Principal, RequestContext]:
         """Return who calls. Raises what `Authentication` raises."""
@@ -172,18 +195,11 @@ class Dispatch:
             return ANONYMOUS
         try:
             principal = await self._gateway.authentication.authenticate(key, context)
-            if not call.is_counted:
-                admission = self._gateway.authentication.admit(principal, context)
-                call.rate = rate_lines(admission, is_openai=endpoint.is_openai)
-                call.is_counted = True
         except GatewayError as error:
             if not is_optional or isinstance(error, Overloaded):
                 raise  # also when no key can be looked up: whoever sends one wants to know
-            # A wrong key is told what everybody is told: the answer is no oracle.
-            if isinstance(error, RateExceeded):
-                call.rate = rate_lines(error.admission, is_openai=endpoint.is_openai)
-            return ANONYMOUS
-        return principal
+            return ANONYMOUS  # a wrong key is told what everybody is told: the answer is no oracle
+        return self._count(call, endpoint, principal, context)
 
     def _note(self, error: GatewayError, request_id: str, endpoint: Endpoint | None) -> None:
         """Count and log what an operator wants to know of a refusal."""

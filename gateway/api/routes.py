@@ -33,8 +33,8 @@ class Endpoint:
     """
 
     __slots__ = (
-        "body_bytes", "door", "handle", "has_secret", "in_work", "is_internal", "is_openai", "is_shed", "make", "name",
-        "needs", "path", "scope",
+        "body_bytes", "door", "handle", "has_secret", "in_work", "is_for_keys", "is_internal", "is_openai", "is_shed",
+        "make", "name", "needs", "path", "scope",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, make: Callable[[], Handler], settings: Settings) -> None:
@@ -45,6 +45,8 @@ class Endpoint:
         self.needs = operation.needs
         # Of a row that is for keys alone. By type, since a scope and a permission may have the same text.
         self.scope = operation.needs if operation.door is Door.KEY and isinstance(operation.needs, Scope) else None
+        # A known key is all that has to be looked at.
+        self.is_for_keys = self.scope is not None or (operation.door is Door.OPTIONAL and operation.needs is None)
         self.has_secret = operation.has_secret
         # Who asks how we are is answered however busy we are.
         self.is_shed = operation.door not in (Door.OPEN, Door.OPTIONAL, Door.LOOPBACK)

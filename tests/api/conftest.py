@@ -94,7 +94,7 @@ class FakeAuthentication:
             raise InvalidApiKey("This is no key.")
         return self.principals[credential]
 
-    def admit(self, principal: Principal, context: RequestContext) -> Admission:
+    def admit(self, principal: Principal, context: RequestContext, now_seconds: float | None = None) -> Admission:
         admission = self._limiter.admit(
             principal.id, limit=principal.rate_limit or 0, now_seconds=self._clock.monotonic_seconds()
         )

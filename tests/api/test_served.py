@@ -143,6 +143,20 @@ async def test_health_of_a_good_key_names_every_service(gateway: Gateway) -> Non
     assert set(body["checks"]) == {"shield", "database", "upstream"}
 
 
+async def test_health_of_a_known_key_is_counted_told_more_while_it_may_be_and_never_refused(gateway: Gateway) -> None:
+    caller = await make_caller(gateway, scopes=(Scope.AGENTS_READ,), rate_limit=4)
+    told = []
+    for number in range(6):
+        status, body, headers = await caller.ask("GET", "/api/v1/health")
+        told.append((status, "checks" in body, headers["x-ratelimit-remaining"]))
+        if not number:
+            gateway.store.generation.bump()  # the key is looked up again, and is then one that was used before
+    assert told == [(200, True, "3"), (200, True, "2"), (200, True, "1"), (200, True, "0"), *[(200, False, "0")] * 2]
+    await gateway.keys.revoke(local("test"), caller.key[:10], RequestContext("req_test"))
+    status, body, headers = await caller.ask("GET", "/api/v1/health")
+    assert (status, "checks" in body, "x-ratelimit-limit" in headers) == (200, False, False)
+
+
 async def test_rules_in_use_are_listed(gateway: Gateway) -> None:
     caller = await make_caller(gateway)
     _, body, _ = await caller.ask("GET", "/api/v1/shield/rules")
