@@ -212,3 +212,74 @@ def test_union_of_records_is_read_and_written_by_what_fits() -> None:
         assert schema.encode(garage) == {"content": text}
     with pytest.raises(InvalidRequest):
         schema.decode(Garage, {"content": 5})
+
+
+def read_age(text: str, *, param: str, now_at: int) -> int:
+    if not text.isdigit():
+        raise InvalidRequest(f"{param} must be digits.", param=param)
+    return now_at - int(text)
+
+
+Age = Annotated[int, schema.Bounds(1, 3), "How long ago.", schema.ByTime(read_age)]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    begin: Age
+    end: Age | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    span: Span
+    name: str = ""
+    until_at: Age = field(default=7, metadata={"json_name": "until"})
+
+
+@dataclass(frozen=True, slots=True)
+class Trips:
+    begins: tuple[Age, ...]
+
+
+def test_all_of_a_record_is_read_by_one_time() -> None:
+    times = iter([1000, 2000])
+    decode = schema.decoder(Trip, now=lambda: next(times))
+    sent = {"span": {"begin": "10", "end": "20"}, "until": "5"}
+    assert decode(sent) == Trip(Span(990, 980), "", 995)
+    assert decode(sent) == Trip(Span(1990, 1980), "", 1995)
+
+
+def test_what_is_not_sent_is_not_read_by_the_time() -> None:
+    sent = {"span": {"begin": "1", "end": None}}
+    assert schema.decode(Trip, sent, now=lambda: 1000) == Trip(Span(999))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"span": {"begin": "x"}}, "span.begin must be digits."),
+        ({"span": {"begin": "1", "end": "x"}}, "span.end must be digits."),
+        ({"span": {"begin": 10}}, "span.begin must be a string."),
+        ({"span": {"begin": None}}, "span.begin must be a string."),
+        ({"until": "12345"}, "until must be 1 to 3 characters."),
+        ({"until": 5}, "until must be a string."),
+    ],
+)
+def test_what_cannot_be_read_by_the_time_is_refused_by_its_path(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        schema.decode(Trip, {"span": {"begin": "1"}} | change, now=lambda: 1000)
+    assert refused.value.message == message
+    assert refused.value.param == message.partition(" ")[0]
+
+
+def test_what_is_read_by_the_time_is_a_text_to_who_sends_it_and_a_time_to_who_gets_it() -> None:
+    text = {"type": "string", "minLength": 1, "maxLength": 3, "description": "How long ago."}
+    assert schema.json_schema(Span)["properties"] == {"begin": text, "end": {"anyOf": [text, {"type": "null"}]}}
+    assert schema.encode(Span(1000)) == {"begin": "1970-01-01T00:00:01.000Z", "end": None}
+
+
+def test_who_is_told_no_time_cannot_read_by_it() -> None:
+    with pytest.raises(TypeError, match="nobody tells"):
+        schema.decoder(Trip)
+    with pytest.raises(TypeError, match="in no list"):
+        schema.decode(Trips, {"begins": ["1"]}, now=lambda: 1000)

@@ -18,8 +18,9 @@ from gateway.api.openapi_internal import (
     session_security,
 )
 from gateway.api.responses import STATUS_BY_CODE
+from gateway.kinds import WRITTEN_TIME_PATTERN, JsonSchema
 from gateway.operations.operation import Answer, Door, Operation, Parameter
-from gateway.schema import WRITTEN_TIME_PATTERN, JsonSchema, json_schema
+from gateway.schema import json_schema
 from gateway.settings import Settings
 
 _KEY_CODES = ("missing_api_key", "invalid_api_key", "key_revoked", "key_expired", "insufficient_scope", "rate_limited")

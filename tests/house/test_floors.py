@@ -30,6 +30,7 @@ FLOORS = {
     "gateway.auth": 2.0,
     "gateway.settings": 2.0,
     "gateway.forms": 2.0,
+    "gateway.kinds": 2.0,
     "gateway.schema": 2.0,
     "gateway.wire": 2.0,
     "gateway.aside": 2.0,

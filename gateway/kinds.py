@@ -1,0 +1,203 @@
+"""One value of a type: how it is read and written, and its JSON Schema. Pure; knows no record and no bounds of its own.
+
+What is read by the time it is, such as ``90d`` from now on, is read by whoever is told the time. Whatever holds such a
+kind makes its reader anew for each value; all others have one reader for good.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from gateway.errors import InvalidRequest
+from gateway.wire import INT64_HIGH, INT64_LOW, TIMESTAMP_PATTERN, read_timestamp, write_time
+
+Read = Callable[[object], object]
+Write = Callable[[Any], object]
+JsonSchema = dict[str, object]
+
+WRITTEN_TIME_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"
+NAME_CHARS = 64
+"""So much of a name that nobody knows is repeated in a path."""
+
+
+class Bad(Exception):
+    """A value does not fit. The path grows on the way up, so that good values cost none."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+
+    def under(self, name: str) -> "Bad":
+        """Put one step before the path."""
+        self.path = name + ("." if self.path and not self.path.startswith("[") else "") + self.path
+        return self
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kind:
+    """One type, compiled.
+
+    write: None when the value is JSON as it is. takes, gives: the schema of what is read and of what is written.
+    by_time: of what is read by the time it is, makes what reads in place of `read` from that time, Unix milliseconds.
+    """
+
+    read: Read
+    write: Write | None
+    takes: JsonSchema
+    gives: JsonSchema
+    by_time: Callable[[int], Read] | None = None
+
+
+def by_time_of(kinds: Collection[Kind], make: Callable[[list[Read]], Read]) -> Callable[[int], Read] | None:
+    """Return the `by_time` of what holds these kinds; None when it has no need of it.
+
+    make: from what reads each of the kinds to what reads the whole.
+    """
+    if all(kind.by_time is None for kind in kinds):
+        return None
+    return lambda now_at: make([kind.read if kind.by_time is None else kind.by_time(now_at) for kind in kinds])
+
+
+def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonSchema) -> Kind:
+    """Text, truth value, number or nothing. By exact type, since True is an int to Python."""
+
+    def read(value: object) -> object:
+        if type(value) not in wanted:
+            raise Bad(f"must be {phrase}")
+        return value
+
+    return Kind(read, None, takes, gives)
+
+
+def _read_whole(value: object) -> object:
+    """Read a whole number. To JSON Schema, and to many who write JSON, 60.0 is one as well."""
+    if type(value) is float and value.is_integer() and INT64_LOW <= value < INT64_HIGH:
+        return int(value)
+    if type(value) is not int:
+        raise Bad("must be a whole number")
+    return value
+
+
+def time() -> Kind:
+    """A time: Unix milliseconds inside, RFC 3339 outside."""
+
+    def read(value: object) -> object:
+        if type(value) is not str:
+            raise Bad("must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
+        try:
+            return read_timestamp(value, param="")
+        except InvalidRequest:
+            raise Bad("must be an RFC 3339 time such as 2026-01-31T12:00:00Z") from None
+
+    return Kind(
+        read,
+        write_time,
+        {"type": "string", "pattern": TIMESTAMP_PATTERN},
+        {"type": "string", "format": "date-time", "pattern": WRITTEN_TIME_PATTERN},
+    )
+
+
+def choice(values: Mapping[object, object], write: Write | None) -> Kind:
+    """One of a few texts. values: what stands in JSON, to what stands in the record."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, str) or value not in values:
+            raise Bad(f"must be one of {', '.join(str(value) for value in values)}")
+        return values[value]
+
+    schema: JsonSchema = {"type": "string", "enum": list(values)}
+    return Kind(read, write, schema, schema)
+
+
+def union(kinds: list[Kind], write_any: Write) -> Kind:
+    """Whatever reads first. A union with None is by far the most common one. write_any: for unions of records."""
+    some = [kind for kind in kinds if kind.takes != {"type": "null"}]
+    has_null = len(some) < len(kinds)
+
+    def make(reads: list[Read]) -> Read:
+        def read(value: object) -> object:
+            if value is None and has_null:
+                return None
+            bad = Bad("fits none of its types")
+            for one in reads:
+                try:
+                    return one(value)
+                except Bad as refused:
+                    bad = refused
+            raise bad
+
+        return read
+
+    def write_optional(value: object) -> object:
+        return None if value is None else inner(value)
+
+    inner = some[0].write or write_any
+    write: Write | None = write_optional if len(some) == 1 and some[0].write else None
+    if len(some) > 1 and any(kind.write for kind in some):
+        write = write_any
+    takes: JsonSchema = {"anyOf": [kind.takes for kind in kinds]}
+    gives: JsonSchema = {"anyOf": [kind.gives for kind in kinds]}
+    return Kind(make([kind.read for kind in some]), write, takes, gives, by_time_of(some, make))
+
+
+def sequence(origin: type, item: Kind) -> Kind:
+    """tuple[X, ...], list[X], or frozenset[X], which is a sorted list outside."""
+    is_set = origin is frozenset
+
+    def read(value: object) -> object:
+        if not isinstance(value, list):
+            raise Bad("must be a list")
+        items = []
+        for index, one in enumerate(value):
+            try:
+                items.append(item.read(one))
+            except Bad as bad:
+                raise bad.under(f"[{index}]") from None
+        return origin(items)
+
+    inner = item.write
+
+    def write(value: Iterable[Any]) -> object:
+        items: list[Any] = list(value) if inner is None else [inner(one) for one in value]
+        return sorted(items) if is_set else items
+
+    return Kind(read, write, {"type": "array", "items": item.takes}, {"type": "array", "items": item.gives})
+
+
+def mapping(item: Kind) -> Kind:
+    """dict[str, X] or Mapping[str, X]."""
+    inner = item.write
+
+    def read(value: object) -> object:
+        if not isinstance(value, dict):
+            raise Bad("must be an object")
+        items = {}
+        for name, one in value.items():
+            try:
+                items[name] = item.read(one)
+            except Bad as bad:
+                raise bad.under(name[:NAME_CHARS]) from None
+        return items
+
+    def write(value: Mapping[str, object]) -> object:
+        return dict(value) if inner is None else {name: inner(one) for name, one in value.items()}
+
+    takes: JsonSchema = {"type": "object", "additionalProperties": item.takes}
+    return Kind(read, write, takes, {"type": "object", "additionalProperties": item.gives})
+
+
+_TEXT: JsonSchema = {"type": "string"}
+_TRUTH: JsonSchema = {"type": "boolean"}
+_NULL: JsonSchema = {"type": "null"}
+_NUMBER: JsonSchema = {"type": "number"}
+_INT64: JsonSchema = {"type": "integer", "minimum": INT64_LOW, "maximum": INT64_HIGH}
+LEAVES: Mapping[object, Kind] = {
+    str: _leaf((str,), "a string", _TEXT, _TEXT),
+    bool: _leaf((bool,), "true or false", _TRUTH, _TRUTH),
+    int: Kind(_read_whole, None, _INT64, {"type": "integer"}),
+    float: _leaf((float, int), "a number", _NUMBER, _NUMBER),
+    type(None): _leaf((type(None),), "null", _NULL, _NULL),
+    object: Kind(lambda value: value, None, {}, {}),
+    Any: Kind(lambda value: value, None, {}, {}),
+}
