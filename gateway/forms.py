@@ -4,7 +4,7 @@ import re
 from typing import Annotated
 
 from gateway.errors import InvalidRequest
-from gateway.schema import Bounds
+from gateway.schema import Bounds, ByTime
 from gateway.wire import read_time, read_timestamp
 
 # No controls, no marks of direction, nothing invisible, no blank but the one: a name that holds one of these looks like
@@ -43,8 +43,6 @@ _AGE = re.compile("[0-9]{1,6}[smhd]")
 
 _PLAIN_NAME_FORM = "1 to 64 letters, digits, blanks and ._- and begin with a letter or digit"
 _GLOB_FORM = "characters that can be printed, without blanks at the ends and with at most 10 asterisks"
-KEEP = ""
-"""The text that no body can give for an `Ahead`: the field stays as it is."""
 
 
 def is_line(text: str) -> bool:
@@ -71,11 +69,6 @@ def line(high: int, low: int = 1) -> Bounds:
 def note(high: int) -> Bounds:
     """Return the bounds of a field that may have several lines, and be empty."""
     return Bounds(0, high, pattern=NOTE_PATTERN, says="must be lines of characters that can be printed")
-
-
-def ahead(promise: str) -> Bounds:
-    """Return the bounds of a time that must lie ahead. promise: which ages from now on are always taken."""
-    return Bounds(2, 40, promise=promise)
 
 
 def glob(high: int) -> Bounds:
@@ -105,16 +98,6 @@ def read_plain_name(text: str) -> str:
     return name
 
 
-Expiry = Annotated[
-    str, ahead("^[1-9][0-9]{0,5}[smhd]$"), "From now on, such as 90d or 12h; or an RFC 3339 time that lies ahead."
-]
-UntilInAYear = Annotated[
-    str,
-    ahead("^(?:[1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|(?:[1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-5])d)$"),
-    "From now on, such as 4h or 30d; or an RFC 3339 time that lies ahead. At most 366 days.",
-]
-
-
 def read_ahead(text: str, *, param: str, now_at: int) -> int:
     """Read `90d`, `12h`, `30m` or `45s` from now on, or an RFC 3339 time, as Unix milliseconds. Whether the time lies
     ahead, and how far it may, is for who asks.
@@ -131,3 +114,30 @@ def read_ahead(text: str, *, param: str, now_at: int) -> int:
             f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z, or how long from now on: 90d, 12h.",
             param=param,
         ) from None
+
+
+# The patterns are of the ages that are always taken, whatever the time is.
+_AHEAD = ByTime(read_ahead)
+Expiry = Annotated[
+    int,
+    Bounds(2, 40, promise="^[1-9][0-9]{0,5}[smhd]$"),
+    "From now on, such as 90d or 12h; or an RFC 3339 time that lies ahead.",
+    _AHEAD,
+]
+UntilInAYear = Annotated[
+    int,
+    Bounds(
+        2,
+        40,
+        promise="^(?:[1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|"
+        "(?:[1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-5])d)$",
+    ),
+    "From now on, such as 4h or 30d; or an RFC 3339 time that lies ahead. At most 366 days.",
+    _AHEAD,
+]
+UntilIn90Days = Annotated[
+    int,
+    Bounds(2, 40, promise="^(?:[1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|(?:[1-9]|[1-8][0-9]|90)d)$"),
+    "From now on, such as 30d; or an RFC 3339 time that lies ahead. At most 90 days.",
+    _AHEAD,
+]

@@ -159,7 +159,7 @@ def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], objec
             return make(**values)
 
         return take_query
-    decode = decoder(operation.takes)
+    decode = decoder(operation.takes, now=clock.now_at)
     fold = folder(operation)
 
     def take_body(request: Request) -> object:

@@ -6,12 +6,18 @@ from gateway import wire
 from gateway.app import Gateway
 from gateway.cli.command import OK, Command, Console, shown, table
 from gateway.cli.manage import context, read_expiry, with_gateway
-from gateway.domain.alerts import DEFAULT_ALERT_LIMIT, MAX_ALERT_LIMIT, AlertFilter, AlertSource, AlertStatus
+from gateway.domain.alerts import (
+    DEFAULT_ALERT_LIMIT,
+    MAX_ALERT_LIMIT,
+    AlertFilter,
+    AlertSource,
+    AlertStatus,
+    WantedAlert,
+)
 from gateway.domain.principals import local
 from gateway.errors import InvalidRequest
 from gateway.operations.alerts import write_case
 from gateway.schema import encode
-from gateway.services.alerts import WantedAlert
 from gateway.shield.detections import Severity
 
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
 
 from gateway.errors import Conflict
+from gateway.forms import UntilInAYear, line, note
 from gateway.records import named_record
 from gateway.shield.detections import Severity
 
@@ -16,7 +17,12 @@ REOPEN_WITHIN_MS = 24 * 60 * 60 * 1000
 MAX_EVIDENCE = 5
 MAX_ALERT_LIMIT = 500
 DEFAULT_ALERT_LIMIT = 100
+MAX_NOTE_CHARS = 1000
+MAX_NAME_CHARS = 100
 _MAX_COUNT = 2**53
+_Note = Annotated[str, note(MAX_NOTE_CHARS), "Why; the resolution of what is closed by it."]
+_NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "The empty text takes it away."]
+_Acceptance = Annotated[str, line(MAX_NAME_CHARS), "The id of a risk acceptance that holds."]
 
 AlertScope = Literal["active", "terminal", "all"]
 
@@ -115,6 +121,21 @@ class AlertFilter:
     until: int | None = None
     limit: int = DEFAULT_ALERT_LIMIT
     cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedAlert:
+    """What is to become of an alert. None leaves it as it is.
+
+    suppressed_until_at, acceptance: the end of a suppression, with the status ``suppressed`` alone.
+    """
+
+    status: AlertStatus | None = None
+    note: _Note | None = None
+    assigned_to: _NameOrNone | None = None
+    suppressed_until_at: UntilInAYear | None = field(default=None, metadata={"json_name": "suppressed_until"})
+    acceptance: _Acceptance | None = None
+    version: int | None = None
 
 
 def fingerprint(source: str, rule: str, subject: str) -> str:

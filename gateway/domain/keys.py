@@ -1,10 +1,11 @@
 """The shape of an API key's record. The key itself is in `CreatedKey` alone, once."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from gateway.domain.principals import Principal, Scope
-from gateway.forms import KEEP, read_ahead
+from gateway.forms import Expiry, line
+from gateway.schema import Bounds
 
 DEFAULT_RATE_LIMIT = 60
 MAX_RATE_LIMIT = 10_000_000
@@ -15,6 +16,14 @@ DEFAULT_KEY_LIMIT = 100
 MAX_KEY_LIMIT = 500
 DEFAULT_GRACE_SECONDS = 24 * 3600
 MAX_GRACE_SECONDS = 30 * 24 * 3600
+
+_Name = Annotated[str, line(MAX_NAME_CHARS), "For people."]
+_Scopes = Annotated[tuple[Scope, ...], Bounds(1, 100)]
+_Rate = Annotated[int, Bounds(1, MAX_RATE_LIMIT), "Requests in any 60 seconds."]
+_Models = Annotated[
+    tuple[Annotated[str, line(MAX_MODEL_CHARS)], ...], Bounds(0, MAX_MODELS), "Globs of models; none for all."
+]
+_Policy = Annotated[str, line(100), "The id or the name of a policy."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +83,12 @@ class KeyRecord:
 class NewKey:
     """What its maker says of a key to be made. Checked by `services.keys`, not here."""
 
-    name: str
-    scopes: tuple[Scope, ...]
-    rate_limit: int = DEFAULT_RATE_LIMIT
-    expires_at: int | None = None
-    policy: str | None = None
-    models: tuple[str, ...] = ()
+    name: _Name
+    scopes: _Scopes
+    rate_limit: _Rate = DEFAULT_RATE_LIMIT
+    expires_at: Expiry | None = None
+    policy: _Policy | None = None
+    models: _Models = ()
 
 
 KEEP_AT = -(2**62)
@@ -92,12 +101,12 @@ KEEP_TEXT = "\0"
 class ChangedKey:
     """What is to change of a key; None leaves a field as it is. version: refused unless the record still has it."""
 
-    name: str | None = None
-    scopes: tuple[Scope, ...] | None = None
-    rate_limit: int | None = None
-    expires_at: int | None = KEEP_AT
-    policy: str | None = KEEP_TEXT
-    models: tuple[str, ...] | None = None
+    name: _Name | None = None
+    scopes: _Scopes | None = None
+    rate_limit: _Rate | None = None
+    expires_at: Expiry | None = KEEP_AT
+    policy: _Policy | None = KEEP_TEXT
+    models: _Models | None = None
     version: int | None = None
 
 
@@ -111,14 +120,3 @@ class CreatedKey:
     def __repr__(self) -> str:
         """Leave the key out, so that no log line can hold it."""
         return f"CreatedKey(record={self.record!r})"
-
-
-def read_expiry(text: str | None, *, now_at: int) -> int | None:
-    """Read what a body says of `expires_at`: `forms.KEEP` leaves it (`KEEP_AT`), None is never, else see `read_ahead`.
-
-    Raises:
-        InvalidRequest: it is neither an age from now on nor a time.
-    """
-    if text == KEEP:
-        return KEEP_AT
-    return None if text is None else read_ahead(text, param="expires_at", now_at=now_at)

@@ -1,11 +1,10 @@
 """The tool that adds, removes and lists entries of the access list."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter, EntryType, ListName
-from gateway.domain.keys import read_expiry
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.forms import Expiry
@@ -29,9 +28,7 @@ class ManageAccess:
     value: Annotated[str | None, "An address, network, key, domain, or a name that may hold * and ?."] = None
     id: Annotated[str | None, "The entry to remove, acl_ and so on."] = None
     reason: Annotated[str | None, "Why, for whoever reads the list later."] = None
-    expires: Annotated[Expiry | None, "When it stops to count, such as 12h or RFC 3339; never if left out."] = field(
-        default=None, metadata={"json_name": "expires_at"}
-    )
+    expires_at: Annotated[Expiry | None, "When it stops to count, such as 12h or RFC 3339; never if left out."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ async def _add(gateway: Gateway, principal: Principal, command: ManageAccess, co
         entry_type=entry_type,
         value=value,
         reason=command.reason,
-        expires_at=read_expiry(command.expires, now_at=gateway.clock.now_at()),
+        expires_at=command.expires_at,
     )
     return await gateway.access_list.add(principal, wanted, context)
 

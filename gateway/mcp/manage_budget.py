@@ -7,7 +7,7 @@ from gateway.app import Gateway
 from gateway.domain.budgets import DEFAULT_SOFT_PCT, BudgetScope, BudgetUnit, BudgetWindow, Standing
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import UntilInAYear, read_ahead
+from gateway.forms import UntilInAYear
 from gateway.mcp.tool import Tool, ToolOutput, one_line
 from gateway.operations.budgets import BudgetView, view_budget
 from gateway.schema import Bounds, encode, json_schema
@@ -88,9 +88,7 @@ async def _override(gateway: Gateway, principal: Principal, command: ManageBudge
     limit = _limit(command)
     if limit is None:
         raise InvalidRequest("limit is missing: the limit that holds meanwhile.", param="limit")
-    until_at = named.period.ends_at
-    if command.until is not None:
-        until_at = read_ahead(command.until, param="until", now_at=gateway.clock.now_at())
+    until_at = named.period.ends_at if command.until is None else command.until
     reason = command.reason or "set by an assistant"
     wanted = WantedOverride(limit=limit, until_at=until_at, reason=reason)
     return await gateway.budgets.override(principal, named.budget.id, wanted, context)

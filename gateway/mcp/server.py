@@ -237,7 +237,7 @@ class McpServer:
         command: object = None
         refusal: GatewayError | None = None
         try:
-            command = decode(tool.takes, arguments)
+            command = decode(tool.takes, arguments, now=self._gateway.clock.now_at)
         except GatewayError as error:
             refusal = error
         await self._audit(tool, "invoked", context, details={"arguments": _audited(command)})

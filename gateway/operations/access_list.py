@@ -1,7 +1,7 @@
 """The rows of the access list on the internal API. Rules are kept in `services.access_list`."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
 from gateway.app import Gateway
 from gateway.domain.access_forms import ADDRESS_PATTERN, DOMAIN_PATTERN, NETWORK_PATTERN
@@ -9,19 +9,15 @@ from gateway.domain.access_list import (
     DEFAULT_ENTRY_LIMIT,
     GLOBAL,
     MAX_ENTRY_LIMIT,
-    MAX_REASON_CHARS,
-    MAX_VALUE_CHARS,
     AccessEntry,
     EntryFilter,
     EntryType,
     ListName,
 )
-from gateway.domain.keys import read_expiry
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.forms import KEEP, LINE_PATTERN, Expiry, line
+from gateway.forms import LINE_PATTERN
 from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, kind, limit
-from gateway.schema import Bounds
 from gateway.services.access_list import WantedChange, WantedEntry
 
 
@@ -35,42 +31,11 @@ class EntryQuery:
     cursor: str | None = None
 
 
-_MAX_SCOPE_CHARS = 100
-_Value = Annotated[
-    str,
-    Bounds(1, MAX_VALUE_CHARS),
-    "An address; a network without bits beyond its prefix; a key's id or prefix; a domain; a name with * and ? or not. "
-    "Domains of other alphabets and networks of IPv6 at any bit are taken too.",
-]
-_Scope = Annotated[str, line(_MAX_SCOPE_CHARS), "`global`, or the id or the prefix of the one key it is for."]
-_Reason = Annotated[str, line(MAX_REASON_CHARS, 0)]
-
-
-@dataclass(frozen=True, slots=True)
-class NewEntry:
-    """An entry to be made. force: even if it locks its maker out."""
-
-    list_name: ListName = field(metadata={"json_name": "list"})
-    entry_type: EntryType = field(metadata={"json_name": "type"})
-    value: _Value
-    scope: _Scope = GLOBAL
-    reason: _Reason | None = None
-    expires: Expiry | None = field(default=None, metadata={"json_name": "expires_at"})
-    force: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatchEntry:
+class PatchEntry(WantedChange):
     """What is to change of the entry `id`."""
 
     id: str
-    list_name: ListName | None = field(default=None, metadata={"json_name": "list"})
-    value: Annotated[str, line(MAX_VALUE_CHARS), "In the form of the entry's type."] | None = None
-    scope: _Scope | None = None
-    reason: _Reason | None = None
-    expires: Expiry | None = field(default=KEEP, metadata={"json_name": "expires_at"})
-    force: bool = False
-    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,19 +92,9 @@ async def list_entries(
     return Page(tuple(view_entry(entry, now_at) for entry in page.items), page.limit, page.next)
 
 
-async def add_entry(gateway: Gateway, who: Principal, command: NewEntry, context: RequestContext) -> EntryView:
+async def add_entry(gateway: Gateway, who: Principal, command: WantedEntry, context: RequestContext) -> EntryView:
     """Make an entry."""
-    now_at = gateway.clock.now_at()
-    wanted = WantedEntry(
-        list_name=command.list_name,
-        entry_type=command.entry_type,
-        value=command.value,
-        scope=command.scope,
-        reason=command.reason,
-        expires_at=read_expiry(command.expires, now_at=now_at),
-        force=command.force,
-    )
-    return view_entry(await gateway.access_list.add(who, wanted, context), now_at)
+    return view_entry(await gateway.access_list.add(who, command, context), gateway.clock.now_at())
 
 
 async def show_entry(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> EntryView:
@@ -149,17 +104,8 @@ async def show_entry(gateway: Gateway, who: Principal, command: ById, context: R
 
 async def change_entry(gateway: Gateway, who: Principal, command: PatchEntry, context: RequestContext) -> EntryView:
     """Change an entry."""
-    now_at = gateway.clock.now_at()
-    wanted = WantedChange(
-        list_name=command.list_name,
-        value=command.value,
-        scope=command.scope,
-        reason=command.reason,
-        expires_at=read_expiry(command.expires, now_at=now_at),
-        force=command.force,
-        version=command.version,
-    )
-    return view_entry(await gateway.access_list.change(who, command.id, wanted, context), now_at)
+    entry = await gateway.access_list.change(who, command.id, command, context)
+    return view_entry(entry, gateway.clock.now_at())
 
 
 async def remove_entry(gateway: Gateway, who: Principal, command: RemoveEntry, context: RequestContext) -> EntryView:
@@ -199,7 +145,7 @@ ACCESS_OPERATIONS = (
         route=("POST", "/api/access"),
         door=Door.SESSION,
         needs=Permission.ACCESS_MANAGE,
-        takes=NewEntry,
+        takes=WantedEntry,
         gives=EntryView,
         call=add_entry,
         kinds=_KINDS,

@@ -1,16 +1,22 @@
 """The rows of alerts on the internal API, and the filters that the public one shares. Rules: `services.alerts`."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from gateway.app import Gateway
-from gateway.domain.alerts import DEFAULT_ALERT_LIMIT, MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
+from gateway.domain.alerts import (
+    DEFAULT_ALERT_LIMIT,
+    MAX_ALERT_LIMIT,
+    Alert,
+    AlertFilter,
+    AlertSource,
+    AlertStatus,
+    WantedAlert,
+)
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.forms import UntilInAYear, line, note, read_ahead
 from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, joined, kind, limit, text, time
 from gateway.schema import JsonSchema, encode, json_schema
-from gateway.services.alerts import MAX_NAME_CHARS, MAX_NOTE_CHARS, AlertCase, WantedAlert
+from gateway.services.alerts import AlertCase
 from gateway.shield.detections import Severity
 
 ALERT_FILTERS = (
@@ -23,23 +29,14 @@ ALERT_FILTERS = (
     limit(MAX_ALERT_LIMIT, DEFAULT_ALERT_LIMIT),
     cursor(),
 )
-_Note = Annotated[str, note(MAX_NOTE_CHARS), "Why; the resolution of what is closed by it."]
-_NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "The empty text takes it away."]
-_Acceptance = Annotated[str, line(MAX_NAME_CHARS), "The id of a risk acceptance that holds."]
 _SUPPRESSED: JsonSchema = {"const": AlertStatus.SUPPRESSED.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatchAlert:
-    """What is to become of the alert `id`. suppressed_until, acceptance: with the status ``suppressed`` alone."""
+class PatchAlert(WantedAlert):
+    """What is to become of the alert `id`."""
 
     id: str
-    status: AlertStatus | None = None
-    note: _Note | None = None
-    assigned_to: _NameOrNone | None = None
-    suppressed_until: UntilInAYear | None = None
-    acceptance: _Acceptance | None = None
-    version: int | None = None
 
 
 async def list_alerts(gateway: Gateway, who: Principal, wanted: AlertFilter, context: RequestContext) -> Page[Alert]:
@@ -54,17 +51,7 @@ async def show_alert(gateway: Gateway, who: Principal, command: ById, context: R
 
 async def change_alert(gateway: Gateway, who: Principal, command: PatchAlert, context: RequestContext) -> Alert:
     """Move an alert."""
-    until = command.suppressed_until
-    now_at = gateway.clock.now_at()
-    wanted = WantedAlert(
-        status=command.status,
-        note=command.note,
-        assigned_to=command.assigned_to,
-        suppressed_until_at=None if until is None else read_ahead(until, param="suppressed_until", now_at=now_at),
-        acceptance=command.acceptance,
-        version=command.version,
-    )
-    return await gateway.alerts.change(who, command.id, wanted, context)
+    return await gateway.alerts.change(who, command.id, command, context)
 
 
 def write_case(case: AlertCase) -> dict[str, object]:

@@ -15,10 +15,9 @@ from gateway.domain.budgets import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.forms import UntilInAYear, read_ahead
 from gateway.operations.operation import Answer, ById, Door, Operation, kind
 from gateway.schema import JsonSchema
-from gateway.services.budgets import Amount, ChangedBudget, Reason, WantedBudget, WantedOverride, shown_amount
+from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride, shown_amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +28,10 @@ class PatchBudget(ChangedBudget):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideBudget:
-    """A higher limit for the budget `id`, until a time. limit: in the budget's unit."""
+class OverrideBudget(WantedOverride):
+    """A higher limit for the budget `id`, until a time."""
 
     id: str
-    limit: Amount
-    until: UntilInAYear
-    reason: Reason
-    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +134,8 @@ async def override_budget(
     gateway: Gateway, who: Principal, command: OverrideBudget, context: RequestContext
 ) -> BudgetView:
     """Raise the limit of a budget for a while."""
-    now_at = gateway.clock.now_at()
-    wanted = WantedOverride(
-        limit=command.limit,
-        until_at=read_ahead(command.until, param="until", now_at=now_at),
-        reason=command.reason,
-        version=command.version,
-    )
-    return view_budget(await gateway.budgets.override(who, command.id, wanted, context), now_at)
+    standing = await gateway.budgets.override(who, command.id, command, context)
+    return view_budget(standing, gateway.clock.now_at())
 
 
 async def end_override(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> BudgetView:

@@ -7,29 +7,19 @@ from gateway.app import Gateway
 from gateway.domain.keys import (
     DEFAULT_GRACE_SECONDS,
     DEFAULT_KEY_LIMIT,
-    DEFAULT_RATE_LIMIT,
-    KEEP_TEXT,
     MAX_GRACE_SECONDS,
     MAX_KEY_LIMIT,
-    MAX_MODEL_CHARS,
-    MAX_MODELS,
-    MAX_NAME_CHARS,
-    MAX_RATE_LIMIT,
     ChangedKey,
     CreatedKey,
     KeyRecord,
     NewKey,
-    read_expiry,
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.forms import KEEP, Expiry, line
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit
 from gateway.schema import Bounds
 
 Status = Literal["active", "revoked", "expired"]
-MAX_SCOPES = 100
-_MAX_POLICY_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,39 +30,11 @@ class KeyFilter:
     cursor: str | None = None
 
 
-_Name = Annotated[str, line(MAX_NAME_CHARS), "For people."]
-_Scopes = Annotated[tuple[Scope, ...], Bounds(1, MAX_SCOPES)]
-_Rate = Annotated[int, Bounds(1, MAX_RATE_LIMIT), "Requests in any 60 seconds."]
-_Models = Annotated[
-    tuple[Annotated[str, line(MAX_MODEL_CHARS)], ...], Bounds(0, MAX_MODELS), "Globs of models; none for all."
-]
-_Policy = Annotated[str, line(_MAX_POLICY_CHARS), "The id or the name of a policy."]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MakeKey:
-    """A key to be made."""
-
-    name: _Name
-    scopes: _Scopes
-    rate_limit: _Rate = DEFAULT_RATE_LIMIT
-    expires: Expiry | None = field(default=None, metadata={"json_name": "expires_at"})
-    policy: _Policy | None = None
-    models: _Models = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchKey:
+class PatchKey(ChangedKey):
     """What is to change of the key `id`."""
 
     id: str
-    name: _Name | None = None
-    scopes: _Scopes | None = None
-    rate_limit: _Rate | None = None
-    expires: Expiry | None = field(default=KEEP, metadata={"json_name": "expires_at"})
-    policy: _Policy | None = KEEP_TEXT
-    models: _Models | None = None
-    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,18 +116,10 @@ async def list_keys(gateway: Gateway, who: Principal, wanted: KeyFilter, context
     return Page(tuple(view_key(record, now_at) for record in page.items), page.limit, page.next)
 
 
-async def create_key(gateway: Gateway, who: Principal, command: MakeKey, context: RequestContext) -> CreatedKeyView:
+async def create_key(gateway: Gateway, who: Principal, command: NewKey, context: RequestContext) -> CreatedKeyView:
     """Make a key."""
-    now_at = gateway.clock.now_at()
-    new = NewKey(
-        name=command.name,
-        scopes=command.scopes,
-        rate_limit=command.rate_limit,
-        expires_at=read_expiry(command.expires, now_at=now_at),
-        policy=command.policy,
-        models=command.models,
-    )
-    return CreatedKeyView(**_created(await gateway.keys.create(who, new, context), now_at))
+    created = await gateway.keys.create(who, command, context)
+    return CreatedKeyView(**_created(created, gateway.clock.now_at()))
 
 
 async def show_key(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> KeyView:
@@ -175,17 +129,7 @@ async def show_key(gateway: Gateway, who: Principal, command: ById, context: Req
 
 async def change_key(gateway: Gateway, who: Principal, command: PatchKey, context: RequestContext) -> KeyView:
     """Change a key's record."""
-    now_at = gateway.clock.now_at()
-    wanted = ChangedKey(
-        name=command.name,
-        scopes=command.scopes,
-        rate_limit=command.rate_limit,
-        expires_at=read_expiry(command.expires, now_at=now_at),
-        policy=command.policy,
-        models=command.models,
-        version=command.version,
-    )
-    return view_key(await gateway.keys.change(who, command.id, wanted, context), now_at)
+    return view_key(await gateway.keys.change(who, command.id, command, context), gateway.clock.now_at())
 
 
 async def revoke_key(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> KeyView:
@@ -233,7 +177,7 @@ KEY_OPERATIONS = (
         route=("POST", "/api/config/api-keys"),
         door=Door.SESSION,
         needs=Permission.API_KEYS_MANAGE,
-        takes=MakeKey,
+        takes=NewKey,
         gives=CreatedKeyView,
         call=create_key,
         status=201,

@@ -1,38 +1,18 @@
 """The rows of risk acceptances, internal and public, and what is shown of one. Rules: `services.risk_acceptances`."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
-from gateway.forms import ahead, line, read_ahead
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, kind, limit
-from gateway.schema import Bounds, JsonSchema
-from gateway.services.budgets import Reason
-from gateway.services.risk_acceptances import (
-    DIGEST_PATTERN,
-    MAX_AGENT_CHARS,
-    RULE_PATTERN,
-    ChangedAcceptance,
-    WantedAcceptance,
-)
+from gateway.schema import JsonSchema
+from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
 from gateway.store.risk_acceptances import MAX_ACCEPTANCE_LIMIT
 
 DEFAULT_LIMIT = 100
-_Until = Annotated[
-    str,
-    ahead("^(?:[1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|(?:[1-9]|[1-8][0-9]|90)d)$"),
-    "From now on, such as 30d; or an RFC 3339 time that lies ahead. At most 90 days.",
-]
-_Rule = Annotated[str, Bounds(pattern=RULE_PATTERN, says="must be the id of a rule, such as override-prior-orders")]
-_Digest = Annotated[
-    str, Bounds(pattern=DIGEST_PATTERN, says="must be the SHA-256 of the evidence, 64 lowercase hex digits")
-]
-_Agent = Annotated[str, line(MAX_AGENT_CHARS)]
-_Key = Annotated[str, line(100), "The id or the prefix of one API key."]
-_Alert = Annotated[str, line(100), "The id of an alert of a scan."]
 _TEXT: JsonSchema = {"type": "string"}
 _NONE: JsonSchema = {"type": "null"}
 
@@ -46,30 +26,10 @@ class AcceptanceFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewAcceptance:
-    """A risk to be accepted. finding: `rule` and `digest`, or `alert`, the id of the alert that shows it.
-
-    rule_agent: `rule` and `agent`, and `key` for requests of that one key alone. rule: `rule` alone.
-    """
-
-    scope: AcceptanceScope
-    reason: Reason
-    until: _Until
-    rule: _Rule | None = None
-    agent: _Agent | None = None
-    key: _Key | None = None
-    digest: _Digest | None = None
-    alert: _Alert | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchAcceptance:
+class PatchAcceptance(ChangedAcceptance):
     """What is to change of the acceptance `id`."""
 
     id: str
-    reason: Reason | None = None
-    until: _Until | None = None
-    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +82,10 @@ async def list_acceptances(
 
 
 async def create_acceptance(
-    gateway: Gateway, who: Principal, command: NewAcceptance, context: RequestContext
+    gateway: Gateway, who: Principal, command: WantedAcceptance, context: RequestContext
 ) -> AcceptanceView:
     """Accept a risk."""
-    now_at = gateway.clock.now_at()
-    wanted = WantedAcceptance(
-        scope=command.scope,
-        reason=command.reason,
-        until_at=read_ahead(command.until, param="until", now_at=now_at),
-        rule=command.rule,
-        agent=command.agent,
-        key=command.key,
-        digest=command.digest,
-        alert=command.alert,
-    )
-    return view_acceptance(await gateway.risk_acceptances.create(who, wanted, context), now_at)
+    return view_acceptance(await gateway.risk_acceptances.create(who, command, context), gateway.clock.now_at())
 
 
 async def show_acceptance(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> AcceptanceView:
@@ -148,10 +97,8 @@ async def change_acceptance(
     gateway: Gateway, who: Principal, command: PatchAcceptance, context: RequestContext
 ) -> AcceptanceView:
     """Change an acceptance."""
-    now_at = gateway.clock.now_at()
-    until_at = None if command.until is None else read_ahead(command.until, param="until", now_at=now_at)
-    wanted = ChangedAcceptance(reason=command.reason, until_at=until_at, version=command.version)
-    return view_acceptance(await gateway.risk_acceptances.change(who, command.id, wanted, context), now_at)
+    one = await gateway.risk_acceptances.change(who, command.id, command, context)
+    return view_acceptance(one, gateway.clock.now_at())
 
 
 async def revoke_acceptance(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> AcceptanceView:
@@ -199,7 +146,7 @@ ACCEPTANCE_OPERATIONS = (
         route=("POST", "/api/risk-acceptances"),
         door=Door.SESSION,
         needs=Permission.RISK_ACCEPTANCES_MANAGE,
-        takes=NewAcceptance,
+        takes=WantedAcceptance,
         gives=AcceptanceView,
         call=create_acceptance,
         status=201,

@@ -1,13 +1,15 @@
 """The access list kept: made, changed, removed, listed, audited. Nobody locks themselves out unless they insist."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import (
     GLOBAL,
     MAX_ENTRIES,
     MAX_REASON_CHARS,
+    MAX_VALUE_CHARS,
     OF_REQUEST,
     AccessEntry,
     EntryFilter,
@@ -23,24 +25,34 @@ from gateway.domain.keys import KEEP_AT, KeyRecord
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import is_line
+from gateway.forms import Expiry, is_line, line
+from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.wire import LAST_AT
 
+_Value = Annotated[
+    str,
+    Bounds(1, MAX_VALUE_CHARS),
+    "An address; a network without bits beyond its prefix; a key's id or prefix; a domain; a name with * and ? or not. "
+    "Domains of other alphabets and networks of IPv6 at any bit are taken too.",
+]
+_Scope = Annotated[str, line(100), "`global`, or the id or the prefix of the one key it is for."]
+_Reason = Annotated[str, line(MAX_REASON_CHARS, 0)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedEntry:
     """What is said of an entry to be made. Checked by `AccessList`. force: even if its maker is locked out by it."""
 
-    list_name: ListName
-    entry_type: EntryType
-    value: str
-    scope: str = GLOBAL
-    reason: str | None = None
-    expires_at: int | None = None
+    list_name: ListName = field(metadata={"json_name": "list"})
+    entry_type: EntryType = field(metadata={"json_name": "type"})
+    value: _Value
+    scope: _Scope = GLOBAL
+    reason: _Reason | None = None
+    expires_at: Expiry | None = None
     force: bool = False
 
 
@@ -48,11 +60,11 @@ class WantedEntry:
 class WantedChange:
     """What is to change of an entry; None leaves a field as it is. version: refused unless the entry still has it."""
 
-    list_name: ListName | None = None
-    value: str | None = None
-    scope: str | None = None
-    reason: str | None = None
-    expires_at: int | None = KEEP_AT
+    list_name: ListName | None = field(default=None, metadata={"json_name": "list"})
+    value: Annotated[str, line(MAX_VALUE_CHARS), "In the form of the entry's type."] | None = None
+    scope: _Scope | None = None
+    reason: _Reason | None = None
+    expires_at: Expiry | None = KEEP_AT
     force: bool = False
     version: int | None = None
 

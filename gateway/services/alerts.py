@@ -8,7 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.clock import Clock, Ids
-from gateway.domain.alerts import MERGE_WITHIN_MS, Alert, AlertFilter, AlertSource, AlertStatus, fingerprint, fold, move
+from gateway.domain.alerts import (
+    MAX_NAME_CHARS,
+    MAX_NOTE_CHARS,
+    MERGE_WITHIN_MS,
+    Alert,
+    AlertFilter,
+    AlertSource,
+    AlertStatus,
+    WantedAlert,
+    fingerprint,
+    fold,
+    move,
+)
 from gateway.domain.audit import AuditEvent
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
@@ -28,8 +40,6 @@ TITLE_CHARS = 200
 DESCRIPTION_CHARS = 1000
 ITSELF = "gateway"
 """Who resolved an alert that ended by itself."""
-MAX_NOTE_CHARS = 1000
-MAX_NAME_CHARS = 100
 LONGEST_SUPPRESSION_MS = 366 * 86_400_000
 TIMELINE_EVENTS = 200
 _AGENT_CHARS = 100
@@ -46,21 +56,6 @@ def accepted_until(store: Store) -> AcceptedUntil:
         return None if found is None or found.revoked_at is not None else found.until_at
 
     return until
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedAlert:
-    """What is to become of an alert. None leaves it as it is.
-
-    note: why; the resolution of what is closed by it. suppressed_until_at, acceptance: the end of a suppression.
-    """
-
-    status: AlertStatus | None = None
-    note: str | None = None
-    assigned_to: str | None = None
-    suppressed_until_at: int | None = None
-    acceptance: str | None = None
-    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Budgets kept: made, changed, raised for a while, removed, and how they stand. Spending from them is `spending`'s."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from gateway import forms
@@ -69,9 +69,9 @@ class ChangedBudget:
 class WantedOverride:
     """A higher limit until a time. limit: in the budget's unit."""
 
-    limit: float
-    until_at: int
-    reason: str
+    limit: Amount
+    until_at: forms.UntilInAYear = field(metadata={"json_name": "until"})
+    reason: Reason
     version: int | None = None
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
 from gateway.domain.agents import AgentRecord, AgentSource, fold_name
-from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
+from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus, WantedAlert
 from gateway.domain.budgets import Budget, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, period_of
 from gateway.domain.demo import KEYS, PROVIDERS, DemoDay, DemoRequest, DemoRule
 from gateway.domain.keys import KeyRecord
@@ -19,7 +19,7 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.errors import Conflict
 from gateway.services.agent_sightings import AgentSightings, Sighting
-from gateway.services.alerts import Alerts, WantedAlert, described
+from gateway.services.alerts import Alerts, described
 from gateway.services.audit import Audit
 from gateway.services.demo_clock import DemoClock, DemoIds
 from gateway.services.traffic import Traffic

@@ -7,7 +7,8 @@ scan pays a comparison of two integers.
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
@@ -22,9 +23,10 @@ from gateway.domain.risk_acceptances import (
     accept,
 )
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import is_line
+from gateway.forms import UntilIn90Days, is_line, line
+from gateway.schema import Bounds
 from gateway.services.audit import Audit
-from gateway.services.budgets import checked_reason
+from gateway.services.budgets import Reason, checked_reason
 from gateway.services.judge import TextJudge
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import Direction, ScanResult
@@ -37,6 +39,13 @@ RULE_PATTERN = "^[a-z0-9][a-z0-9._-]{0,99}$"
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
 _RULE = re.compile(RULE_PATTERN[1:-1])
 _DIGEST = re.compile(DIGEST_PATTERN[1:-1])
+_Rule = Annotated[str, Bounds(pattern=RULE_PATTERN, says="must be the id of a rule, such as override-prior-orders")]
+_Digest = Annotated[
+    str, Bounds(pattern=DIGEST_PATTERN, says="must be the SHA-256 of the evidence, 64 lowercase hex digits")
+]
+_Agent = Annotated[str, line(MAX_AGENT_CHARS)]
+_Key = Annotated[str, line(100), "The id or the prefix of one API key."]
+_Alert = Annotated[str, line(100), "The id of an alert of a scan."]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +56,21 @@ class WantedAcceptance:
     """
 
     scope: AcceptanceScope
-    reason: str
-    until_at: int
-    rule: str | None = None
-    agent: str | None = None
-    key: str | None = None
-    digest: str | None = None
-    alert: str | None = None
+    reason: Reason
+    until_at: UntilIn90Days = field(metadata={"json_name": "until"})
+    rule: _Rule | None = None
+    agent: _Agent | None = None
+    key: _Key | None = None
+    digest: _Digest | None = None
+    alert: _Alert | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAcceptance:
     """What is to change of an acceptance; None leaves a field as it is."""
 
-    reason: str | None = None
-    until_at: int | None = None
+    reason: Reason | None = None
+    until_at: UntilIn90Days | None = field(default=None, metadata={"json_name": "until"})
     version: int | None = None
 
 
