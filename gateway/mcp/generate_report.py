@@ -9,13 +9,21 @@ from gateway.domain.reports import Report, ReportFormat, ReportType
 from gateway.errors import InvalidRequest
 from gateway.mcp.progress import Progress
 from gateway.mcp.tool import Tool, ToolOutput
-from gateway.schema import Bounds, encode, json_schema
+from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.reports import NewReport
 from gateway.wire import read_time
 
 MAX_DOCUMENT_CHARS = 100_000  # what a tool answers is read by a model, which pays by the word
 
-_Time = Annotated[str, Bounds(1, 40)]
+
+def _read_range(text: str, *, param: str, now_at: int) -> int:
+    if not text[-1:].isalpha():
+        raise InvalidRequest(f"{param} must be an age such as 15m, 24h or 7d.", param=param)
+    return read_time(text, param=param, now_at=now_at)
+
+
+_Time = Annotated[int, Bounds(1, 40), ByTime(read_time)]
+_Range = Annotated[int, Bounds(1, 40), ByTime(_read_range)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +34,7 @@ class GenerateReport:
     format: Annotated[ReportFormat, "How it is written; markdown if left out."] = ReportFormat.MARKDOWN
     since: Annotated[_Time | None, "From when on: an RFC 3339 time, a date, or an age such as 7d."] = None
     until: Annotated[_Time | None, "Until when; now if left out. The same forms as since."] = None
-    time_range: Annotated[_Time | None, "Instead of since and until: the last 15m, 24h, 7d and so on."] = None
+    time_range: Annotated[_Range | None, "Instead of since and until: the last 15m, 24h, 7d and so on."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +52,17 @@ async def _generate(
     async def told(done: int, total: int) -> None:
         await progress.tell(done, total, f"{done} of {total} sections made")
 
-    made = await gateway.reports.make(principal, _wanted(gateway, command), context, progress=told)
+    made = await gateway.reports.make(principal, _wanted(command), context, progress=told)
     document, is_cut = made.document[:MAX_DOCUMENT_CHARS], len(made.document) > MAX_DOCUMENT_CHARS
     note = f"\n\nCut here: the whole is kept as {made.report.id}." if is_cut else ""
     return ToolOutput(document + note, encode(ReportMade(made.report, document, is_cut)))
 
 
-def _wanted(gateway: Gateway, command: GenerateReport) -> NewReport:
-    since = command.since
-    if command.time_range is not None:
-        if command.since is not None or command.until is not None:
-            raise InvalidRequest("Give time_range, or since and until.", param="time_range")
-        if not command.time_range[-1:].isalpha():
-            raise InvalidRequest("time_range must be an age such as 15m, 24h or 7d.", param="time_range")
-        since = command.time_range
-    now_at = gateway.clock.now_at()
-    named = "since" if command.time_range is None else "time_range"
-    return NewReport(
-        type=command.type,
-        format=command.format,
-        since=None if since is None else read_time(since, param=named, now_at=now_at),
-        until=None if command.until is None else read_time(command.until, param="until", now_at=now_at),
-    )
+def _wanted(command: GenerateReport) -> NewReport:
+    if command.time_range is not None and (command.since is not None or command.until is not None):
+        raise InvalidRequest("Give time_range, or since and until.", param="time_range")
+    since = command.since if command.time_range is None else command.time_range
+    return NewReport(type=command.type, format=command.format, since=since, until=command.until)
 
 
 GENERATE_REPORT = Tool(

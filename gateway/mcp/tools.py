@@ -15,7 +15,7 @@ from gateway.mcp.manage_budget import MANAGE_BUDGET
 from gateway.mcp.run_shield_tests import RUN_SHIELD_TESTS
 from gateway.mcp.run_trust_audit import RUN_TRUST_AUDIT
 from gateway.mcp.tool import NoArguments, Tool, ToolOutput, one_line
-from gateway.schema import Bounds, encode, json_schema
+from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.posture import PostureReport
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.shield.detections import Severity
@@ -24,7 +24,10 @@ from gateway.wire import read_time, write_time
 DEFAULT_LIMIT = 20  # fewer than the API's: what a tool answers is read by a model, which pays by the word
 
 _Text = Annotated[str, Bounds(1, 200)]
-_Since = Annotated[str | None, "Only what happened since: an RFC 3339 time, a date, or an age such as 15m, 24h or 7d."]
+_Time = Annotated[int, ByTime(read_time)]
+_Since = Annotated[
+    _Time | None, "Only what happened since: an RFC 3339 time, a date, or an age such as 15m, 24h or 7d."
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class ReviewAudit:
     actor: Annotated[_Text | None, "Only events of this actor's name."] = None
     resource_type: Annotated[_Text | None, "Only events about this kind of resource, such as api_key."] = None
     since: _Since = None
-    until: Annotated[str | None, "Only what happened until then; the same forms as since."] = None
+    until: Annotated[_Time | None, "Only what happened until then; the same forms as since."] = None
     limit: Annotated[int, Bounds(1, MAX_AUDIT_LIMIT), "At most this many."] = DEFAULT_LIMIT
     search: Annotated[_Text | None, "Only events with this text in action, actor, resource or details."] = None
 
@@ -114,7 +117,7 @@ async def _query_threats(
         status=command.status,
         severity=command.severity,
         source=command.source,
-        since=_time(gateway, "since", command.since),
+        since=command.since,
         limit=command.limit,
     )
     alerts = (await gateway.alerts.page(wanted)).items
@@ -135,8 +138,8 @@ async def _review_audit(
         action=command.action,
         actor=command.actor,
         resource_type=command.resource_type,
-        since=_time(gateway, "since", command.since),
-        until=_time(gateway, "until", command.until),
+        since=command.since,
+        until=command.until,
         limit=command.limit,
         search=command.search,
     )
@@ -148,10 +151,6 @@ async def _review_audit(
         for event in events
     ]
     return ToolOutput("\n".join(lines), encode(EventList(events)))
-
-
-def _time(gateway: Gateway, param: str, text: str | None) -> int | None:
-    return None if text is None else read_time(text, param=param, now_at=gateway.clock.now_at())
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -1,20 +1,16 @@
 """The rows of reports and their schedules on the internal API. Rules are kept in `services.reports`."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.domain.reports import Every, Report, ReportFormat, ReportSchedule, ReportType
+from gateway.domain.reports import Report, ReportSchedule
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit
-from gateway.schema import Bounds
-from gateway.services.reports import NewReport, WantedSchedule
+from gateway.services.reports import ChangedSchedule, NewReport, NewSchedule
 from gateway.store.reports import MAX_REPORTS
-from gateway.wire import TIME_PATTERN, read_time
 
 DEFAULT_REPORTS = 20
-_Time = Annotated[str, Bounds(1, 40, promise=TIME_PATTERN), "An RFC 3339 time, a date, or an age such as 7d."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,35 +22,10 @@ class ReportsWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MakeReport:
-    """A report to be made; of the last seven days if nothing is said."""
-
-    type: ReportType
-    format: ReportFormat = ReportFormat.HTML
-    since: _Time | None = None
-    until: _Time | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSchedule:
-    """A report that is to make itself."""
-
-    type: ReportType
-    every: Every
-    format: ReportFormat = ReportFormat.HTML
-    enabled: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchSchedule:
+class PatchSchedule(ChangedSchedule):
     """What is to change of the schedule `id`."""
 
     id: str
-    type: ReportType | None = None
-    format: ReportFormat | None = None
-    every: Every | None = None
-    enabled: bool | None = None
-    version: int | None = None
 
 
 async def list_reports(
@@ -64,16 +35,9 @@ async def list_reports(
     return await gateway.reports.page(wanted.limit, wanted.cursor)
 
 
-async def make_report(gateway: Gateway, who: Principal, command: MakeReport, context: RequestContext) -> Report:
+async def make_report(gateway: Gateway, who: Principal, command: NewReport, context: RequestContext) -> Report:
     """Make a report."""
-    now_at = gateway.clock.now_at()
-    wanted = NewReport(
-        type=command.type,
-        format=command.format,
-        since=None if command.since is None else read_time(command.since, param="since", now_at=now_at),
-        until=None if command.until is None else read_time(command.until, param="until", now_at=now_at),
-    )
-    return (await gateway.reports.make(who, wanted, context)).report
+    return (await gateway.reports.make(who, command, context)).report
 
 
 async def list_schedules(
@@ -88,22 +52,14 @@ async def create_schedule(
     gateway: Gateway, who: Principal, command: NewSchedule, context: RequestContext
 ) -> ReportSchedule:
     """Make a schedule."""
-    wanted = WantedSchedule(type=command.type, format=command.format, every=command.every, enabled=command.enabled)
-    return await gateway.reports.create_schedule(who, wanted, context)
+    return await gateway.reports.create_schedule(who, command, context)
 
 
 async def change_schedule(
     gateway: Gateway, who: Principal, command: PatchSchedule, context: RequestContext
 ) -> ReportSchedule:
     """Change a schedule."""
-    wanted = WantedSchedule(
-        type=command.type,
-        format=command.format,
-        every=command.every,
-        enabled=command.enabled,
-        version=command.version,
-    )
-    return await gateway.reports.change_schedule(who, command.id, wanted, context)
+    return await gateway.reports.change_schedule(who, command.id, command, context)
 
 
 async def remove_schedule(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ReportSchedule:
@@ -129,7 +85,7 @@ REPORT_OPERATIONS = (
         route=("POST", "/api/reports"),
         door=Door.SESSION,
         needs=Permission.REPORTS_MANAGE,
-        takes=MakeReport,
+        takes=NewReport,
         gives=Report,
         call=make_report,
         status=201,

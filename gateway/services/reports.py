@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import anyio
 import anyio.to_thread
@@ -25,17 +26,22 @@ from gateway.domain.reports import (
     Section,
     bucket_ms,
 )
-from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
+from gateway.errors import Conflict, NotFound, PermissionDenied
+from gateway.schema import Bounds, ByTime
 from gateway.services.audit import Audit, source_of
 from gateway.services.report_sections import SECTIONS, Make, Source
 from gateway.services.trail import Trail, check_version
 from gateway.store.database import Transaction
 from gateway.store.fresh import settle
 from gateway.store.store import Store
+from gateway.wire import TIME_PATTERN, read_time
 
 MAX_SCHEDULES = 50
 Progress = Callable[[int, int], Awaitable[None]]
 """Awaited after each section: how many are done, and how many there are."""
+_Time = Annotated[
+    int, Bounds(1, 40, promise=TIME_PATTERN), "An RFC 3339 time, a date, or an age such as 7d.", ByTime(read_time)
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +50,23 @@ class NewReport:
 
     type: ReportType
     format: ReportFormat = ReportFormat.HTML
-    since: int | None = None
-    until: int | None = None
+    since: _Time | None = None
+    until: _Time | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedSchedule:
-    """What is said of a schedule. None leaves a field as it is."""
+class NewSchedule:
+    """A report that is to make itself."""
+
+    type: ReportType
+    every: Every
+    format: ReportFormat = ReportFormat.HTML
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSchedule:
+    """What is to change of a schedule; None leaves a field as it is."""
 
     type: ReportType | None = None
     format: ReportFormat | None = None
@@ -151,26 +167,22 @@ class Reports:
         """Return all schedules, oldest first."""
         return await self._store.db.read(self._store.reports.schedules)
 
-    async def create_schedule(
-        self, principal: Principal, wanted: WantedSchedule, context: RequestContext
-    ) -> ReportSchedule:
+    async def create_schedule(self, principal: Principal, new: NewSchedule, context: RequestContext) -> ReportSchedule:
         """Make a schedule. Its first report comes one span from now.
 
         Raises:
-            InvalidRequest: `type` or `every` is missing. Conflict: there are too many. AuditUnavailable: not made.
+            Conflict: there are too many. AuditUnavailable: not made.
             PermissionDenied: its reports show what the caller may not see.
         """
-        if wanted.type is None or wanted.every is None:
-            raise InvalidRequest("Say type and every.", param="every" if wanted.type else "type")
-        _check_may_see(principal, wanted.type)
+        _check_may_see(principal, new.type)
         now_at = self._clock.now_at()
         schedule = ReportSchedule(
             id=self._ids.new("rsc"),
-            type=wanted.type,
-            format=wanted.format or ReportFormat.HTML,
-            every=wanted.every,
-            enabled=wanted.enabled is not False,
-            next_at=now_at + EVERY_MS[wanted.every],
+            type=new.type,
+            format=new.format,
+            every=new.every,
+            enabled=new.enabled,
+            next_at=now_at + EVERY_MS[new.every],
             created_at=now_at,
             created_by=principal.name,
         )
@@ -185,7 +197,7 @@ class Reports:
         return await self._audit.commit(work)
 
     async def change_schedule(
-        self, principal: Principal, schedule_id: str, wanted: WantedSchedule, context: RequestContext
+        self, principal: Principal, schedule_id: str, wanted: ChangedSchedule, context: RequestContext
     ) -> ReportSchedule:
         """Change a schedule.
 
