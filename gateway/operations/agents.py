@@ -1,15 +1,12 @@
 """The rows of agents, public and internal. Rules are kept in `services.agents`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from gateway.app import Gateway
 from gateway.domain.agents import (
     DEFAULT_AGENT_LIMIT,
     MAX_AGENT_LIMIT,
-    MAX_NAME_CHARS,
-    MAX_TAGS,
-    MAX_TOOLS,
     AgentFilter,
     AgentRisk,
     AgentSource,
@@ -18,40 +15,17 @@ from gateway.domain.agents import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.forms import line
 from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, limit, text
 from gateway.schema import Bounds
-from gateway.services.agents import MAX_IMPORT, Imported, WantedAgent, WantedStatus
-
-_Name = Annotated[str, line(MAX_NAME_CHARS), "Kept in Unicode's form NFC, without blanks around it."]
-_NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "The empty text takes it away."]
-_Tools = Annotated[tuple[_Name, ...], Bounds(0, MAX_TOOLS)]
-_Tags = Annotated[tuple[_Name, ...], Bounds(0, MAX_TAGS)]
+from gateway.services.agents import MAX_IMPORT, Imported, Name, WantedAgent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewAgent:
+class NewAgent(WantedAgent):
     """An agent to register."""
 
-    name: _Name
-    owner: _NameOrNone | None = None
-    role: _NameOrNone | None = None
-    model: _NameOrNone | None = None
-    tools: _Tools | None = None
-    tags: _Tags | None = None
-    status: WantedStatus | None = None
-
-    def wanted(self) -> WantedAgent:
-        """Return it as the service takes it."""
-        return WantedAgent(
-            name=self.name,
-            owner=self.owner,
-            role=self.role,
-            model=self.model,
-            tools=self.tools,
-            tags=self.tags,
-            status=self.status,
-        )
+    name: Name
+    version: None = field(default=None, metadata={"json_name": None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +36,11 @@ class AgentList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatchAgent:
+class PatchAgent(WantedAgent):
     """What is to change of the agent `id`."""
 
     id: str
-    owner: _NameOrNone | None = None
-    role: _NameOrNone | None = None
-    model: _NameOrNone | None = None
-    tools: _Tools | None = None
-    tags: _Tags | None = None
-    status: WantedStatus | None = None
-    version: int | None = None
+    name: None = field(default=None, metadata={"json_name": None})
 
 
 async def list_all(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[AgentView]:
@@ -95,26 +63,17 @@ async def show_agent(gateway: Gateway, who: Principal, command: ById, context: R
 
 async def register_agent(gateway: Gateway, who: Principal, command: NewAgent, context: RequestContext) -> AgentView:
     """Register an agent."""
-    return await gateway.agents.register(who, command.wanted(), context)
+    return await gateway.agents.register(who, command, context)
 
 
 async def import_agents(gateway: Gateway, who: Principal, command: AgentList, context: RequestContext) -> Imported:
     """Bring in a list of agents."""
-    return await gateway.agents.bring_in(who, [one.wanted() for one in command.agents], context)
+    return await gateway.agents.bring_in(who, command.agents, context)
 
 
 async def change_agent(gateway: Gateway, who: Principal, command: PatchAgent, context: RequestContext) -> AgentView:
     """Change an agent."""
-    wanted = WantedAgent(
-        owner=command.owner,
-        role=command.role,
-        model=command.model,
-        tools=command.tools,
-        tags=command.tags,
-        status=command.status,
-        version=command.version,
-    )
-    return await gateway.agents.change(who, command.id, wanted, context)
+    return await gateway.agents.change(who, command.id, command, context)
 
 
 PUBLIC_AGENT_OPERATIONS = (

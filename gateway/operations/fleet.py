@@ -1,17 +1,12 @@
 """The rows of the fleet, public and internal. What is shown is put together in `services.fleet`."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from gateway.app import Gateway
-from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
-from gateway.domain.fleet import MAX_PEER_NAME_CHARS, FleetView, Peer
+from gateway.domain.fleet import FleetView, Peer
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES
-from gateway.forms import line
 from gateway.operations.operation import Answer, ById, Door, Operation, time
-from gateway.schema import Bounds
 from gateway.services.fleet_peers import WantedPeer, source_of_key
 
 _SINCE = time("since", "Heard of at or after: an RFC 3339 time, a date, or an age such as 5m.")
@@ -22,30 +17,6 @@ class FleetFilter:
     """Which gateways to show."""
 
     since: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPeer:
-    """Another gateway to ask."""
-
-    name: Annotated[str, line(MAX_PEER_NAME_CHARS)]
-    url: Annotated[
-        str,
-        Bounds(1, MAX_URL_CHARS, promise=BASE_URL_PROMISE),
-        "Its base, such as https://gateway.example.com. An IP address is taken as well; a private one, and localhost, "
-        "with `allow_private`.",
-    ]
-    api_key: Annotated[
-        str,
-        Bounds(1, MAX_KEY_BYTES, promise=KEY_PROMISE),
-        "A key of that gateway with the scope `fleet:read`: env:NAME, file:/PATH, cred:NAME, or the key itself. Never "
-        "shown again.",
-    ]
-    allow_private: bool = False
-
-    def __repr__(self) -> str:
-        """Leave the key out, so that no log line can hold it."""
-        return f"NewPeer(name={self.name!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +64,9 @@ async def list_peers(gateway: Gateway, who: Principal, command: None, context: R
     return Page(peers, len(peers), None)
 
 
-async def create_peer(gateway: Gateway, who: Principal, command: NewPeer, context: RequestContext) -> PeerView:
+async def create_peer(gateway: Gateway, who: Principal, command: WantedPeer, context: RequestContext) -> PeerView:
     """Make a peer and ask it once."""
-    wanted = WantedPeer(
-        name=command.name, url=command.url, api_key=command.api_key, allow_private=command.allow_private
-    )
-    return view_peer(await gateway.fleet_peers.create(who, wanted, context))
+    return view_peer(await gateway.fleet_peers.create(who, command, context))
 
 
 async def remove_peer(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> PeerView:
@@ -146,7 +114,7 @@ FLEET_OPERATIONS = (
         route=("POST", "/api/fleet/peers"),
         door=Door.SESSION,
         needs=Permission.SETTINGS_MANAGE,
-        takes=NewPeer,
+        takes=WantedPeer,
         gives=PeerView,
         call=create_peer,
         status=201,

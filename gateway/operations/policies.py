@@ -1,58 +1,29 @@
 """The rows of policies on the internal API. Rules are kept in `services.policies`."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
 
 from gateway.app import Gateway
-from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
 from gateway.domain.paging import Page
-from gateway.domain.policies import OutboundAction, PolicyRecord, ShieldMode, Unscannable
+from gateway.domain.policies import PolicyRecord
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.forms import PlainName
 from gateway.operations.operation import Answer, ById, Door, Operation
-from gateway.schema import Bounds
 from gateway.services.policies import WantedPolicy
-from gateway.shield.detections import CATEGORIES
-from gateway.shield.scoring import HIGHEST_SCORE
-
-CategoryAction = Literal["block", "review", "allow", "redact"]
-Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
-Actions = Annotated[dict[str, CategoryAction], Bounds(names=Bounds(words=CATEGORIES))]
-CaptureDays = Annotated[int, Bounds(1, MAX_CAPTURE_DAYS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewPolicy:
+class NewPolicy(WantedPolicy):
     """A policy to be made; what is left out is as in a gateway without settings."""
 
     name: PlainName
-    mode: ShieldMode | None = None
-    block_score: Score | None = None
-    review_score: Score | None = None
-    category_actions: Actions | None = None
-    unscannable: Unscannable | None = None
-    outbound: OutboundAction | None = None
-    tool_injection: bool | None = None
-    capture: Capture | None = None
-    capture_days: CaptureDays | None = None
+    version: None = field(default=None, metadata={"json_name": None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatchPolicy:
+class PatchPolicy(WantedPolicy):
     """What is to change of the policy `id`."""
 
     id: str
-    name: PlainName | None = None
-    mode: ShieldMode | None = None
-    block_score: Score | None = None
-    review_score: Score | None = None
-    category_actions: Actions | None = None
-    unscannable: Unscannable | None = None
-    outbound: OutboundAction | None = None
-    tool_injection: bool | None = None
-    capture: Capture | None = None
-    capture_days: CaptureDays | None = None
-    version: int | None = None
 
 
 async def list_policies(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[PolicyRecord]:
@@ -63,7 +34,7 @@ async def list_policies(gateway: Gateway, who: Principal, command: None, context
 
 async def create_policy(gateway: Gateway, who: Principal, command: NewPolicy, context: RequestContext) -> PolicyRecord:
     """Make a policy."""
-    return await gateway.policies.create(who, _wanted(command, None), context)
+    return await gateway.policies.create(who, command, context)
 
 
 async def show_policy(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> PolicyRecord:
@@ -75,28 +46,12 @@ async def change_policy(
     gateway: Gateway, who: Principal, command: PatchPolicy, context: RequestContext
 ) -> PolicyRecord:
     """Change a policy."""
-    return await gateway.policies.change(who, command.id, _wanted(command, command.version), context)
+    return await gateway.policies.change(who, command.id, command, context)
 
 
 async def remove_policy(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> PolicyRecord:
     """Remove a policy and show it a last time."""
     return await gateway.policies.remove(who, command.id, context)
-
-
-def _wanted(command: NewPolicy | PatchPolicy, version: int | None) -> WantedPolicy:
-    return WantedPolicy(
-        name=command.name,
-        mode=command.mode,
-        block_score=command.block_score,
-        review_score=command.review_score,
-        category_actions=command.category_actions,
-        unscannable=command.unscannable,
-        outbound=command.outbound,
-        tool_injection=command.tool_injection,
-        capture=command.capture,
-        capture_days=command.capture_days,
-        version=version,
-    )
 
 
 POLICY_OPERATIONS = (

@@ -7,8 +7,7 @@ from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.forms import LINE_PATTERN
 from gateway.operations.operation import Answer, ById, Door, Operation, kind
-from gateway.operations.policies import Actions, Score
-from gateway.services.policies import WantedPolicy
+from gateway.services.policies import Actions, Score, WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import RunShieldTests, ShieldTestsRun, ShieldTestsState

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from gateway.clock import Clock, Ids
 from gateway.domain.agents import (
@@ -24,7 +24,8 @@ from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import is_line
+from gateway.forms import is_line, line
+from gateway.schema import Bounds
 from gateway.services.agent_sightings import MAX_AGENTS
 from gateway.services.audit import Audit
 from gateway.services.traffic import Traffic
@@ -35,7 +36,8 @@ from gateway.store.store import Store
 
 MAX_IMPORT = 1000
 
-WantedStatus = Literal["active", "blocked", "retired"]
+Name = Annotated[str, line(MAX_NAME_CHARS), "Kept in Unicode's form NFC, without blanks around it."]
+_NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "The empty text takes it away."]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +47,13 @@ class WantedAgent:
     status: `blocked` and `retired` set, `active` lifts both.
     """
 
-    name: str | None = None
-    owner: str | None = None
-    role: str | None = None
-    model: str | None = None
-    tools: tuple[str, ...] | None = None
-    tags: tuple[str, ...] | None = None
-    status: WantedStatus | None = None
+    name: Name | None = None
+    owner: _NameOrNone | None = None
+    role: _NameOrNone | None = None
+    model: _NameOrNone | None = None
+    tools: Annotated[tuple[Name, ...], Bounds(0, MAX_TOOLS)] | None = None
+    tags: Annotated[tuple[Name, ...], Bounds(0, MAX_TAGS)] | None = None
+    status: Literal["active", "blocked", "retired"] | None = None
     version: int | None = None
 
 
@@ -213,7 +215,7 @@ class Agents:
             created_at=now_at,
             created_by=principal.name,
         )
-        return replace(_changed(blank, replace(wanted, name=None), now_at), version=1)
+        return replace(_changed(blank, wanted, now_at), version=1)
 
     def _insert(
         self, tx: Transaction, principal: Principal, record: AgentRecord, context: RequestContext, action: str

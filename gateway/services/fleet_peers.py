@@ -2,17 +2,25 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
 import anyio
 
 from gateway.clock import Clock, Ids
-from gateway.domain.addresses import check_host, may_connect, may_connect_privately, read_base_url
+from gateway.domain.addresses import (
+    BASE_URL_PROMISE,
+    MAX_URL_CHARS,
+    check_host,
+    may_connect,
+    may_connect_privately,
+    read_base_url,
+)
 from gateway.domain.fleet import MAX_PEER_NAME_CHARS, MAX_PEERS, Peer, read_answer
 from gateway.domain.principals import Principal, RequestContext
-from gateway.domain.providers import read_key
+from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES, read_key
 from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
-from gateway.forms import is_line
+from gateway.forms import is_line, line
+from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
@@ -42,9 +50,19 @@ class Reader(Protocol):
 class WantedPeer:
     """A peer to be made. api_key: a reference, or a key with the scope ``fleet:read`` of that gateway."""
 
-    name: str
-    url: str
-    api_key: str
+    name: Annotated[str, line(MAX_PEER_NAME_CHARS)]
+    url: Annotated[
+        str,
+        Bounds(1, MAX_URL_CHARS, promise=BASE_URL_PROMISE),
+        "Its base, such as https://gateway.example.com. An IP address is taken as well; a private one, and localhost, "
+        "with `allow_private`.",
+    ]
+    api_key: Annotated[
+        str,
+        Bounds(1, MAX_KEY_BYTES, promise=KEY_PROMISE),
+        "A key of that gateway with the scope `fleet:read`: env:NAME, file:/PATH, cred:NAME, or the key itself. Never "
+        "shown again.",
+    ]
     allow_private: bool = False
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from gateway.clock import Clock, Ids
 from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
@@ -15,7 +16,8 @@ from gateway.domain.policies import (
 )
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import read_plain_name
+from gateway.forms import PlainName, read_plain_name
+from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import CATEGORIES
@@ -25,21 +27,24 @@ from gateway.store.store import Store
 
 MAX_POLICIES = 1000
 
+Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
+Actions = Annotated[Mapping[str, Action], Bounds(names=Bounds(words=CATEGORIES))]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedPolicy:
     """What is said of a policy. None leaves a field as it is, or in a new one as it is by default."""
 
-    name: str | None = None
+    name: PlainName | None = None
     mode: ShieldMode | None = None
-    block_score: int | None = None
-    review_score: int | None = None
-    category_actions: Mapping[str, Action] | None = None
+    block_score: Score | None = None
+    review_score: Score | None = None
+    category_actions: Actions | None = None
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None
     tool_injection: bool | None = None
     capture: Capture | None = None
-    capture_days: int | None = None
+    capture_days: Annotated[int, Bounds(1, MAX_CAPTURE_DAYS)] | None = None
     version: int | None = None
 
 
