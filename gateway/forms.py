@@ -5,7 +5,7 @@ from typing import Annotated
 
 from gateway.errors import InvalidRequest
 from gateway.schema import Bounds, ByTime
-from gateway.wire import read_time, read_timestamp
+from gateway.wire import read_age, read_timestamp
 
 # No controls, no marks of direction, nothing invisible, no blank but the one: a name that holds one of these looks like
 # another name. What no character is assigned to yet may become one that can be read; what is for private use is read by
@@ -39,7 +39,6 @@ _NOT_OF_A_LINE = re.compile(f"[{_UNSHOWN}\\ud800-\\udfff]")
 _NOTE = re.compile(f"(?:[\\t\\n]|[^{_UNSHOWN}\\ud800-\\udfff])*")
 _GLOB = re.compile(GLOB_PATTERN[1:-1])
 _PLAIN_NAME = re.compile(PLAIN_NAME_PATTERN[1:-1])
-_AGE = re.compile("[0-9]{1,6}[smhd]")
 
 _PLAIN_NAME_FORM = "1 to 64 letters, digits, blanks and ._- and begin with a letter or digit"
 _GLOB_FORM = "characters that can be printed, without blanks at the ends and with at most 10 asterisks"
@@ -105,8 +104,8 @@ def read_ahead(text: str, *, param: str, now_at: int) -> int:
     Raises:
         InvalidRequest: neither.
     """
-    if _AGE.fullmatch(text) is not None:
-        return 2 * now_at - read_time(text, param=param, now_at=now_at)
+    if (age := read_age(text)) is not None:
+        return now_at + age
     try:
         return read_timestamp(text, param=param)
     except InvalidRequest:

@@ -121,14 +121,20 @@ def read_timestamp(text: str, *, param: str) -> int:
     return at
 
 
+def read_age(text: str) -> int | None:
+    """Return the milliseconds of an age such as 45s, 15m, 24h or 7d; None when the text is none."""
+    age = _AGE.fullmatch(text)
+    return None if age is None else int(age[1]) * _AGE_MS[age[2]]
+
+
 def read_time(text: str, *, param: str, now_at: int) -> int:
     """Read an RFC 3339 date-time, a plain date (its midnight, UTC) or an age before `now_at` such as 15m, 24h or 7d.
 
     Raises:
         InvalidRequest: none of these.
     """
-    if (age := _AGE.fullmatch(text)) is not None:
-        return max(now_at - int(age[1]) * _AGE_MS[age[2]], FIRST_AT)
+    if (age := read_age(text)) is not None:
+        return max(now_at - age, FIRST_AT)
     if _DAY.fullmatch(text) is not None:
         return _day_at(text)
     if _TIMESTAMP.fullmatch(text) is None:

@@ -81,7 +81,8 @@ def test_what_is_no_plain_name_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "milliseconds"), [("45s", 45_000), ("30m", 1_800_000), ("12h", 43_200_000), ("90d", 7_776_000_000)]
+    ("text", "milliseconds"),
+    [("45s", 45_000), ("30m", 1_800_000), ("12h", 43_200_000), ("90d", 7_776_000_000), ("999999d", 86_399_913_600_000)],
 )
 def test_how_long_from_now_on(text: str, milliseconds: int) -> None:
     assert forms.read_ahead(text, param="until", now_at=NOW_AT) == NOW_AT + milliseconds

@@ -301,6 +301,8 @@ async def test_a_key_may_end_so_long_from_now_on_and_its_models_are_without_blan
     changed = (await admin.ask("PATCH", one, {"name": "other"})).data
     assert (changed["expires_at"], changed["models"]) == (made["expires_at"], ["echo"])
     assert (await admin.ask("PATCH", one, {"expires_at": "91d"})).data["expires_at"] > made["expires_at"]
+    longest = (await admin.ask("PATCH", one, {"expires_at": "999999d"})).data["expires_at"]
+    assert read_timestamp(longest, param="expires_at") >= since_at + 999_999 * 86_400_000
     assert (await admin.ask("PATCH", one, {"expires_at": None})).data["expires_at"] is None
 
 
