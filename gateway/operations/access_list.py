@@ -17,6 +17,7 @@ from gateway.domain.access_list import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.forms import LINE_PATTERN
+from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, kind, limit
 from gateway.services.access_list import WantedChange, WantedEntry
 
@@ -66,20 +67,7 @@ class EntryView:
 
 def view_entry(entry: AccessEntry, now_at: int) -> EntryView:
     """Return what is shown of an entry."""
-    return EntryView(
-        id=entry.id,
-        list_name=entry.list_name,
-        entry_type=entry.entry_type,
-        value=entry.value,
-        scope=entry.scope,
-        reason=entry.reason,
-        status="active" if entry.is_live(now_at) else "expired",
-        hits=entry.hits,
-        created_at=entry.created_at,
-        created_by=entry.created_by,
-        expires_at=entry.expires_at,
-        version=entry.version,
-    )
+    return like(EntryView, entry, status="active" if entry.is_live(now_at) else "expired")
 
 
 async def list_entries(

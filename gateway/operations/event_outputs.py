@@ -1,6 +1,6 @@
 """The rows of event outputs on the internal API. Rules are kept in `services.event_outputs`."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from gateway.app import Gateway
@@ -18,6 +18,7 @@ from gateway.domain.event_outputs import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.forms import PlainName
+from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, kind
 from gateway.schema import Bounds, JsonSchema
 from gateway.services.event_outputs import Tried, WantedOutput
@@ -104,14 +105,13 @@ async def list_outputs(gateway: Gateway, who: Principal, command: None, context:
 
 async def create_output(gateway: Gateway, who: Principal, command: NewOutput, context: RequestContext) -> OutputView:
     """Make an output."""
-    wanted = WantedOutput(**{one.name: getattr(command, one.name) for one in fields(NewOutput)})
-    made = await gateway.event_outputs.create(who, wanted, context)
+    made = await gateway.event_outputs.create(who, like(WantedOutput, command, version=None), context)
     return _view(made.output, 0, made.secret)
 
 
 async def change_output(gateway: Gateway, who: Principal, command: PatchOutput, context: RequestContext) -> OutputView:
     """Change an output."""
-    wanted = WantedOutput(**{one.name: getattr(command, one.name) for one in fields(PatchOutput) if one.name != "id"})
+    wanted = like(WantedOutput, command, kind=None)
     return _view(await gateway.event_outputs.change(who, command.id, wanted, context), 0)
 
 
@@ -126,10 +126,8 @@ async def test_output(gateway: Gateway, who: Principal, command: ById, context: 
 
 
 def _view(output: EventOutput, waiting: int, secret: str | None = None) -> OutputView:
-    names = {one.name for one in fields(OutputView)} & {one.name for one in fields(EventOutput)} - {"secret"}
     source = output.secret.partition(":")[0] if output.secret and output.secret.startswith("stored:") else output.secret
-    values = {name: getattr(output, name) for name in names}
-    return OutputView(**values, secret_source=source, waiting=waiting, secret=secret)
+    return like(OutputView, output, secret_source=source, waiting=waiting, secret=secret)
 
 
 def _of(one: OutputKind, promise: str, **properties: JsonSchema) -> JsonSchema:

@@ -6,6 +6,7 @@ from gateway.app import Gateway
 from gateway.domain.fleet import FleetView, Peer
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, time
 from gateway.services.fleet_peers import WantedPeer, source_of_key
 
@@ -38,19 +39,7 @@ class PeerView:
 
 def view_peer(peer: Peer) -> PeerView:
     """Return what is shown of a peer."""
-    return PeerView(
-        id=peer.id,
-        name=peer.name,
-        url=peer.url,
-        api_key=source_of_key(peer),
-        allow_private=peer.allow_private,
-        created_at=peer.created_at,
-        created_by=peer.created_by,
-        asked_at=peer.asked_at,
-        answered_at=peer.answered_at,
-        problem=peer.problem,
-        instances=len(peer.instances),
-    )
+    return like(PeerView, peer, api_key=source_of_key(peer), instances=len(peer.instances))
 
 
 async def show_fleet(gateway: Gateway, who: Principal, wanted: FleetFilter, context: RequestContext) -> FleetView:

@@ -1,7 +1,7 @@
 """The rows of API keys on the internal API, and what is shown of a key. Rules are kept in `services.keys`."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.keys import (
@@ -10,12 +10,12 @@ from gateway.domain.keys import (
     MAX_GRACE_SECONDS,
     MAX_KEY_LIMIT,
     ChangedKey,
-    CreatedKey,
     KeyRecord,
     NewKey,
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit
 from gateway.schema import Bounds
 
@@ -90,23 +90,7 @@ class RotatedKeyView(CreatedKeyView):
 
 def view_key(record: KeyRecord, now_at: int) -> KeyView:
     """Return what is shown of a key."""
-    return KeyView(
-        id=record.id,
-        name=record.name,
-        prefix=record.prefix,
-        scopes=record.scopes,
-        rate_limit=record.rate_limit,
-        status=record.status(now_at),
-        created_at=record.created_at,
-        created_by=record.created_by,
-        expires_at=record.expires_at,
-        revoked_at=record.revoked_at,
-        last_used_at=record.last_used_at,
-        rotated_from=record.rotated_from,
-        version=record.version,
-        policy=record.policy,
-        models=record.models,
-    )
+    return like(KeyView, record, status=record.status(now_at))
 
 
 async def list_keys(gateway: Gateway, who: Principal, wanted: KeyFilter, context: RequestContext) -> Page[KeyView]:
@@ -119,7 +103,8 @@ async def list_keys(gateway: Gateway, who: Principal, wanted: KeyFilter, context
 async def create_key(gateway: Gateway, who: Principal, command: NewKey, context: RequestContext) -> CreatedKeyView:
     """Make a key."""
     created = await gateway.keys.create(who, command, context)
-    return CreatedKeyView(**_created(created, gateway.clock.now_at()))
+    status = created.record.status(gateway.clock.now_at())
+    return like(CreatedKeyView, created.record, key=created.key, status=status)
 
 
 async def show_key(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> KeyView:
@@ -140,23 +125,8 @@ async def revoke_key(gateway: Gateway, who: Principal, command: ById, context: R
 async def rotate_key(gateway: Gateway, who: Principal, command: RotateKey, context: RequestContext) -> RotatedKeyView:
     """Make a key that takes another's place."""
     created = await gateway.keys.rotate(who, command.id, context, grace_seconds=command.grace_seconds)
-    made = _created(created, gateway.clock.now_at())
-    return RotatedKeyView(**made, rotated_from=created.record.rotated_from)
-
-
-def _created(created: CreatedKey, now_at: int) -> dict[str, Any]:
-    record = created.record
-    return {
-        "id": record.id,
-        "key": created.key,
-        "name": record.name,
-        "prefix": record.prefix,
-        "scopes": record.scopes,
-        "rate_limit": record.rate_limit,
-        "status": record.status(now_at),
-        "created_at": record.created_at,
-        "expires_at": record.expires_at,
-    }
+    status = created.record.status(gateway.clock.now_at())
+    return like(RotatedKeyView, created.record, key=created.key, status=status)
 
 
 KEY_OPERATIONS = (

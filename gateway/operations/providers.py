@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from gateway.app import Gateway
 from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
@@ -28,6 +28,7 @@ from gateway.domain.providers import (
 )
 from gateway.errors import Conflict, NotFound
 from gateway.forms import PlainName, glob
+from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, kind
 from gateway.schema import Bounds
 from gateway.services.provider_test import ProviderTestResult
@@ -140,28 +141,15 @@ def view_provider(gateway: Gateway, provider: Provider) -> ProviderView:
     """Return what is shown of a provider."""
     is_ours = provider.origin == "settings"
     reference = provider.key_reference
-    return ProviderView(
-        id=provider.id,
-        name=provider.name,
-        type=provider.type,
-        base_url=provider.base_url,
+    return like(
+        ProviderView,
+        provider,
         api_key_source="settings" if is_ours and gateway.settings.upstream_api_key else provider.key_source(),
         has_api_key=bool(gateway.settings.upstream_api_key)
         if is_ours
         else reference is not None and gateway.routing.keys.is_there(reference),
-        models=provider.models,
-        priority=provider.priority,
-        weight=provider.weight,
-        timeout_seconds=provider.timeout_seconds,
-        max_retries=provider.max_retries,
         prices={model: _model_price(price) for model, price in provider.prices.items()},
-        enabled=provider.enabled,
         status=gateway.circuits.status(provider),
-        allow_private=provider.allow_private,
-        origin=provider.origin,
-        created_at=provider.created_at,
-        created_by=provider.created_by,
-        version=provider.version,
     )
 
 
@@ -210,7 +198,7 @@ async def create_provider(
     gateway: Gateway, who: Principal, command: NewProvider, context: RequestContext
 ) -> ProviderView:
     """Make a provider."""
-    wanted = WantedProvider(type=command.type, **_wanted(command))
+    wanted = like(WantedProvider, command, prices=_prices(command), version=None)
     return view_provider(gateway, await gateway.providers.create(who, wanted, context))
 
 
@@ -223,7 +211,7 @@ async def change_provider(
     gateway: Gateway, who: Principal, command: PatchProvider, context: RequestContext
 ) -> ProviderView:
     """Change a provider."""
-    wanted = WantedProvider(version=command.version, **_wanted(command))
+    wanted = like(WantedProvider, command, prices=_prices(command), type=None)
     provider_id = await kept_id(gateway, command.id)
     return view_provider(gateway, await gateway.providers.change(who, provider_id, wanted, context))
 
@@ -239,18 +227,10 @@ async def test_provider(gateway: Gateway, who: Principal, command: ById, context
     return await gateway.provider_test.run(who, await find_provider(gateway, command.id), context)
 
 
-def _wanted(command: NewProvider | PatchProvider) -> dict[str, Any]:
-    """Return the fields that both commands have."""
-    names = (
-        "name", "base_url", "api_key", "models", "priority", "weight", "timeout_seconds", "max_retries", "enabled",
-        "allow_private",
-    )  # fmt: skip
-    prices = (
-        None
-        if command.prices is None
-        else read_prices({model: _fields(price) for model, price in command.prices.items()})
-    )
-    return {name: getattr(command, name) for name in names} | {"prices": prices}
+def _prices(command: NewProvider | PatchProvider) -> Mapping[str, Price] | None:
+    if command.prices is None:
+        return None
+    return read_prices({model: _fields(price) for model, price in command.prices.items()})
 
 
 def _fields(price: ModelPrice) -> Mapping[str, object]:

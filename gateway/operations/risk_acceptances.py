@@ -7,6 +7,7 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
+from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, kind, limit
 from gateway.schema import JsonSchema
 from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
@@ -54,22 +55,7 @@ class AcceptanceView:
 
 def view_acceptance(one: RiskAcceptance, now_at: int) -> AcceptanceView:
     """Return what is shown of an acceptance."""
-    return AcceptanceView(
-        id=one.id,
-        scope=one.scope,
-        rule=one.rule,
-        agent=one.agent,
-        key=one.key,
-        digest=one.digest,
-        reason=one.reason,
-        status=one.status(now_at),
-        accepted_at=one.accepted_at,
-        accepted_by=one.accepted_by,
-        until_at=one.until_at,
-        revoked_at=one.revoked_at,
-        revoked_by=one.revoked_by,
-        version=one.version,
-    )
+    return like(AcceptanceView, one, status=one.status(now_at))
 
 
 async def list_acceptances(

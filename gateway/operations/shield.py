@@ -1,17 +1,21 @@
 """The rows of the shield on the internal API: scan, try a policy, the rules and how they hold, the validation suite."""
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.forms import LINE_PATTERN
+from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, kind
 from gateway.services.policies import Actions, Score, WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import RunShieldTests, ShieldTestsRun, ShieldTestsState
 from gateway.shield.detections import Direction, Severity
+
+View = TypeVar("View")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,34 +61,31 @@ class RuleDetail(RuleView):
     passes: tuple[str, ...] = field(metadata={"json_name": "pass"})
 
 
-def _fields(found: RuleInUse) -> dict[str, object]:
+def _view(cls: type[View], found: RuleInUse) -> View:
     rule, override = found.rule, found.override
-    return {
-        **{name: getattr(rule, name) for name in ("id", "name", "category", "confidence", "description", "view")},
-        "severity": found.severity,
-        "file_severity": rule.severity,
-        "enabled": found.enabled,
-        "direction": tuple(sorted(rule.direction)),
-        "standards": rule.standards,
-        "tags": rule.tags,
-        "hits": found.hits,
-        "reason": override.reason if override else None,
-        "changed_at": override.changed_at if override else None,
-        "changed_by": override.changed_by if override else None,
-        "version": override.version if override else 0,
-    }
+    return like(
+        cls,
+        rule,
+        severity=found.severity,
+        file_severity=rule.severity,
+        enabled=found.enabled,
+        direction=tuple(sorted(rule.direction)),
+        hits=found.hits,
+        reason=override.reason if override else None,
+        changed_at=override.changed_at if override else None,
+        changed_by=override.changed_by if override else None,
+        version=override.version if override else 0,
+    )
 
 
 def view_rule(found: RuleInUse) -> RuleView:
     """Return what a list shows of a rule."""
-    return RuleView(**_fields(found))  # type: ignore[arg-type]
+    return _view(RuleView, found)
 
 
 def detail_rule(found: RuleInUse) -> RuleDetail:
     """Return all there is to show of a rule."""
-    rule = found.rule
-    more = {name: getattr(rule, name) for name in ("literals", "pattern", "validator", "match", "passes")}
-    return RuleDetail(**_fields(found), **more)  # type: ignore[arg-type]
+    return _view(RuleDetail, found)
 
 
 async def scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:

@@ -16,6 +16,7 @@ from gateway.domain.users import (
     NewUser,
     User,
 )
+from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit, text
 from gateway.schema import Bounds
 
@@ -91,30 +92,12 @@ class Done:
 
 def view_user(user: User) -> UserView:
     """Return what is shown of a user."""
-    return UserView(
-        id=user.id,
-        username=user.username,
-        role=user.role,
-        status="active" if user.disabled_at is None else "disabled",
-        created_at=user.created_at,
-        disabled_at=user.disabled_at,
-        version=user.version,
-    )
+    return like(UserView, user, status="active" if user.disabled_at is None else "disabled")
 
 
 def view_session(found: SignedIn) -> SessionView:
     """Return what is shown of a session."""
-    session = found.session
-    return SessionView(
-        id=session.id,
-        user_id=session.user_id,
-        username=found.user.username,
-        created_at=session.created_at,
-        last_seen_at=session.last_seen_at,
-        expires_at=session.expires_at,
-        ip=session.ip,
-        user_agent=session.user_agent,
-    )
+    return like(SessionView, found.session, username=found.user.username)
 
 
 async def list_users(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[UserView]:
