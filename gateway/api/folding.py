@@ -21,6 +21,12 @@ def places_of(operation: Operation) -> dict[str, int]:
     return {found[1]: index for index, text in enumerate(segments) if (found := _PLACE.fullmatch(text))}
 
 
+def names_of(operation: Operation) -> frozenset[str]:
+    """Return the fields of the record that a row takes, but for those that are kept inside."""
+    given = fields(operation.takes) if operation.takes else ()  # type: ignore[arg-type]  # every record is a dataclass
+    return frozenset(one.name for one in given if one.metadata.get("json_name", one.name) is not None)
+
+
 def folder(operation: Operation) -> Callable[[Request], object]:
     """Return what makes the object of a request to `operation`, which takes a record.
 
@@ -32,7 +38,7 @@ def folder(operation: Operation) -> Callable[[Request], object]:
     places = places_of(operation)
     if not places:
         return read_body
-    names = {field.name for field in of_record}
+    names = names_of(operation)
     if not places.keys() <= names:
         raise ValueError(f"{operation.name} has a place that its record has no field for")
     may_be_empty = all(

@@ -1,10 +1,10 @@
 """The OpenAPI 3.1 document, derived from the rows of `operations` and the records they name. Serves nothing."""
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 
 from gateway import __version__
-from gateway.api.folding import places_of
+from gateway.api.folding import names_of, places_of
 from gateway.api.openapi_chat import CHAT_REPLY, CHAT_REQUEST, JSON, MODELS
 from gateway.api.openapi_internal import (
     INTERNAL_BODIES,
@@ -132,7 +132,7 @@ def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
         "tags": [operation.name.split(".")[0]],
         "security": _security(operation, settings),
         "parameters": [
-            *route_parameters(operation, _names(operation)),
+            *route_parameters(operation, names_of(operation)),
             *(_parameter(parameter) for parameter in operation.query if parameter.schema is not None),
         ],
         "responses": _responses(operation),
@@ -221,16 +221,11 @@ def _door_codes(operation: Operation) -> tuple[str, ...]:
     return () if operation.door in (Door.OPEN, Door.OPTIONAL) else _KEY_CODES
 
 
-def _names(operation: Operation) -> frozenset[str]:
-    """Return the fields of what a row takes."""
-    return frozenset(one.name for one in fields(operation.takes)) if operation.takes else frozenset()  # type: ignore[arg-type]
-
-
 def _takes_body(operation: Operation) -> bool:
     """Tell whether a row reads a body: what its path does not tell must come from somewhere."""
     if operation.name in _BODIES:
         return True
-    return not operation.query and operation.call is not None and bool(_names(operation) - set(places_of(operation)))
+    return not operation.query and operation.call is not None and bool(names_of(operation) - set(places_of(operation)))
 
 
 def _error(description: str) -> dict[str, object]:

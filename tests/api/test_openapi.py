@@ -46,6 +46,13 @@ def test_where_users_sign_in_the_internal_api_asks_for_cookie_and_token(row: Any
     assert described[path][method.lower()]["security"] == ([asked] if row.door is Door.SESSION else [])
 
 
+def test_if_match_is_told_where_a_body_may_name_a_version_and_nowhere_else() -> None:
+    for route, described in DESCRIBED.items():
+        body = described.get("requestBody", {}).get("content", {}).get("application/json", {})
+        is_told = "If-Match" in [one["name"] for one in described.get("parameters", ())]
+        assert is_told is ("version" in body.get("schema", {}).get("properties", {})), route
+
+
 def test_what_stands_in_the_path_is_a_parameter_and_no_field_of_the_body() -> None:
     described = DESCRIBED[("PATCH", "/api/providers/{id}")]
     assert [one["name"] for one in described["parameters"]] == ["id", "If-Match"]
