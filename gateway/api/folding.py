@@ -35,10 +35,10 @@ def folder(operation: Operation) -> Callable[[Request], object]:
     if operation.takes is None:
         raise ValueError(f"{operation.name} takes nothing")
     of_record = fields(operation.takes)  # type: ignore[arg-type]  # every record is a dataclass
-    places = places_of(operation)
-    if not places:
+    places, names = places_of(operation), names_of(operation)
+    has_version = "version" in names
+    if not places and not has_version:
         return read_body
-    names = names_of(operation)
     if not places.keys() <= names:
         raise ValueError(f"{operation.name} has a place that its record has no field for")
     may_be_empty = all(
@@ -46,7 +46,6 @@ def folder(operation: Operation) -> Callable[[Request], object]:
         for field in of_record
         if field.name not in places
     )
-    has_version = "version" in names
 
     def fold(request: Request) -> object:
         body = {} if may_be_empty and not request.body else read_body(request)

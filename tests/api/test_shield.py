@@ -41,8 +41,8 @@ class Site:
         self.gateway = gateway
         self.dispatch = Dispatch(gateway)
 
-    async def ask(self, method: str, path: str, body: object = None) -> Any:
-        fields = {"host": "127.0.0.1:5001"} | ({} if body is None else {"content-type": "application/json"})
+    async def ask(self, method: str, path: str, body: object = None, **headers: str) -> Any:
+        fields = {"host": "127.0.0.1:5001"} | ({} if body is None else {"content-type": "application/json"}) | headers
         raw = b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, "", Headers(fields), raw, "127.0.0.1", False, 0.0)
         response = await self.dispatch.handle(request)
@@ -124,6 +124,13 @@ async def test_what_is_set_holds_for_the_callers_of_the_public_api_and_after_a_r
 async def test_a_bad_change_of_a_rule_is_told_its_field(site: Site, body: object, status: int, param: str) -> None:
     answer = await site.ask("PATCH", "/api/shield/rules", body)
     assert (answer["status"], answer["error"]["param"]) == (status, param)
+
+
+async def test_a_change_of_a_rule_is_of_the_version_that_if_match_names(site: Site) -> None:
+    change = {"rule": "sing", "enabled": False, "reason": "a song"}
+    for sent, status in (("x", 400), ('"7"', 409), ('"0"', 200), ('"0"', 409), ("*", 200), ('"2"', 200)):
+        answer = await site.ask("PATCH", "/api/shield/rules", change, **{"if-match": sent})
+        assert answer["status"] == status, sent
 
 
 async def test_why_a_rule_stays_taken_out_is_said_at_each_change(site: Site) -> None:
