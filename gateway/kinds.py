@@ -1,7 +1,7 @@
 """One value of a type: how it is read and written, and its JSON Schema. Pure; knows no record and no bounds of its own.
 
-What is read by the time it is, such as ``90d`` from now on, is read by whoever is told the time. Whatever holds such a
-kind makes its reader anew for each value; all others have one reader for good.
+What is read by the time it is, such as ``90d`` from now on, is read by whoever is told the time. A record or a union
+that holds such a kind makes its reader anew for each value; all others have one reader for good.
 """
 
 import dataclasses
@@ -57,6 +57,12 @@ def by_time_of(kinds: Collection[Kind], make: Callable[[list[Read]], Read]) -> C
     if all(kind.by_time is None for kind in kinds):
         return None
     return lambda now_at: make([kind.read if kind.by_time is None else kind.by_time(now_at) for kind in kinds])
+
+
+def _refuse_by_time(kind: Kind) -> None:
+    """See to it that nothing is read by the time in a list or a mapping, which have one reader for good."""
+    if kind.by_time is not None:
+        raise TypeError("what is read by the time stands in a field by itself, in no list and no mapping")
 
 
 def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonSchema) -> Kind:
@@ -143,6 +149,7 @@ def union(kinds: list[Kind], write_any: Write) -> Kind:
 
 def sequence(origin: type, item: Kind) -> Kind:
     """tuple[X, ...], list[X], or frozenset[X], which is a sorted list outside."""
+    _refuse_by_time(item)
     is_set = origin is frozenset
 
     def read(value: object) -> object:
@@ -167,6 +174,7 @@ def sequence(origin: type, item: Kind) -> Kind:
 
 def mapping(item: Kind) -> Kind:
     """dict[str, X] or Mapping[str, X]."""
+    _refuse_by_time(item)
     inner = item.write
 
     def read(value: object) -> object:

@@ -134,7 +134,7 @@ def _annotated(hint: Any, marks: tuple[object, ...], *, is_time: bool) -> Kind:
 
 
 def _read_untold(value: object) -> object:
-    raise TypeError("what is read by the time stands in a field by itself, in no list and no mapping")
+    raise TypeError("what is read by the time is read by nobody who does not know it")
 
 
 def _reader_by_time(inner: Read, read_text: Callable[..., int], now_at: int) -> Read:

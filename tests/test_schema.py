@@ -241,6 +241,16 @@ class Trips:
     begins: tuple[Age, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Tour:
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stations:
+    by_name: dict[str, Age]
+
+
 def test_all_of_a_record_is_read_by_one_time() -> None:
     times = iter([1000, 2000])
     decode = schema.decoder(Trip, now=lambda: next(times))
@@ -281,5 +291,9 @@ def test_what_is_read_by_the_time_is_a_text_to_who_sends_it_and_a_time_to_who_ge
 def test_who_is_told_no_time_cannot_read_by_it() -> None:
     with pytest.raises(TypeError, match="nobody tells"):
         schema.decoder(Trip)
+
+
+@pytest.mark.parametrize("cls", [Trips, Tour, Stations])
+def test_a_list_or_a_mapping_of_what_is_read_by_the_time_is_refused_before_anything_is_read(cls: type) -> None:
     with pytest.raises(TypeError, match="in no list"):
-        schema.decode(Trips, {"begins": ["1"]}, now=lambda: 1000)
+        schema.decoder(cls, now=lambda: 1000)
