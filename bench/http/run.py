@@ -29,6 +29,7 @@ from bench.http.targets import (
     NGINX,
     OURS,
     OURS_BESIDE,
+    OURS_LARGE,
     OURS_NEW,
     OURS_THREE,
     OURS_TWO,
@@ -44,9 +45,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CONNECTIONS = 16
 CROWD = 64
 APART = "two servers side by side"
-PARTS = ("health", "scan", "chat", "latency", "audit", "workers", "memory")
+PARTS = ("health", "scan", "chat", "latency", "large", "audit", "workers", "memory")
 SETTLE_SECONDS = 16.0  # by then the first jobs are over, and what they took has been given back
 WARM_REQUESTS, GROWTH_REQUESTS = 50_000, 200_000
+LARGE_CHATS = 300_000
 Samples = dict[str, list[Sample]]
 
 
@@ -58,6 +60,7 @@ class Plan:
     seconds: float
     warm_requests: int = WARM_REQUESTS
     growth_requests: int = GROWTH_REQUESTS
+    large_chats: int = LARGE_CHATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ def health(field: Field, plan: Plan) -> list[Line]:
     return [
         faster(bare, H11, f"health, {H11}", ">= 4x", ">= 6x"),
         faster(bare, COMPILED, f"health, {COMPILED}", "", ""),
-        faster(keyed, H11, f"health with our key checked, {H11}", "", ""),
+        faster(keyed, H11, f"health with our key checked, {H11}", ">= 4x", ">= 6x"),
     ]
 
 
@@ -205,6 +208,29 @@ def latency(field: Field, plan: Plan) -> list[Line]:
         Line("added p50 of one client, nginx", times(added), "<= 3x", "<= 2x"),
         Line(f"p99 against p50 at {CROWD} clients", times(spread), "<= 2.5x", "<= 1.3x"),
     ]
+
+
+def large(field: Field, plan: Plan) -> list[Line]:
+    """Compare chats into a database that holds many of them with those into a fresh one."""
+    field.start(OURS_LARGE)
+    send(field, OURS_LARGE, CHAT, plan.large_chats)
+    samples = compared(field, CHAT, (OURS, OURS_LARGE, NGINX), plan)
+    crowd = compared(field, CHAT, (OURS, OURS_LARGE), plan, connections=CROWD)
+    among = f"among {plan.large_chats} chats"
+    spread = statistics.median(sample.p99_us / max(1, sample.p50_us) for sample in crowd[OURS_LARGE])
+    return [
+        Line(f"chat CPU, {among}, against a fresh database", times(ratio(samples, OURS_LARGE, OURS)), "", ""),
+        Line(f"chat CPU, {among}, against nginx", times(ratio(samples, OURS_LARGE, NGINX)), "<= 8x", "<= 4.5x"),
+        Line(f"chat CPU at {CROWD} clients, {among}, fresh", times(ratio(crowd, OURS_LARGE, OURS)), "", ""),
+        Line(f"p99 against p50 at {CROWD} clients, {among}", times(spread), "<= 2.5x", "<= 1.3x"),
+    ]
+
+
+def send(field: Field, name: str, path: str, requests: int) -> None:
+    """Send at least so many requests to a server."""
+    shot, pid = field.shot(name, path), field.pids[name]
+    while requests > 0:
+        requests -= shoot(shot, pid, connections=CONNECTIONS, seconds=10).requests
 
 
 def audit(field: Field, plan: Plan) -> list[Line]:
@@ -273,18 +299,14 @@ def memory(field: Field, plan: Plan) -> list[Line]:
     """Measure memory before the first request, at once and settled, and how it grows under scans."""
     field.start(DIRECT)
     field.start(OURS)
-    pid, shot = field.pids[OURS], field.shot(OURS, SCAN)
+    pid = field.pids[OURS]
     idle_mb = memory_mb(pid)
     time.sleep(SETTLE_SECONDS)
     settled_mb, settled_files_mb = memory_mb(pid), files_mb(pid)
-
-    def send(requests: int) -> float:
-        while requests > 0:
-            requests -= shoot(shot, pid, connections=CONNECTIONS, seconds=10).requests
-        return memory_mb(pid)
-
-    warm_mb, of_files_mb = send(plan.warm_requests), files_mb(pid)
-    grown_mb = send(plan.growth_requests) - warm_mb
+    send(field, OURS, SCAN, plan.warm_requests)
+    warm_mb, of_files_mb = memory_mb(pid), files_mb(pid)
+    send(field, OURS, SCAN, plan.growth_requests)
+    grown_mb = memory_mb(pid) - warm_mb
     of_files_mb = files_mb(pid) - of_files_mb
     settled = f"after {SETTLE_SECONDS:.0f} s, jobs and all; pages of files: {settled_files_mb:.1f}"
     note = f"after {plan.warm_requests}: {warm_mb:.1f} MB; pages of files, whose share others take: {of_files_mb:+.1f}"
@@ -300,6 +322,7 @@ RUNS: dict[str, Callable[[Field, Plan], list[Line]]] = {
     "scan": scan,
     "chat": chat,
     "latency": latency,
+    "large": large,
     "audit": audit,
     "workers": workers,
     "memory": memory,
@@ -323,6 +346,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each part (5)")
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement (2)")
     parser.add_argument("--growth", type=int, default=GROWTH_REQUESTS, help="requests of the memory part (200000)")
+    parser.add_argument("--large", type=int, default=LARGE_CHATS, help="chats there are in the large part (300000)")
     options = parser.parse_args()
     wanted = options.only.split(",")
     if unknown := set(wanted) - set(PARTS):
@@ -331,7 +355,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench/http: told to stop"))  # and stop what was started
     peers = Peers.find(Path(options.peers).resolve())
     print(peers.report(), flush=True)
-    plan = Plan(options.rounds, options.seconds, min(WARM_REQUESTS, options.growth // 4), options.growth)
+    plan = Plan(options.rounds, options.seconds, min(WARM_REQUESTS, options.growth // 4), options.growth, options.large)
     lines: list[Line] = []
     archive = find_archive(options.archive)
     for part in [part for part in PARTS if part in wanted]:
