@@ -39,8 +39,10 @@ class Commits:
         self.before_sync: Callable[[], Callable[[], None] | None] = _nothing
         self._writable: Writable | None = None
         self._upkeep: Upkeep
-        self._is_unsynced = True  # the log may hold what an earlier process left in it
-        self._is_unsafe = False
+        # How many commits did not wait for the disk, and up to which one it has them. The log may hold what an earlier
+        # process left in it.
+        self._unsynced, self._synced = 1, 0
+        self._faults = self._mended = 0  # of syncs, and up to which one a commit that waited for the disk came after it
         self._is_carried = False
         self._is_closed = False
 
@@ -88,7 +90,7 @@ class Commits:
         """Do a group of works in one transaction. See `works.Base`."""
         try:
             with self.lock:
-                self._commit(works, is_durable=is_durable or self._is_unsafe, is_patient=True)
+                self._commit(works, is_durable=is_durable or self._is_unsafe(), is_patient=True)
         except OSError as error:
             raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
 
@@ -125,7 +127,7 @@ class Commits:
 
     def commit_here(self, works: Sequence[Work]) -> bool:
         """Do a group of works in one transaction if nothing has to be waited for. See `works.Base`."""
-        if self._writable is None or self._is_unsafe:
+        if self._writable is None or self._is_unsafe():
             return False
         try:
             if not self.lock.acquire(blocking=False):
@@ -170,8 +172,12 @@ class Commits:
             with self.lock:
                 self._do(note)
         except OSError as error:
-            self._is_unsafe = True  # until a commit that waits for the disk succeeds
+            self._faults += 1
             self._log.error("store_sync_failed", error=error)
+
+    def _is_unsafe(self) -> bool:
+        """Tell whether the disk has refused something, and no commit that waited for it has succeeded since."""
+        return self._faults > self._mended
 
     def _sync_before(self) -> None:
         """Bring to the disk what was committed before a group that waits for it: SQLite does so only if that writes.
@@ -182,7 +188,7 @@ class Commits:
         try:
             self._sync()
         except OSError as error:
-            self._is_unsafe = True
+            self._faults += 1
             raise StoreUnavailable("The disk does not take the database's log.", retry_after_seconds=5) from error
 
     def _sync(self) -> Callable[[], None] | None:
@@ -191,8 +197,7 @@ class Commits:
         Raises:
             OSError: the disk has not taken it.
         """
-        self._is_unsynced = False
-        note = self.before_sync()
+        count, note = self._unsynced, self.before_sync()
         try:
             descriptor = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -200,19 +205,17 @@ class Commits:
             finally:
                 os.close(descriptor)
         except FileNotFoundError:
-            return note  # nothing was ever written
-        except OSError:
-            self._is_unsynced = True
-            raise
+            pass  # nothing was ever written
+        self._synced = max(self._synced, count)
         return note
 
     def _commit(self, works: Sequence[Work], *, is_durable: bool, is_patient: bool) -> None:
         if not self._is_memory:
             # Before a connection is made: SQLite removes the WAL of an empty file that has taken the place.
             self.place.check()
-        if is_durable and self._is_unsynced and not self._is_memory:
+        if is_durable and self._synced < self._unsynced and not self._is_memory:
             self._sync_before()
-        writable = self._connected()
+        writable, faults = self._connected(), self._faults
         try:
             with writable.transaction(is_durable=is_durable, is_patient=is_patient) as tx:
                 for work in works:
@@ -228,10 +231,10 @@ class Commits:
         for hook in tx.take_hooks():
             self._do(hook)
         if is_durable:
-            self._is_unsafe = False
+            self._mended = faults
             self._do(self.before_sync())
         else:
-            self._is_unsynced = True
+            self._unsynced += 1
 
     def _do(self, work: Callable[[], None] | None) -> None:
         """Do what goes with a commit: that stands, whatever comes of it."""

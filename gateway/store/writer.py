@@ -29,6 +29,7 @@ from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.notes import Notes
 from gateway.store.redo import RedoLog
+from gateway.store.syncs import Syncs
 from gateway.store.works import Base, Work, is_brief, refuse
 
 QUEUE_WORKS = 10_000
@@ -40,8 +41,6 @@ RETRY_SECONDS = 0.5
 WAIT_SECONDS = 30.0
 STOP_SECONDS = 10.0
 PAUSE_SECONDS = 0.05
-SYNC_SECONDS = 0.02
-SLOW_SECONDS = 0.05
 FEW_CALLERS = 4
 NOTED_WORKS = 48
 NOTED_SECONDS = 0.02
@@ -49,7 +48,7 @@ CATCH_UP_SECONDS = 0.25
 
 
 class Writer:
-    """One thread and its queue. Every method but `join` is for the event loop that ran `start`.
+    """A thread that commits and its queue. Every method but `join` is for the event loop that ran `start`.
 
     has_failed: the last group could not be written.
     """
@@ -71,9 +70,6 @@ class Writer:
         self._timer: Any = None
         self._timer_seconds = 0.0
         self._watch: Any = None
-        self._sync_timer: Any = None
-        self._wants_sync = False
-        self._sync_seconds = 0.0  # since when it is under way, 0 when it is not
         self._group_seconds = 0.0  # when the last one was committed
         self.has_failed = False
         self._is_failing = False
@@ -83,22 +79,25 @@ class Writer:
         self._bell = threading.Lock()
         self._bell.acquire()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._syncs = Syncs(base.sync)
 
     def start(self) -> None:
         """Start the thread."""
         self._wakeups = wakeups_here()
         self._loop = self._wakeups.loop
         self._thread.start()
+        self._syncs.start(self._loop)
 
     def end(self) -> None:
         """Take nothing more, and have the thread write what is queued and end."""
         self._is_stopping = True
         self._ring()
+        self._syncs.end()
 
     def join(self) -> bool:
-        """Wait for the thread after `end`, at most some seconds, and tell whether it has ended. For any thread."""
+        """Wait for the threads after `end`, at most some seconds, and tell whether they have ended. For any thread."""
         self._thread.join(STOP_SECONDS)
-        return not self._thread.is_alive()
+        return self._syncs.join(STOP_SECONDS) and not self._thread.is_alive()
 
     async def write(self, work: Work) -> Any:
         """Queue a work and wait until it is committed, and on the disk if it has to be. See `Database.write`.
@@ -241,10 +240,6 @@ class Writer:
             waiter.call()
         self._fresh = sum(1 for work in [*self._queue] if work.waiter is not None)
 
-    def _is_disk_slow(self) -> bool:
-        """Tell whether the disk has not taken the log for a while: then the event loop commits nothing."""
-        return self._sync_seconds > 0 and self._loop.time() - self._sync_seconds > SLOW_SECONDS
-
     def _set_watch(self) -> None:
         """See to it that nobody waits for the thread for too long."""
         if self._watch is None and self._waiting:
@@ -263,7 +258,7 @@ class Writer:
     def _commit_here(self, group: Sequence[Work]) -> bool:
         """Commit a group in the event loop and tell so: not when there is something to wait for."""
         try:
-            if self._is_disk_slow() or not self._base.commit_here(group):
+            if self._syncs.are_slow() or not self._base.commit_here(group):
                 return False
         except BaseException as error:  # handed to whoever waits
             if len(group) > 1 and not isinstance(error, StoreUnavailable):
@@ -295,17 +290,12 @@ class Writer:
         if not self._waiting and self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        if not self._is_stopping and not self._is_disk_slow():
+        if not self._is_stopping and not self._syncs.are_slow():
             self._notes.clear()
-        if not is_durable and self._sync_timer is None:
-            self._sync_timer = self._loop.call_later(SYNC_SECONDS, self._ask_sync)
+        if not is_durable:
+            self._syncs.ask()
         self._expected = delivered + self._fresh or 1
         self._look()
-
-    def _ask_sync(self) -> None:
-        self._sync_timer = None
-        self._wants_sync = True
-        self._ring()
 
     def _give_up(self) -> None:
         """Refuse what has waited too long, and look again when the oldest of the others may have."""
@@ -331,11 +321,6 @@ class Writer:
             is_resting = not is_rung and self._loop.time() - self._group_seconds >= PAUSE_SECONDS
             if is_rung and self._groups:
                 self._do(self._groups.popleft())
-            if is_rung and self._wants_sync:
-                self._wants_sync = False
-                self._sync_seconds = self._loop.time()
-                self._base.sync()
-                self._sync_seconds = 0.0
             if is_rung and self._is_stopping:
                 self._do_rest()
                 return

@@ -27,6 +27,7 @@ from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.exchange import held, put_in_place
 from gateway.store.filelock import FileLock
 from gateway.store.store import Store
+from gateway.store.syncs import Syncs
 from gateway.store.traffic import ROWS
 from gateway.store.upkeep import Upkeep
 from gateway.store.works import Work
@@ -600,7 +601,7 @@ async def test_while_the_disk_hangs_the_event_loop_does_not_cut_the_log(
     store = await place.open()
     await begin(store)
     assert note(store, 1)
-    monkeypatch.setattr(writer.Writer, "_is_disk_slow", lambda self: True)
+    monkeypatch.setattr(Syncs, "are_slow", lambda self: True)
     assert await seen(store) == [1]
     assert logs(place) == {"gateway.db.redo-0": 1}
     assert note(store, 2)
@@ -731,9 +732,8 @@ async def test_who_would_have_to_wait_waits_where_nothing_was_committed_a_moment
     await store.aclose()
 
 
-@pytest.mark.parametrize("what", ["the log is carried over", "the disk is slow"])
-async def test_who_would_have_to_wait_for_the_disk_is_noted_for_a_while(
-    place: Any, monkeypatch: pytest.MonkeyPatch, what: str
+async def test_who_would_have_to_wait_for_the_log_is_noted_for_a_while(
+    place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_at_work, may_end = threading.Event(), threading.Event()
 
@@ -741,20 +741,12 @@ async def test_who_would_have_to_wait_for_the_disk_is_noted_for_a_while(
         is_at_work.set()
         return may_end.wait(60) and False
 
-    def sync(descriptor: int) -> None:
-        is_at_work.set()
-        may_end.wait(60)
-
     store = await place.open()
     await begin(store)
-    if what == "the disk is slow":
-        monkeypatch.setattr(os, "fdatasync", sync)
-    else:
-        monkeypatch.setattr(Upkeep, "is_due", lambda self, **_: not may_end.is_set())
-        monkeypatch.setattr(Upkeep, "run", run)
+    monkeypatch.setattr(Upkeep, "is_due", lambda self, **_: not may_end.is_set())
+    monkeypatch.setattr(Upkeep, "run", run)
     await together(store, range(1))
     assert await anyio.to_thread.run_sync(is_at_work.wait, 60)
-    await anyio.sleep(writer.SLOW_SECONDS * 2)
     before = logs(place).get("gateway.db.redo-0", 0)
     with anyio.fail_after(30):
         await together(store, range(1, 9))

@@ -15,7 +15,7 @@ import pytest
 
 from gateway.domain.audit import AuditEvent, ChainHead
 from gateway.http.wakeups import Waiter, wakeups_here
-from gateway.store import upkeep, writer
+from gateway.store import syncs, upkeep, writer
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.filelock import FileLock
 from gateway.store.headfile import HeadFile
@@ -145,27 +145,33 @@ async def test_the_commit_that_begins_the_log_anew_is_not_done_in_the_event_loop
 ) -> None:
     monkeypatch.setattr(upkeep, "_CHECKPOINT_CHANGES", 1)
     monkeypatch.setattr(upkeep, "_CHECKPOINT_GROUPS", 1)
-    carried_over, run = threading.Event(), upkeep.Upkeep.run
+    groups, carried = [0], [0]
+    note, run = upkeep.Upkeep.note, upkeep.Upkeep.run
+
+    def count(self: upkeep.Upkeep, tx: Any) -> None:
+        groups[0] += 1
+        note(self, tx)
 
     def tell(self: upkeep.Upkeep, *, is_pause: bool) -> bool:
         is_done = run(self, is_pause=is_pause)
         if is_done:
-            carried_over.set()
+            carried[0] = groups[0]
         return is_done
 
     store = await place.open()
     threads: list[int] = []
+    monkeypatch.setattr(upkeep.Upkeep, "note", count)
     monkeypatch.setattr(upkeep.Upkeep, "run", tell)
     await store.db.write(append(store))
-    await until(carried_over.is_set)
+    await until(lambda: carried == groups)  # and not what the start has written
     for _ in range(2):
         await store.db.write(append(store, threads), is_durable=False, is_brief=True)
     assert threads[0] != threading.get_ident()
     await store.aclose()
 
 
-async def test_nothing_is_written_in_the_event_loop_while_the_disk_does_not_take_the_log(
-    place: Any, monkeypatch: pytest.MonkeyPatch
+async def test_while_the_disk_does_not_take_the_log_commits_go_on_and_not_in_the_event_loop(
+    place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await place.open()
     is_slow, go = threading.Event(), threading.Event()
@@ -173,20 +179,71 @@ async def test_nothing_is_written_in_the_event_loop_while_the_disk_does_not_take
 
     def wait(descriptor: int) -> None:
         is_slow.set()
-        go.wait(10)
+        go.wait(60)
         sync(descriptor)
 
     monkeypatch.setattr(os, "fdatasync", wait)
     threads: list[int] = []
     await store.db.write(append(store, threads), is_durable=False, is_brief=True)
     await until(is_slow.is_set)
-    await anyio.sleep(writer.SLOW_SECONDS * 2)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: store.db.write(append(store, threads), is_durable=False, is_brief=True))
-        await anyio.sleep(0.1)
-        assert len(threads) == 1
+    await anyio.sleep(syncs.SLOW_SECONDS * 2)
+    with anyio.fail_after(30):
+        await store.db.write(append(store, threads), is_durable=False, is_brief=True)
+        store.db.write_behind(append(store, threads), is_brief=True)
+        await until(lambda: len(threads) == 3)
+    assert [thread == threading.get_ident() for thread in threads] == [True, False, False]
+    assert noted(place.path, store) == 0  # the disk has none of it
+    go.set()
+    await until(lambda: noted(place.path, store) == 3)
+    await store.aclose()
+
+
+async def test_what_waits_for_the_disk_waits_for_what_is_on_its_way_there(
+    place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await place.open()
+    is_slow, go = threading.Event(), threading.Event()
+    sync = os.fdatasync
+
+    def wait(descriptor: int) -> None:
+        if not is_slow.is_set():
+            is_slow.set()
+            go.wait(60)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", wait)
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    await until(is_slow.is_set)
+    told.clear()
+    await store.db.write(lambda tx: tx.execute("UPDATE meta SET value = value WHERE name = 'nothing'"))
+    assert told == ["gateway.db-wal", "head 1"]  # by a way of its own, since it writes nothing that SQLite waits for
+    go.set()
+    await store.aclose()
+
+
+async def test_a_disk_that_has_refused_is_asked_again_before_anything_is_left_to_it(
+    place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await place.open()
+    is_slow, go = threading.Event(), threading.Event()
+
+    def refuse(descriptor: int) -> None:
+        is_slow.set()
+        go.wait(60)
+        raise OSError(errno.EIO, "broken")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", refuse)
+        await store.db.write(append(store), is_durable=False, is_brief=True)
+        await until(is_slow.is_set)
         go.set()
-    assert [thread == threading.get_ident() for thread in threads] == [True, False]
+        await until(lambda: "store_sync_failed" in place.stream.getvalue())
+    told.clear()
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    assert told == ["gateway.db-wal", "head 2"]  # though nobody had asked for that
+    told.clear()
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    assert told == []
     await store.aclose()
 
 
