@@ -131,7 +131,10 @@ def union(kinds: list[Kind], write_any: Write) -> Kind:
                     return one(value)
                 except Bad as refused:
                     bad = refused
-            raise bad
+            try:
+                raise bad
+            finally:
+                del bad  # this frame, which the error holds, holds it no more: the body is let go at once
 
         return read
 

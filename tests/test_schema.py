@@ -1,5 +1,8 @@
 """Records to and from JSON: what fits, what is refused by its path, and that the schema says the same."""
 
+import contextlib
+import gc
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -280,6 +283,24 @@ def test_what_cannot_be_read_by_the_time_is_refused_by_its_path(change: dict[str
         schema.decode(Trip, {"span": {"begin": "1"}} | change, now=lambda: 1000)
     assert refused.value.message == message
     assert refused.value.param == message.partition(" ")[0]
+
+
+class Body(dict[str, object]):
+    """Can be looked after."""
+
+
+@pytest.mark.parametrize("sent", [{"begin": "1", "end": "x"}, {"begin": "1", "end": 1}, {"begin": 1}, {"x": 1}])
+def test_a_body_that_is_refused_is_not_left_to_the_collector(sent: dict[str, object]) -> None:
+    body = Body(sent)
+    is_there = weakref.ref(body)
+    gc.disable()
+    try:
+        with contextlib.suppress(InvalidRequest):
+            schema.decode(Span, body, now=lambda: 1000)
+        del body
+        assert is_there() is None
+    finally:
+        gc.enable()
 
 
 def test_what_is_read_by_the_time_is_a_text_to_who_sends_it_and_a_time_to_who_gets_it() -> None:
