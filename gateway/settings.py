@@ -82,7 +82,8 @@ class Settings:
     retention_audit_days: int = _row(365, "Days that audit events are kept, 0 for ever; the chain still verifies.")
     audit_sync: str = _row(
         "interval",
-        "When a chat in which nothing was found is on the disk: at most 0.1 s after its answer, or always before it.",
+        "When a chat in which nothing was found is on the disk: at most 0.1 s after its answer, later while the disk "
+        "is slow, or always before it.",
         choices=("interval", "always"),
     )
     drain_seconds: float = _row(30.0, "How long SIGTERM waits for what is in flight.")

@@ -1,7 +1,8 @@
 """What was committed is brought to the disk a moment later, in a thread of its own. Knows no SQL and no works.
 
 A disk that takes a megabyte in half a millisecond may take a third of a second for the next one. Whoever commits does
-not wait for it: the log can be written to meanwhile.
+not wait for it: the log can be written to meanwhile. When the disk has hung for a second whoever commits waits, so that
+a power cut takes no more than that.
 """
 
 import threading
@@ -10,12 +11,13 @@ from typing import Any
 
 SYNC_SECONDS = 0.02
 SLOW_SECONDS = 0.05
+HUNG_SECONDS = 1.0
 
 
 class Syncs:
     """One thread that syncs when it was asked to, one time after the other. sync: does it, and raises nothing.
 
-    Every method but `join` is for the event loop that ran `start`.
+    Every method but `join` and `wait_if_hung` is for the event loop that ran `start`.
     """
 
     def __init__(self, sync: Callable[[], None]) -> None:
@@ -23,6 +25,7 @@ class Syncs:
         self._loop: Any = None
         self._timer: Any = None
         self._begun_seconds = 0.0  # since when one is under way, 0 when none is
+        self._is_over = threading.Event()
         self._is_stopping = False
         self._bell = threading.Lock()  # locked while the thread waits
         self._bell.acquire()
@@ -40,8 +43,12 @@ class Syncs:
 
     def are_slow(self) -> bool:
         """Tell whether the disk has not taken what it was given for a while."""
-        begun_seconds = self._begun_seconds
-        return begun_seconds > 0 and self._loop.time() - begun_seconds > SLOW_SECONDS
+        return self._has_taken(SLOW_SECONDS)
+
+    def wait_if_hung(self) -> None:
+        """Wait for a disk that has not taken what it was given for long. For whoever commits in a thread."""
+        if self._has_taken(HUNG_SECONDS):
+            self._is_over.wait()
 
     def end(self) -> None:
         """Have the thread end: whoever closes the database brings the rest to the disk."""
@@ -52,6 +59,10 @@ class Syncs:
         """Wait for the thread after `end`, at most so long, and tell whether it has ended. For any thread."""
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
+
+    def _has_taken(self, seconds: float) -> bool:
+        begun_seconds = self._begun_seconds
+        return begun_seconds > 0 and self._loop.time() - begun_seconds > seconds
 
     def _begin(self) -> None:
         self._timer = None
@@ -65,6 +76,8 @@ class Syncs:
 
     def _run(self) -> None:
         while self._bell.acquire() and not self._is_stopping:
+            self._is_over.clear()
             self._begun_seconds = self._loop.time()
             self._sync()
             self._begun_seconds = 0.0
+            self._is_over.set()

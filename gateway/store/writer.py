@@ -96,8 +96,9 @@ class Writer:
 
     def join(self) -> bool:
         """Wait for the threads after `end`, at most some seconds, and tell whether they have ended. For any thread."""
+        until_seconds = self._loop.time() + STOP_SECONDS
         self._thread.join(STOP_SECONDS)
-        return self._syncs.join(STOP_SECONDS) and not self._thread.is_alive()
+        return self._syncs.join(max(0.0, until_seconds - self._loop.time())) and not self._thread.is_alive()
 
     async def write(self, work: Work) -> Any:
         """Queue a work and wait until it is committed, and on the disk if it has to be. See `Database.write`.
@@ -335,6 +336,7 @@ class Writer:
             self._do(self._take())
 
     def _do(self, group: Sequence[Work]) -> None:
+        self._syncs.wait_if_hung()
         try:
             self._base.commit(group, any(work.is_durable for work in group))
         except StoreUnavailable as error:

@@ -198,6 +198,33 @@ async def test_while_the_disk_does_not_take_the_log_commits_go_on_and_not_in_the
     await store.aclose()
 
 
+async def test_who_commits_when_the_disk_has_hung_for_long_waits_for_it(
+    place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await place.open()
+    is_slow, go = threading.Event(), threading.Event()
+    sync = os.fdatasync
+
+    def wait(descriptor: int) -> None:
+        is_slow.set()
+        go.wait(60)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", wait)
+    monkeypatch.setattr(syncs, "HUNG_SECONDS", syncs.SLOW_SECONDS)
+    threads: list[int] = []
+    await store.db.write(append(store, threads), is_durable=False, is_brief=True)
+    await until(is_slow.is_set)
+    await anyio.sleep(syncs.SLOW_SECONDS * 2)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: store.db.write(append(store, threads), is_durable=False, is_brief=True))
+        await anyio.sleep(0.1)
+        assert len(threads) == 1
+        go.set()
+    assert [thread == threading.get_ident() for thread in threads] == [True, False]
+    await store.aclose()
+
+
 async def test_what_waits_for_the_disk_waits_for_what_is_on_its_way_there(
     place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
