@@ -25,10 +25,8 @@ class Syncs:
         self._loop: Any = None
         self._timer: Any = None
         self._begun_seconds = 0.0  # since when one is under way, 0 when none is
-        self._is_over = threading.Event()
+        self._is_asked, self._is_over = threading.Event(), threading.Event()
         self._is_stopping = False
-        self._bell = threading.Lock()  # locked while the thread waits
-        self._bell.acquire()
         self._thread = threading.Thread(target=self._run, name="store-sync", daemon=True)
 
     def start(self, loop: Any) -> None:
@@ -43,39 +41,34 @@ class Syncs:
 
     def are_slow(self) -> bool:
         """Tell whether the disk has not taken what it was given for a while."""
-        return self._has_taken(SLOW_SECONDS)
+        return self._take_longer_than(SLOW_SECONDS)
 
     def wait_if_hung(self) -> None:
         """Wait for a disk that has not taken what it was given for long. For whoever commits in a thread."""
-        if self._has_taken(HUNG_SECONDS):
+        if self._take_longer_than(HUNG_SECONDS):
             self._is_over.wait()
 
     def end(self) -> None:
         """Have the thread end: whoever closes the database brings the rest to the disk."""
         self._is_stopping = True
-        self._ring()
+        self._is_asked.set()
 
     def join(self, timeout_seconds: float) -> bool:
         """Wait for the thread after `end`, at most so long, and tell whether it has ended. For any thread."""
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
-    def _has_taken(self, seconds: float) -> bool:
+    def _take_longer_than(self, seconds: float) -> bool:
         begun_seconds = self._begun_seconds
         return begun_seconds > 0 and self._loop.time() - begun_seconds > seconds
 
     def _begin(self) -> None:
         self._timer = None
-        self._ring()
-
-    def _ring(self) -> None:
-        try:
-            self._bell.release()
-        except RuntimeError:  # it was rung already, and the thread has not heard it yet
-            pass
+        self._is_asked.set()
 
     def _run(self) -> None:
-        while self._bell.acquire() and not self._is_stopping:
+        while self._is_asked.wait() and not self._is_stopping:
+            self._is_asked.clear()  # first: who asks meanwhile may have committed too late for this one
             self._is_over.clear()
             self._begun_seconds = self._loop.time()
             self._sync()

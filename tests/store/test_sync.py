@@ -43,6 +43,37 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return told
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing goes to the disk of itself."""
+    monkeypatch.setattr(syncs, "SYNC_SECONDS", 60.0)
+
+
+class SlowDisk:
+    """The next way of the log to the disk hangs from `hang` until `go_on`; all others are as they are."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._is_next, self._is_here, self._may_go = threading.Event(), threading.Event(), threading.Event()
+        sync = os.fdatasync
+
+        def wait(descriptor: int) -> None:
+            if self._is_next.is_set():
+                self._is_next.clear()
+                self._is_here.set()
+                self._may_go.wait(60)
+            sync(descriptor)
+
+        monkeypatch.setattr(os, "fdatasync", wait)
+        self.hang = self._is_next.set
+        self.is_hanging = self._is_here.is_set
+        self.go_on = self._may_go.set
+
+
+@pytest.fixture
+def slow_disk(told: list[str], monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
+    return SlowDisk(monkeypatch)
+
+
 def append(store: Store, threads: list[int] | None = None) -> Callable[[Transaction], None]:
     """Return a work that appends one event, and notes in which thread it was done."""
     id = store_ids.new("evt")
@@ -109,6 +140,7 @@ async def test_what_a_power_cut_may_undo_is_seen_by_all_and_on_the_disk_soon_and
     await store.aclose()
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_what_waits_for_the_disk_takes_along_what_did_not(place: Any, told: list[str]) -> None:
     store = await place.open()
     await store.db.write(append(store), is_durable=False, is_brief=True)
@@ -118,6 +150,7 @@ async def test_what_waits_for_the_disk_takes_along_what_did_not(place: Any, told
     await store.aclose()
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_the_file_is_not_ahead_of_the_disk_when_what_waits_for_it_writes_nothing(
     place: Any, told: list[str]
 ) -> None:
@@ -129,6 +162,7 @@ async def test_the_file_is_not_ahead_of_the_disk_when_what_waits_for_it_writes_n
     await store.aclose()
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_a_start_notes_what_a_process_that_was_killed_has_committed(place: Any, told: list[str]) -> None:
     killed = await place.open()
     await killed.db.write(append(killed), is_durable=False, is_brief=True)
@@ -171,21 +205,13 @@ async def test_the_commit_that_begins_the_log_anew_is_not_done_in_the_event_loop
 
 
 async def test_while_the_disk_does_not_take_the_log_commits_go_on_and_not_in_the_event_loop(
-    place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+    place: Any, slow_disk: SlowDisk
 ) -> None:
     store = await place.open()
-    is_slow, go = threading.Event(), threading.Event()
-    sync = os.fdatasync
-
-    def wait(descriptor: int) -> None:
-        is_slow.set()
-        go.wait(60)
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fdatasync", wait)
     threads: list[int] = []
+    slow_disk.hang()
     await store.db.write(append(store, threads), is_durable=False, is_brief=True)
-    await until(is_slow.is_set)
+    await until(slow_disk.is_hanging)
     await anyio.sleep(syncs.SLOW_SECONDS * 2)
     with anyio.fail_after(30):
         await store.db.write(append(store, threads), is_durable=False, is_brief=True)
@@ -193,58 +219,41 @@ async def test_while_the_disk_does_not_take_the_log_commits_go_on_and_not_in_the
         await until(lambda: len(threads) == 3)
     assert [thread == threading.get_ident() for thread in threads] == [True, False, False]
     assert noted(place.path, store) == 0  # the disk has none of it
-    go.set()
+    slow_disk.go_on()
     await until(lambda: noted(place.path, store) == 3)
     await store.aclose()
 
 
 async def test_who_commits_when_the_disk_has_hung_for_long_waits_for_it(
-    place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+    place: Any, slow_disk: SlowDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await place.open()
-    is_slow, go = threading.Event(), threading.Event()
-    sync = os.fdatasync
-
-    def wait(descriptor: int) -> None:
-        is_slow.set()
-        go.wait(60)
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fdatasync", wait)
     monkeypatch.setattr(syncs, "HUNG_SECONDS", syncs.SLOW_SECONDS)
     threads: list[int] = []
+    slow_disk.hang()
     await store.db.write(append(store, threads), is_durable=False, is_brief=True)
-    await until(is_slow.is_set)
+    await until(slow_disk.is_hanging)
     await anyio.sleep(syncs.SLOW_SECONDS * 2)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: store.db.write(append(store, threads), is_durable=False, is_brief=True))
         await anyio.sleep(0.1)
         assert len(threads) == 1
-        go.set()
+        slow_disk.go_on()
     assert [thread == threading.get_ident() for thread in threads] == [True, False]
     await store.aclose()
 
 
 async def test_what_waits_for_the_disk_waits_for_what_is_on_its_way_there(
-    place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+    place: Any, told: list[str], slow_disk: SlowDisk
 ) -> None:
     store = await place.open()
-    is_slow, go = threading.Event(), threading.Event()
-    sync = os.fdatasync
-
-    def wait(descriptor: int) -> None:
-        if not is_slow.is_set():
-            is_slow.set()
-            go.wait(60)
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fdatasync", wait)
+    slow_disk.hang()
     await store.db.write(append(store), is_durable=False, is_brief=True)
-    await until(is_slow.is_set)
+    await until(slow_disk.is_hanging)
     told.clear()
     await store.db.write(lambda tx: tx.execute("UPDATE meta SET value = value WHERE name = 'nothing'"))
     assert told == ["gateway.db-wal", "head 1"]  # by a way of its own, since it writes nothing that SQLite waits for
-    go.set()
+    slow_disk.go_on()
     await store.aclose()
 
 
@@ -252,25 +261,17 @@ async def test_a_disk_that_has_refused_is_asked_again_before_anything_is_left_to
     place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await place.open()
-    is_slow, go = threading.Event(), threading.Event()
 
     def refuse(descriptor: int) -> None:
-        is_slow.set()
-        go.wait(60)
         raise OSError(errno.EIO, "broken")
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fdatasync", refuse)
         await store.db.write(append(store), is_durable=False, is_brief=True)
-        await until(is_slow.is_set)
-        go.set()
         await until(lambda: "store_sync_failed" in place.stream.getvalue())
     told.clear()
     await store.db.write(append(store), is_durable=False, is_brief=True)
     assert told == ["gateway.db-wal", "head 2"]  # though nobody had asked for that
-    told.clear()
-    await store.db.write(append(store), is_durable=False, is_brief=True)
-    assert told == []
     await store.aclose()
 
 
