@@ -83,6 +83,27 @@ class AuditEvent:
     hash: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CanonicalForm:
+    """The canonical JSON around what is another in each event, of which the rest comes again and again."""
+
+    to_after: str
+    to_request: str
+    to_seq: str
+    to_time: str
+    to_end: str
+
+    def around_seq(
+        self, id: str, occurred_at: int, request_id: str, details: str, *, before: str = "null", after: str = "null"
+    ) -> tuple[str, str]:
+        """Return what stands before and after the place of an event. Texts as JSON."""
+        return (
+            f'{self.to_after}{after},"before":{before},"details":{details},"id":{id}{self.to_request}{request_id}'
+            f"{self.to_seq}",
+            f"{self.to_time}{occurred_at}{self.to_end}",
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
     """Which events to list, newest first. None means any. since, until: Unix milliseconds, both included.
@@ -139,19 +160,36 @@ def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
     """
-    details = event.details_json or canonical_text(event.details)
-    before = "null" if event.before is None else canonical_text(event.before)
-    after = "null" if event.after is None else canonical_text(event.after)
-    to_after, to_request, to_seq, to_time, to_end = _form(*_OF_FORM(event))
-    return (
-        f'{to_after}{after},"before":{before},"details":{details},"id":{_quote(event.id)}{to_request}'
-        f"{_text(event.request_id)}{to_seq}{event.seq if seq is None else seq}{to_time}{event.occurred_at}{to_end}"
-    ).encode()
+    begin, end = around_seq(event)
+    return f"{begin}{event.seq if seq is None else seq}{end}".encode()
+
+
+def around_seq(event: AuditEvent) -> tuple[str, str]:
+    """Return the canonical JSON of `event` before and after its place. Raises what `canonical` does."""
+    return form_of(event).around_seq(
+        _quote(event.id),
+        event.occurred_at,
+        _text(event.request_id),
+        event.details_json or canonical_text(event.details),
+        before="null" if event.before is None else canonical_text(event.before),
+        after="null" if event.after is None else canonical_text(event.after),
+    )
+
+
+def form_of(event: AuditEvent) -> CanonicalForm:
+    """Return the form of the canonical JSON of `event`."""
+    return _form(*_OF_FORM(event))
 
 
 def chain(prev_hash: str, event: AuditEvent, *, seq: int | None = None) -> str:
     """Return the hash of `event` at its place, or at `seq`, after the event whose hash is `prev_hash`."""
-    return hashlib.sha256(prev_hash.encode("ascii") + canonical(event, seq=seq)).hexdigest()
+    begin, end = around_seq(event)
+    return chain_text(prev_hash, begin, event.seq if seq is None else seq, end)
+
+
+def chain_text(prev_hash: str, begin: str, seq: int, end: str) -> str:
+    """Return the hash of the event whose canonical JSON is `begin`, its place and `end`."""
+    return hashlib.sha256(f"{prev_hash}{begin}{seq}{end}".encode()).hexdigest()
 
 
 def link(head: ChainHead, event: AuditEvent) -> AuditEvent:
@@ -186,11 +224,10 @@ def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHea
 
 
 @lru_cache(maxsize=_FORMS)
-def _form(*texts: str | None) -> tuple[str, str, str, str, str]:
-    """Return the canonical JSON around what is another in each event, of which the rest comes again and again."""
+def _form(*texts: str | None) -> CanonicalForm:
     action, actor, actor_id, actor_type, instance_id, ip, key_prefix, outcome, reason, *more = map(_text, texts)
     resource_id, resource_type, source, user_agent = more
-    return (
+    return CanonicalForm(
         f'{{"action":{action},"actor":{actor},"actor_id":{actor_id},"actor_type":{actor_type},"after":',
         f',"instance_id":{instance_id},"ip":{ip},"key_prefix":{key_prefix},"outcome":{outcome},"reason":{reason},'
         '"request_id":',

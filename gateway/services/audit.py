@@ -1,8 +1,8 @@
 """Audit events: made complete, committed before what they record is answered, listed and verified."""
 
-import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from gateway.clock import Clock, Ids
@@ -23,7 +23,7 @@ from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.store import Store
 
 if TYPE_CHECKING:
-    from gateway.domain.traffic import TrafficRow
+    from gateway.store.plain_chats import PlainChat
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class _Noted:
         yield from ()
 
 
-NOTED = _Noted()
+NOTED: Awaitable[None] = _Noted()
 """What to await of an event that was noted."""
 
 
@@ -69,21 +69,16 @@ class Audit:
         before: Mapping[str, object] | None = None,
         after: Mapping[str, object] | None = None,
         details: Mapping[str, object] | None = None,
-        details_json: str | None = None,
         occurred_at: int | None = None,
     ) -> AuditEvent:
         """Make an event of now, or of `occurred_at`. It is recorded by `record`, `append` or `record_behind`.
 
         Without a principal the gateway itself is the actor. Texts are cut, and what no database holds is replaced.
-        details_json: canonical JSON in the place of `details`, which the event is then without until it is read.
 
         Raises:
             TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
-        if details_json is None:
-            details, details_json = _details(details)
-        elif len(details_json) > _SHORT_CHARS or not details_json.isascii() or "\\u0000" in details_json:
-            details, details_json = _details(json.loads(details_json))
+        details, details_json = _details(details)
         actor, actor_type, actor_id, key_prefix = "gateway", "system", None, None
         if principal is not None:
             actor, actor_type = _text(principal.name) or principal.id, principal.kind
@@ -112,7 +107,7 @@ class Audit:
             None if after is None else _object(after),
             request_id,
             self._instance_id,
-            details or {},
+            details,
             details_json,
         )
 
@@ -143,13 +138,20 @@ class Audit:
                 retry_after_seconds=error.retry_after_seconds or _RETRY_SECONDS,
             ) from error
 
-    def note(self, event: AuditEvent, row: "TrafficRow", *, chats: int) -> bool:
-        """Note a chat of which nothing else is to be written, and tell so: then it may be answered.
+    def chat(self, chat: "PlainChat", *, chats: int) -> Awaitable[None]:
+        """Record a chat of which nothing else is to be written: it may be answered when what is returned was awaited.
 
-        No end of the process undoes it. It is committed a moment later, before anybody reads, and on the disk a tenth
-        of a second later. False when it has to be committed at once, as it is where many chats are under way.
+        Then no end of the process undoes it. Where few chats are under way, which `chats` says, it is noted, and
+        committed a moment later, before anybody reads; it is on the disk a tenth of a second later.
+
+        Raises:
+            AuditUnavailable: see `commit`.
         """
-        return self._store.plain_chats.note(event, row, chats=chats)
+        plain_chats = self._store.plain_chats
+        if plain_chats.note(chat, chats=chats):
+            return NOTED
+        work = partial(plain_chats.append, chat)
+        return self.commit(work, is_plain=True, record=partial(plain_chats.record, chat))
 
     async def record(self, event: AuditEvent) -> AuditEvent:
         """Append `event` by itself and return once it is on the disk.

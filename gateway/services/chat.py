@@ -28,7 +28,7 @@ from gateway.records import record
 from gateway.services.access_guard import AccessGuard
 from gateway.services.agent_sightings import AgentSightings, Sighting
 from gateway.services.alerts import Alerts
-from gateway.services.audit import NOTED, Audit
+from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_alerts import raise_alerts
 from gateway.services.chat_bill import ChatBill
@@ -40,6 +40,7 @@ from gateway.services.known_prompts import MOST_BYTES, KnownPrompts, ReadPrompt
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
+from gateway.services.usual_chats import UsualChats
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -108,6 +109,7 @@ class Chat:
         self._ids = ids
         self._metrics = metrics
         self._meter = CompletionMeter(metrics)
+        self._usual = UsualChats(self._meter)
         self._audit = audit
         self._alerts = alerts
         self._dialect = dialect
@@ -319,8 +321,12 @@ class Chat:
         Raises:
             AuditUnavailable: nothing was written.
         """
-        now_at = self._clock.now_at()
-        row = turn.traffic_row(self._ids.new("trf"), occurred_at=now_at, now_seconds=self._clock.monotonic_seconds())
+        now_at, now_seconds = self._clock.now_at(), self._clock.monotonic_seconds()
+        form = self._usual.find(turn)
+        if form is not None and not self._is_news(turn, form.agent, now_at):
+            chat = form.chat(turn, self._ids, occurred_at=now_at, now_seconds=now_seconds)
+            return self._audit.chat(chat, chats=self._under_way)
+        row = turn.traffic_row(self._ids.new("trf"), occurred_at=now_at, now_seconds=now_seconds)
         self._meter.request(row, turn)
         action, reason = "chat_completed", turn.failure
         outcome: Outcome = "success"
@@ -328,7 +334,6 @@ class Chat:
             action, outcome, reason = "chat_blocked", "refused", "content_policy_violation"
         elif reason is not None:
             action, outcome = "chat_failed", "refused" if turn.is_refused() else "failed"
-        details_json = turn.clean_details(row)
         event = self._audit.event(
             action,
             source="chat",
@@ -338,28 +343,29 @@ class Chat:
             request=turn.context,
             resource_type="model",
             resource_id=row.model,
-            details=turn.audit_details(row) if details_json is None else None,
-            details_json=details_json,
+            details=turn.audit_details(row),
             occurred_at=now_at,
         )
         besides = self._besides(turn, row)
         is_plain = besides is None and outcome == "success" and not self._syncs_always
-        is_plain = is_plain and self._bill.is_settled(turn, row)
-        if is_plain and self._audit.note(event, row, chats=self._under_way):
-            return NOTED
-        record = partial(self._store.plain_chats.record, event, row) if is_plain else None
-        work = partial(self._record, turn, row, event, besides)
-        return self._audit.commit(work, is_plain=is_plain, record=record)
+        if is_plain and self._bill.is_settled(turn, row):
+            chat = self._store.plain_chats.chat(event, row)
+            self._usual.note(turn, event, row, chat)
+            return self._audit.chat(chat, chats=self._under_way)
+        return self._audit.commit(partial(self._record, turn, row, event, besides))
 
     def _besides(self, turn: Turn, row: TrafficRow) -> "_Besides | None":
         """Return what there is to write of a turn but for its row and event; of most there is nothing."""
         has_alerts = bool(row.detections) or turn.failure is not None
-        captured, agents = turn.captured(), self._agents
-        if agents is not None and not turn.prompt.offers_tools and not agents.is_news(row.agent or "", row.occurred_at):
-            agents = None
-        if not has_alerts and not captured and agents is None:
+        captured, is_news = turn.captured(), self._is_news(turn, row.agent or "", row.occurred_at)
+        if not has_alerts and not captured and not is_news:
             return None
-        return _Besides(has_alerts, captured, None if agents is None else turn.sighting(row))
+        return _Besides(has_alerts, captured, turn.sighting(row) if is_news else None)
+
+    def _is_news(self, turn: Turn, agent: str, at: int) -> bool:
+        """Tell whether there may be something to write of the agent of a turn."""
+        agents = self._agents
+        return agents is not None and (turn.prompt.offers_tools or agents.is_news(agent, at))
 
     def _record(
         self, turn: Turn, row: TrafficRow, event: AuditEvent, besides: "_Besides | None", tx: Transaction

@@ -1,7 +1,6 @@
 """What is known of one completion, step by step, and the records made of it. Waits for nothing and writes nothing."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from gateway.domain.agents import AgentSource
 from gateway.domain.budgets import Usage
@@ -18,7 +17,6 @@ from gateway.services.alerts import described
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
 from gateway.services.spending import Held, OverBudget
 from gateway.shield.detections import ScanResult, Verdict
-from gateway.wire import json_string
 
 OPERATION = "chat.completions"
 MAX_AGENT_CHARS = 100
@@ -38,6 +36,16 @@ _STATUS_BY_CODE: Mapping[str, int] = {
 }
 
 
+MEASURED: Mapping[str, str] = {
+    "chars": "%s",
+    "cost_microusd": "%s",
+    "elapsed_us": "%s",
+    "overhead_us": "%s",
+    "prompt_tokens": "%s",
+    "reply_tokens": "%s",
+    "sha256": '"%s"',
+}
+"""What is another in the details of each completion, however alike they are, in their order: its place in JSON."""
 _NOT_KEPT = (None, None)
 _UNSCANNED = ScanResult(Verdict.ALLOW, 0)
 
@@ -167,8 +175,7 @@ class Turn:
         """Return the row that stands for this completion."""
         inbound, outbound, reply, used, principal = self.inbound, self.outbound, self.reply, self.used, self.principal
         result, action = self._outcome or self._look()
-        elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
-        overhead_us = elapsed_us - round(self.upstream_seconds * 1_000_000)
+        elapsed_us, overhead_us = self.times_us(now_seconds)
         detections: tuple[Mapping[str, object], ...] = ()
         model: str | None = None
         if inbound is not None:
@@ -200,8 +207,14 @@ class Turn:
             reply.completion_tokens if reply else None,
             used.microusd if used else None,
             elapsed_us,
-            overhead_us if overhead_us > 0 else 0,
+            overhead_us,
         )
+
+    def times_us(self, now_seconds: float) -> tuple[int, int]:
+        """Return how long the turn took until now, and how much of that was not the model's, in microseconds."""
+        elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
+        overhead_us = elapsed_us - round(self.upstream_seconds * 1_000_000)
+        return elapsed_us, overhead_us if overhead_us > 0 else 0
 
     def captured(self) -> Sequence[CapturedText]:
         """Return what is kept of the texts of prompt and reply: nothing, unless the policy says so."""
@@ -248,24 +261,6 @@ class Turn:
             details["outbound"] = _step_details(outbound.action, outbound.result, self.told_outbound())
         return details
 
-    def clean_details(self, row: TrafficRow) -> str | None:
-        """Return the canonical JSON of `audit_details` for a completion in which nothing was found; None for others."""
-        inbound, outbound = self.inbound, self.outbound
-        if inbound is None or outbound is None or self.failure is not None or self.principal.policy is not None:
-            return None
-        if inbound.result.detections or outbound.result.detections or row.provider is None:
-            return None
-        cost, sent, made = row.cost_microusd, row.prompt_tokens, row.reply_tokens
-        said, replied = inbound.result, outbound.result
-        return (
-            f'{{"action":"{row.action}","chars":{row.text_chars},"cost_microusd":{"null" if cost is None else cost},'
-            f'"elapsed_us":{row.elapsed_us},"inbound":{_clean_step(inbound.action, said.score, said.verdict)},'
-            f'"outbound":{_clean_step(outbound.action, replied.score, replied.verdict)},'
-            f'"overhead_us":{row.overhead_us},"prompt_tokens":{"null" if sent is None else sent},'
-            f'"provider":{json_string(row.provider)},"reply_tokens":{"null" if made is None else made},'
-            f'"score":{row.score},"sha256":"{row.text_sha256}","status":{row.status},"verdict":"{row.verdict}"}}'
-        )
-
     def _unless_found(self, place: str, text: str) -> str | None:
         if self.inbound is None:
             return None
@@ -275,9 +270,3 @@ class Turn:
 
 def _step_details(action: Action, result: ScanResult, told: Sequence[Mapping[str, object]]) -> Mapping[str, object]:
     return {"verdict": str(result.verdict), "score": result.score, "action": action, "detections": told}
-
-
-@lru_cache(maxsize=64)
-def _clean_step(action: Action, score: int, verdict: Verdict) -> str:
-    """Return the canonical JSON of a step in which nothing was found."""
-    return f'{{"action":"{action}","detections":[],"score":{score},"verdict":"{verdict}"}}'

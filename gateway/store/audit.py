@@ -11,10 +11,12 @@ from gateway.domain.audit import (
     AuditEvent,
     AuditFilter,
     ChainHead,
+    around_seq,
     canonical_text,
-    chain,
+    chain_text,
 )
 from gateway.domain.paging import Page, read_cursor, write_cursor
+from gateway.records import record
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit, like
 from gateway.store.headfile import HeadFile
@@ -90,13 +92,23 @@ AFTER = " ORDER BY position LIMIT :limit"
 NEWEST_POSITION = "SELECT position FROM audit_events_all ORDER BY position DESC LIMIT 1"
 
 
+@record
+class WrittenEvent:
+    """An event as the log has it, but for its place: `event_values`, and its canonical JSON before and after `seq`."""
+
+    instance_id: str
+    values: tuple[object, ...]
+    begin: str
+    end: str
+
+
 class AuditRepository:
     """The chain of events. headfile: where the end of this gateway's own chain is kept as well."""
 
     def __init__(self, headfile: HeadFile) -> None:
         self._headfile = headfile
 
-    def append(self, tx: Transaction, event: AuditEvent) -> tuple[ChainHead, ChainHead]:
+    def append(self, tx: Transaction, event: AuditEvent | WrittenEvent) -> tuple[ChainHead, ChainHead]:
         """Link `event` to the end of its instance's chain and return the end before and after it.
 
         The end is read once for a group of works, inside the transaction that the writer's lock guards.
@@ -104,14 +116,15 @@ class AuditRepository:
         Raises:
             ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
-        name = f"audit_head:{event.instance_id}"
+        written = event if isinstance(event, WrittenEvent) else written_event(event)
+        name = f"audit_head:{written.instance_id}"
         before: ChainHead | None = tx.memo.get(name)
         if before is None:
-            before = self.head(tx, event.instance_id)
-            tx.after_commit(name, lambda: self._headfile.hold(event.instance_id, tx.memo[name]))
+            before = self.head(tx, written.instance_id)
+            tx.after_commit(name, lambda: self._headfile.hold(written.instance_id, tx.memo[name]))
         seq = before.seq + 1
-        after = ChainHead(seq, chain(before.hash, event, seq=seq))
-        tx.add(EVENTS, (*event_values(event), seq, before.hash, after.hash))
+        after = ChainHead(seq, chain_text(before.hash, written.begin, seq, written.end))
+        tx.add(EVENTS, (*written.values, seq, before.hash, after.hash))
         tx.memo[name] = after
         return before, after
 
@@ -235,6 +248,15 @@ def _place(rows: list[Row]) -> ChainHead:
 def event_values(event: AuditEvent) -> tuple[object, ...]:
     """Return what is to be known of an event that is not in its chain yet: texts, integers and None."""
     return (*_VALUES(event), *_json(event))
+
+
+def written_event(event: AuditEvent) -> WrittenEvent:
+    """Return an event as the log has it.
+
+    Raises:
+        ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
+    """
+    return WrittenEvent(event.instance_id, event_values(event), *around_seq(event))
 
 
 def has_event(tx: Transaction, event: AuditEvent) -> bool:

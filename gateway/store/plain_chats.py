@@ -7,11 +7,13 @@ committed.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from zlib import crc32
 
 from gateway.domain.audit import AuditEvent
 from gateway.domain.traffic import TrafficRow
-from gateway.store.audit import AuditRepository, event_of, event_values, has_event, kept_fields
+from gateway.records import record
+from gateway.store.audit import AuditRepository, WrittenEvent, event_of, has_event, kept_fields, written_event
 from gateway.store.database import Database, Transaction
 from gateway.store.traffic import ROWS, TrafficRepository
 from gateway.wire import json_text
@@ -20,6 +22,14 @@ _KINDS = {one.name: int if "int" in str(one.type) else str for one in (*fields(T
 _OF_EVENT, _OF_ROW = kept_fields(), ROWS.columns
 _SHAPE = crc32(",".join((*_OF_EVENT, *_OF_ROW)).encode())
 """Of a record: another version of the program may write another one."""
+
+
+@record
+class PlainChat:
+    """The event and the row of one chat. values: of the row, in the order of `ROWS`; the first one names the chat."""
+
+    event: WrittenEvent
+    values: Sequence[object]
 
 
 class PlainChats:
@@ -33,21 +43,22 @@ class PlainChats:
         self._traffic = traffic
         self._instance_id = instance_id
 
-    def note(self, event: AuditEvent, row: TrafficRow, *, chats: int) -> bool:
+    def chat(self, event: AuditEvent, row: TrafficRow) -> PlainChat:
+        """Return a chat as it is written."""
+        return PlainChat(written_event(event), self._traffic.values(row))
+
+    def append(self, chat: PlainChat, tx: Transaction) -> None:
+        """Write a chat in `tx`."""
+        self._audit.append(tx, chat.event)
+        tx.add(ROWS, chat.values)
+
+    def note(self, chat: PlainChat, *, chats: int) -> bool:
         """Note a chat and tell so; false when it has to be committed. chats: under way. See `Database.note`."""
-        if not self._db.may_note(chats):
-            return False
-        values = self._traffic.values(row)
+        return self._db.may_note(chats) and self._db.note(partial(self.append, chat), *self.record(chat))
 
-        def work(tx: Transaction) -> None:
-            self._audit.append(tx, event)
-            tx.add(ROWS, values)
-
-        return self._db.note(work, row.id, _text(event, values))
-
-    def record(self, event: AuditEvent, row: TrafficRow) -> tuple[str, str]:
+    def record(self, chat: PlainChat) -> tuple[str, str]:
         """Return the name and the record of a chat. See `Database.write`."""
-        return row.id, _text(event, self._traffic.values(row))
+        return str(chat.values[0]), json_text((_SHAPE, chat.event.values, chat.values))
 
     def is_done(self, tx: Transaction, name: str) -> bool:
         """Tell whether the database has the chat with this traffic row. See `Redo.is_done`."""
@@ -67,10 +78,6 @@ class PlainChats:
         if not has_event(tx, event):
             self._audit.append(tx, event)
             tx.add(ROWS, values)
-
-
-def _text(event: AuditEvent, values: Sequence[object]) -> str:
-    return json_text((_SHAPE, event_values(event), values))
 
 
 def _fits(values: object, names: Sequence[str]) -> bool:

@@ -73,7 +73,7 @@ def row(number: int, **fields: Any) -> TrafficRow:
 
 
 def note(store: Store, number: int, *, chats: int = FEW, **fields: Any) -> bool:
-    return store.plain_chats.note(event(store, number), row(number, **fields), chats=chats)
+    return store.plain_chats.note(store.plain_chats.chat(event(store, number), row(number, **fields)), chats=chats)
 
 
 def both(store: Store, number: int) -> Callable[[Transaction], None]:
@@ -693,7 +693,7 @@ async def together(store: Store, numbers: range) -> None:
     """Have so many chats at once, none of which is noted before it is known that it would have to wait."""
     async with anyio.create_task_group() as group:
         for number in numbers:
-            record = partial(store.plain_chats.record, event(store, number), row(number))
+            record = partial(store.plain_chats.record, store.plain_chats.chat(event(store, number), row(number)))
             work = partial(store.db.write, both(store, number), is_durable=False, is_brief=True, record=record)
             group.start_soon(work)
 
