@@ -86,9 +86,6 @@ class Reach(Enum):
     FORBIDDEN = "forbidden"
 
 
-_OPEN, _FORBIDDEN = Reach.OPEN, Reach.FORBIDDEN  # asked for at every request to a provider
-
-
 def read_base_url(text: str, *, allow_private: bool) -> str:
     """Return a base URL in its one form: lower case, no dot at the end of the host, no slash at the end.
 
@@ -132,14 +129,16 @@ def check_host(host: str, *, allow_private: bool) -> None:
         raise _bad("leads to a private address: set allow_private if that is meant")
 
 
+@lru_cache(4096)  # asked at every request to a provider
 def may_connect(address: str) -> bool:
     """Tell whether an IP address may be connected to by a provider without `allow_private`."""
-    return _reach(address) is _OPEN
+    return _reach(address) is Reach.OPEN
 
 
+@lru_cache(4096)
 def may_connect_privately(address: str) -> bool:
     """Tell whether an IP address may be connected to by a provider with `allow_private`."""
-    return _reach(address) is not _FORBIDDEN
+    return _reach(address) is not Reach.FORBIDDEN
 
 
 def reach_of(text: str) -> Reach:
@@ -161,7 +160,6 @@ def reach_of(text: str) -> Reach:
     return Reach.OPEN if address.is_global else Reach.PRIVATE
 
 
-@lru_cache(4096)
 def _reach(address: str) -> Reach:
     try:
         return reach_of(address)
