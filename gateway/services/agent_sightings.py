@@ -4,6 +4,7 @@ A chat writes nothing for an agent of which nothing is new. News is: a name neve
 offered before, or that a minute has passed. It is written in the transaction that closes the chat.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.clock import Clock, Ids
@@ -56,21 +57,24 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
-    """What was written of an agent last."""
+    """What was written of an agent last. That it was there is news before `since_at`, and from `until_at` on."""
 
-    first_seen_at: int
-    last_seen_at: int
+    since_at: int
+    until_at: int
     tools: frozenset[str]
-
-    def is_due(self, at: int) -> bool:
-        """Tell whether that it was there is news: for the second time, or a minute after it was noted."""
-        return self.first_seen_at == self.last_seen_at != at or abs(at - self.last_seen_at) >= NOTE_EVERY_MS
 
     def is_news(self, sighting: Sighting) -> bool:
         tools = sighting.tools
-        if self.is_due(sighting.occurred_at):
+        if not self.since_at <= sighting.occurred_at < self.until_at:
             return True
         return bool(tools) and not sighting.blocked and not self.tools.issuperset(tools) and len(self.tools) < MAX_TOOLS
+
+
+def _noted(record: AgentRecord, tools: Sequence[str], at: int) -> _Noted:
+    """Return what was written of an agent who was there at `at`: the second time is news, and then each minute."""
+    first_at, last_at = record.first_seen_at or at, record.last_seen_at or at
+    quiet_ms = 1 if first_at == last_at else NOTE_EVERY_MS
+    return _Noted(last_at - quiet_ms + 1, last_at + quiet_ms, frozenset((*record.tools, *tools)))
 
 
 class AgentSightings:
@@ -109,8 +113,8 @@ class AgentSightings:
 
     def is_news(self, name: str, occurred_at: int) -> bool:
         """Tell whether there may be something to write of an agent that was there and offered no tools."""
-        noted = self._noted.get(self._folded(name))
-        return noted is None or noted.is_due(occurred_at)
+        noted = self._noted.get(self._folds.get(name, ""))
+        return noted is None or not noted.since_at <= occurred_at < noted.until_at
 
     def seen(
         self,
@@ -142,8 +146,7 @@ class AgentSightings:
         tools = sighting.tools if is_use else ()
         after = seen(record, model=sighting.model if is_use else None, tools=tools, occurred_at=occurred_at)
         self._store.agents.update(tx, after)
-        first_at, last_at = after.first_seen_at or occurred_at, after.last_seen_at or occurred_at
-        tx.memo[memo] = _Noted(first_at, last_at, frozenset(after.tools) | {*tools})
+        tx.memo[memo] = _noted(after, tools, occurred_at)
         tx.after_commit(memo, lambda: self._remember(folded, tx.memo.get(memo)))
 
     def greeted(self, client: str) -> None:
