@@ -61,7 +61,7 @@ class Circuit:
 
     def succeeded(self) -> "Circuit":
         """Return the circuit after a good answer."""
-        return Circuit(has_answered=True)
+        return WORKING
 
     def failed(self, now_seconds: float) -> "Circuit":
         """Return the circuit after a failure."""
@@ -84,3 +84,9 @@ class Circuit:
         if not self.has_answered:
             return ProviderStatus.UNTESTED
         return ProviderStatus.DEGRADED if self.failures else ProviderStatus.HEALTHY
+
+
+NEW = Circuit()
+"""Of a provider to which nothing was sent."""
+WORKING = Circuit(has_answered=True)
+"""Of one whose last request succeeded."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 
-from gateway.domain.budgets import MICRO, Usage, glob
+from gateway.domain.budgets import MICRO, glob
 from gateway.errors import InvalidRequest
 from gateway.forms import is_line
 
@@ -97,12 +97,6 @@ def reply_bound(body: Mapping[str, object], default: int) -> int:
     # Some providers obey only one of the two names.
     count = body.get("n")
     return (max(wanted) if wanted else default) * (count if isinstance(count, int) and count > 0 else 1)
-
-
-def usage(price: Price | None, prompt_tokens: int, reply_tokens: int) -> Usage:
-    """Return what so many tokens are."""
-    microusd = None if price is None else price.cost_microusd(prompt_tokens, reply_tokens)
-    return Usage(prompt_tokens + reply_tokens, microusd)
 
 
 def _price(name: object, entry: object, param: str) -> Price:

@@ -288,7 +288,7 @@ class Chat:
         """
         if turn.principal.models and not _may_use(turn.principal, turn.prompt.model):
             raise AccessDenied("The API key may not use this model.", param="model")
-        candidates: Sequence[Candidate] = self._routing.candidates(turn.prompt.model)
+        candidates: Sequence[Candidate] = self._routing.candidates(turn.prompt.model, self._store.generation.value())
         turn.provider = candidates[0].name
         if self._access.rules is not None:
             candidates = self._access.usable(turn.principal, candidates)

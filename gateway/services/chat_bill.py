@@ -72,8 +72,10 @@ class ChatBill:
 
     def is_settled(self, turn: Turn, row: TrafficRow) -> bool:
         """Tell whether `settle` has nothing to write."""
-        is_known = turn.reply is None or turn.used is None or turn.used.microusd is not None or row.model in self._told
-        return turn.hold_id is None and turn.over_budget is None and is_known
+        if turn.hold_id is not None or turn.over_budget is not None:
+            return False
+        used = turn.used
+        return used is None or used.microusd is not None or row.model in self._told
 
     def _tell_unknown(self, tx: Transaction, model: str, occurred_at: int) -> None:
         if model in self._told:

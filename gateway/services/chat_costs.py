@@ -6,11 +6,11 @@ bound the tokens of the prompt. A picture, sound or file is not text: `OPAQUE_TO
 by the request's own limit, else by the model's, else by a setting, for each of its choices.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from gateway.domain.budgets import Usage
-from gateway.domain.prices import Price, Prices, reply_bound, usage
+from gateway.domain.prices import Price, Prices, reply_bound
 from gateway.llm.base import MOST_TOKENS, Prompt, Reply
 from gateway.wire import write_json
 
@@ -19,11 +19,11 @@ DEFAULT_REPLY_TOKENS = 16_384
 
 
 class Priced(Protocol):
-    """A provider that may answer. prices: its own, by glob of the model."""
+    """A provider that may answer."""
 
     @property
-    def prices(self) -> Mapping[str, Price]:
-        """Prices by glob."""
+    def prices(self) -> Prices | None:
+        """Its own prices, if it has any."""
         ...
 
     @property
@@ -42,17 +42,18 @@ class ChatCosts:
     def worst(self, prompt: Prompt, candidates: Sequence[Priced], opaque_parts: int) -> Usage:
         """Return the most that a completion by any of the candidates can take."""
         prompt_tokens = len(write_json(prompt.body)) + opaque_parts * OPAQUE_TOKENS
-        found = []
+        tokens, costs = [0], []
         for candidate in candidates:
-            price = self._price(prompt.model, candidate)
-            default = self._reply_tokens
+            price, default = self._price(prompt.model, candidate), self._reply_tokens
             if candidate.is_echo:
                 default = prompt_tokens
             elif price is not None and price.max_reply_tokens is not None:
                 default = price.max_reply_tokens
-            found.append(usage(price, prompt_tokens, min(reply_bound(prompt.body, default), MOST_TOKENS)))
-        priced = [one.microusd for one in found if one.microusd is not None]
-        return Usage(max((one.tokens for one in found), default=0), max(priced) if priced else None)
+            reply_tokens = min(reply_bound(prompt.body, default), MOST_TOKENS)
+            tokens.append(prompt_tokens + reply_tokens)
+            if price is not None:
+                costs.append(price.cost_microusd(prompt_tokens, reply_tokens))
+        return Usage(max(tokens), max(costs, default=None))
 
     def actual(self, prompt: Prompt, reply: Reply, candidate: Priced, worst: Usage | None) -> Usage | None:
         """Return what a completion took. worst: what was reserved for it, which stands where nobody counted.
@@ -64,11 +65,13 @@ class ChatCosts:
             return worst
         if not (0 <= sent <= MOST_TOKENS and 0 <= made <= MOST_TOKENS):
             sent, made = _counted(sent), _counted(made)
-        return usage(self._price(prompt.model, candidate), sent, made)
+        price = self._price(prompt.model, candidate)
+        return Usage(sent + made, None if price is None else price.cost_microusd(sent, made))
 
     def _price(self, model: str, candidate: Priced) -> Price | None:
-        own = Prices(candidate.prices).find(model) if candidate.prices else None
-        return own or self._prices.find(model)
+        own = candidate.prices
+        price = None if own is None else own.find(model)
+        return self._prices.find(model) if price is None else price
 
 
 def _counted(tokens: int) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
-from gateway.domain.circuits import Circuit, ProviderStatus
+from gateway.domain.circuits import NEW, WORKING, Circuit, ProviderStatus
 from gateway.domain.providers import Provider
 from gateway.log import Log
 from gateway.services.alerts import Alerts
@@ -13,7 +13,6 @@ from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 PROVIDER_DOWN = "provider-down"
-_NEW = Circuit()
 
 
 class Circuits:
@@ -32,27 +31,24 @@ class Circuits:
             return ProviderStatus.DISABLED
         return self._of(provider).status(self._clock.monotonic_seconds())
 
-    def may_pass(self, provider: Provider) -> bool:
-        """Tell whether a request may be sent to a provider now. That of the settings is never held back.
-
-        It has no other to take its place that the operator had said to be one, and nobody can test it by hand.
-        """
-        return provider.origin == "settings" or self._of(provider).may_pass(self._clock.monotonic_seconds())
-
     def wait_seconds(self, provider: Provider) -> int:
         """Return after how many whole seconds a provider that is open is tried again; at least 1."""
         until_seconds = self._of(provider).open_until_seconds or 0.0
         return max(1, round(until_seconds - self._clock.monotonic_seconds() + 0.5))
 
-    def begun(self, provider: Provider) -> None:
-        """Note that a request was sent; the first after a pause is the probe."""
+    def begin(self, provider: Provider) -> bool:
+        """Tell whether a request may be sent to a provider now, and note that it is.
+
+        The first after a pause is the probe. That of the settings is never held back: it has no other to take its place
+        that the operator had said to be one, and nobody can test it by hand.
+        """
         circuit = self._circuits.get((provider.id, provider.version))
-        if (
-            circuit is not None
-            and circuit.open_until_seconds is not None
-            and circuit.may_pass(self._clock.monotonic_seconds())
-        ):
+        if circuit is None or circuit.open_until_seconds is None:
+            return True
+        if circuit.may_pass(self._clock.monotonic_seconds()):
             self._put(provider, circuit.begun())
+            return True
+        return provider.origin == "settings"
 
     def let_go(self, provider: Provider) -> None:
         """Note that a request ended in a way that says nothing of the provider."""
@@ -62,8 +58,8 @@ class Circuits:
 
     def succeeded(self, provider: Provider) -> None:
         """Note a good answer. One that follows an opening, also of an earlier process, ends the alert."""
-        before = self._of(provider)
-        if before.has_answered and not before.failures:
+        before = self._circuits.get((provider.id, provider.version), NEW)
+        if before is WORKING:
             return
         self._put(provider, before.succeeded())
         if before.is_open or not before.has_answered:
@@ -114,7 +110,7 @@ class Circuits:
         self._circuits = {name: circuit for name, circuit in self._circuits.items() if name in known}
 
     def _of(self, provider: Provider) -> Circuit:
-        return self._circuits.get((provider.id, provider.version), _NEW)
+        return self._circuits.get((provider.id, provider.version), NEW)
 
     def _put(self, provider: Provider, circuit: Circuit) -> None:
         self._circuits[provider.id, provider.version] = circuit

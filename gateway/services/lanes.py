@@ -1,4 +1,4 @@
-"""The way to one provider: its record, and the connection made of it and its key. Counts nothing, decides nothing."""
+"""The way to one provider: its record, and the connection made of it and its key. Decides nothing."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,6 +8,7 @@ from gateway.clock import Clock
 from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import UpstreamUnavailable
 from gateway.llm.base import Upstream, UpstreamFault
+from gateway.metrics import Cell
 from gateway.services.provider_keys import KeyMissing, ProviderKeys
 
 Connect = Callable[[Provider, str | None], Upstream]
@@ -22,16 +23,18 @@ LIST_AGAIN_SECONDS = 10.0
 class Lane:
     """One provider as this process reaches it. turn: of the choice by weight.
 
-    is_echo: the built-in model answers, so that nothing leaves this process.
+    is_echo: the built-in model answers, so that nothing leaves this process. outcomes: what counts its requests, by
+    how they ended.
     """
 
     __slots__ = ("_clock", "_connect", "_key", "_keys", "_read_again_seconds", "_silent_until_seconds", "_upstream",
-                 "is_echo", "provider", "turn")  # fmt: skip
+                 "is_echo", "outcomes", "provider", "turn")  # fmt: skip
 
     def __init__(self, provider: Provider, *, connect: Connect, keys: ProviderKeys, clock: Clock) -> None:
         self.provider = provider
         self.is_echo = provider.type is ProviderType.ECHO
         self.turn = 0
+        self.outcomes: dict[str, Cell] = {}
         self._connect = connect
         self._keys = keys
         self._clock = clock

@@ -16,12 +16,12 @@ import anyio
 
 from gateway.clock import Clock
 from gateway.domain.circuits import ProviderStatus
-from gateway.domain.prices import Price
+from gateway.domain.prices import Prices
 from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
-from gateway.metrics import Cell, Metrics
+from gateway.metrics import Metrics
 from gateway.services.circuits import Circuits
 from gateway.services.health import HEALTHY
 from gateway.services.lanes import Connect, Lane
@@ -44,12 +44,12 @@ _ECHO_BY_NAME = replace(_ECHO, models=(ECHO_MODEL,), priority=0)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A provider that may get a prompt. prices: its own, by glob of the model. is_echo: the built-in model answers."""
+    """A provider that may get a prompt. prices: its own, if it has any. is_echo: the built-in model answers."""
 
     id: str
     name: str
     type: ProviderType
-    prices: Mapping[str, Price]
+    prices: Prices | None
     is_echo: bool
     lane: Lane = field(repr=False, compare=False)
 
@@ -84,48 +84,48 @@ class Routing:
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._candidates: tuple[Candidate, ...] = ()
         self._serving: dict[str, tuple[Candidate, ...]] = {}
-        self._counters: dict[tuple[str, str], Cell] = {}
 
     @property
     def settings_provider(self) -> Provider | None:
         """The provider that the settings make."""
         return self._settings_provider
 
-    def candidates(self, model: str, *, allowed: Callable[[str], bool] | None = None) -> tuple[Candidate, ...]:
+    def candidates(self, model: str, generation: int) -> tuple[Candidate, ...]:
         """Return who may get a prompt for `model`, in the order of trying. Each call takes a turn.
 
-        allowed: whether a provider of this name may be used; those that may not are left out, perhaps all.
+        generation: the store's, as it is now.
 
         Raises:
             NotFound: no provider serves the model. StoreUnavailable: the providers cannot be read.
         """
-        if self._generation != self._store.generation.value():
+        if generation != self._generation:
             self._read_again()
         found = self._serving.get(model)
         if found is None:
             found = self._look_for(model)
+        if len(found) == 1:
+            return found
         if not found:
             raise NotFound("No provider serves this model.", param="model")
-        if allowed is not None:
-            found = tuple(one for one in found if allowed(one.name))
-        return _in_turn(found) if len(found) > 1 else found
+        return _in_turn(found)
 
     async def complete(
         self, prompt: Prompt, candidates: Sequence[Candidate], traceparent: str | None = None
     ) -> tuple[Reply, Candidate]:
         """Send the prompt to the first of `candidates` that completes it. Return the completion and who made it.
 
+        candidates: one at least.
+
         Raises:
             UpstreamUnavailable: none did. UpstreamRefused: the prompt is at fault, or all had enough of us.
             InvalidRequest: the built-in model cannot answer it.
         """
-        first = candidates[0] if candidates else None
+        first = candidates[0]
+        lane = first.lane
         failed: GatewayError | None = None
         begun_seconds = self._clock.monotonic_seconds()
-        if first is not None and (first.is_echo or self._circuits.may_pass(first.lane.provider)):
+        if self._circuits.begin(lane.provider):
             # Its own limit ends it: a scope around all attempts costs more than everything else that is done here.
-            lane = first.lane
-            self._begun(lane)
             try:
                 reply = await lane.upstream().complete(prompt, traceparent)
             except BaseException as error:
@@ -136,7 +136,7 @@ class Routing:
             else:
                 self._ended(lane, None)
                 return reply, first
-        longest = max((one.lane.provider.timeout_seconds for one in candidates), default=0.0)
+        longest = max(one.lane.provider.timeout_seconds for one in candidates)
         left_seconds = max(self._attempts_seconds, longest + _GRACE_SECONDS)
         left_seconds -= self._clock.monotonic_seconds() - begun_seconds
         failures: list[GatewayError] = []
@@ -167,7 +167,7 @@ class Routing:
             lane = candidate.lane
             wait_seconds = FIRST_WAIT_SECONDS
             for repetitions in range(lane.provider.max_retries, -1, -1):
-                if failed is None and not self._circuits.may_pass(lane.provider):
+                if failed is None and not self._circuits.begin(lane.provider):
                     break
                 try:
                     if failed is not None:
@@ -247,8 +247,7 @@ class Routing:
         return HEALTHY if ProviderStatus.HEALTHY in states or all(lane.is_echo for lane in lanes) else "unknown"
 
     async def _ask(self, lane: Lane, prompt: Prompt, traceparent: str | None) -> Reply:
-        """Send one request and note how it went."""
-        self._begun(lane)
+        """Send one request, which has begun, and note how it went."""
         try:
             reply = await lane.upstream().complete(prompt, traceparent)
         except BaseException as error:
@@ -257,13 +256,9 @@ class Routing:
         self._ended(lane, None)
         return reply
 
-    def _begun(self, lane: Lane) -> None:
-        if not lane.is_echo:  # which never fails
-            self._circuits.begun(lane.provider)
-
     def _ended(self, lane: Lane, error: BaseException | None) -> None:
         """Note how a request went. error: what it ended with, None for a completion."""
-        if lane.is_echo:
+        if lane.is_echo:  # which never fails
             return
         circuits, provider, outcome = self._circuits, lane.provider, "ok"
         if error is None:
@@ -279,17 +274,11 @@ class Routing:
         else:
             outcome = "given_up"
             circuits.let_go(provider)
-        self._counter(provider.name, outcome).value += 1
-
-    def _counter(self, provider: str, outcome: str) -> Cell:
-        """Return what counts the requests that ended so."""
-        counter = self._counters.get((provider, outcome))
+        counter = lane.outcomes.get(outcome)
         if counter is None:
-            if len(self._counters) >= MAX_KNOWN_MODELS:
-                self._counters.clear()
-            counter = self._metrics.counter("gateway_provider_requests_total", provider=provider, outcome=outcome)
-            self._counters[provider, outcome] = counter
-        return counter
+            name = "gateway_provider_requests_total"
+            counter = lane.outcomes[outcome] = self._metrics.counter(name, provider=provider.name, outcome=outcome)
+        counter.value += 1
 
     def _look_for(self, model: str) -> tuple[Candidate, ...]:
         """Return who serves a model, by priority, and remember it for the next prompt."""
@@ -331,7 +320,8 @@ class Routing:
 
 def _candidate(lane: Lane) -> Candidate:
     provider = lane.provider
-    return Candidate(provider.id, provider.name, provider.type, provider.prices, lane.is_echo, lane)
+    prices = Prices(provider.prices) if provider.prices else None
+    return Candidate(provider.id, provider.name, provider.type, prices, lane.is_echo, lane)
 
 
 def _in_turn(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:

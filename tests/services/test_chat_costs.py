@@ -1,7 +1,6 @@
 """The most that a completion can cost, and what it did: never less than any tokenizer makes of it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ def echo() -> EchoModel:
 class Provider:
     """A provider that may answer."""
 
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    prices: Prices | None = None
     is_echo: bool = False
 
 
@@ -57,7 +56,7 @@ def test_a_model_without_a_limit_has_that_of_the_settings() -> None:
 def test_the_dearest_of_all_who_may_answer_counts() -> None:
     one = prompt(max_tokens=10)
     size = len(write_json(one.body))
-    dear = Provider({"*": Price(5_000_000, 9_000_000)})
+    dear = Provider(Prices({"*": Price(5_000_000, 9_000_000)}))
     assert COSTS.worst(one, [Provider(), dear], 0).microusd == 5 * size + 90
     assert COSTS.worst(prompt("unknown"), [Provider()], 0).microusd is None
     assert COSTS.worst(prompt("unknown"), [Provider(), dear], 0).microusd is not None
@@ -66,7 +65,7 @@ def test_the_dearest_of_all_who_may_answer_counts() -> None:
 def test_what_was_counted_is_charged_at_the_price_of_who_answered() -> None:
     reply = Reply({}, prompt_tokens=10, completion_tokens=5)
     assert COSTS.actual(prompt(), reply, Provider(), None) == Usage(15, 20)
-    assert COSTS.actual(prompt(), reply, Provider({"m": Price(0, 0)}), None) == Usage(15, 0)
+    assert COSTS.actual(prompt(), reply, Provider(Prices({"m": Price(0, 0)})), None) == Usage(15, 0)
     assert COSTS.actual(prompt("unknown"), reply, Provider(), None) == Usage(15, None)
 
 
@@ -78,11 +77,11 @@ def test_what_nobody_counted_is_charged_as_it_was_taken(reply: Reply) -> None:
 
 def test_a_count_beyond_all_sense_breaks_no_sum() -> None:
     reply = Reply({}, prompt_tokens=2**62, completion_tokens=-5)
-    used = COSTS.actual(prompt(), reply, Provider({"*": Price(10**12, 10**12)}), None)
+    used = COSTS.actual(prompt(), reply, Provider(Prices({"*": Price(10**12, 10**12)})), None)
     assert used is not None and used.microusd is not None
     assert 0 < used.microusd < 2**62
     huge = prompt(max_tokens=2**60, n=128)
-    assert (COSTS.worst(huge, [Provider({"*": Price(10**12, 10**12)})], 0).microusd or 0) < 2**62
+    assert (COSTS.worst(huge, [Provider(Prices({"*": Price(10**12, 10**12)}))], 0).microusd or 0) < 2**62
 
 
 @pytest.mark.parametrize("text", ["a", "word " * 50, "日本語のテキスト", "\U0001f600" * 9, 'say "x"\n\\', ""])
