@@ -175,7 +175,7 @@ class Client:
         except DeadlinePassed:
             raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
         finally:
-            if is_reusable and not connection.has_unread() and not connection.has_unsent():
+            if is_reusable and connection.is_quiet():
                 self._keep(connection, origin)
             else:
                 connection.abort()
@@ -192,11 +192,9 @@ class Client:
         idle = self._idle.get(origin)
         while idle:
             connection = idle.pop()
-            is_allowed = allow_address is None or allow_address(connection.peer)
-            if not is_allowed or connection.is_gone or connection.has_unread():
-                connection.abort()  # it has ended, or speaks without being asked, or leads where it must not
-            else:
+            if connection.is_quiet() and (allow_address is None or allow_address(connection.peer)):
                 return connection
+            connection.abort()  # it has ended, or speaks without being asked, or leads where it must not
         return None
 
     def _keep(self, connection: Connection, origin: _Origin) -> None:

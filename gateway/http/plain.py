@@ -8,7 +8,9 @@ told to the protocol, and when, is as asyncio tells it.
 
 import socket
 import struct
-from typing import Any, Protocol
+from typing import Protocol
+
+from gateway.http.wakeups import Wakeups
 
 _FULL_BYTES = 65_536
 _EMPTIED_BYTES = 16_384
@@ -43,7 +45,8 @@ class Receiver(Protocol):
 class PlainTransport:
     """What one socket receives and sends, from now on. It is connected and does not block.
 
-    room: where the bytes arrive, one piece after the other; transports may share it.
+    wakeups: what watches the sockets of the event loop. room: where the bytes arrive, one piece after the other;
+    transports may share it.
 
     Raises:
         OSError: the peer is gone already, on some systems.
@@ -51,13 +54,14 @@ class PlainTransport:
 
     __slots__ = (
         "_descriptor", "_is_closing", "_is_ended", "_is_full", "_is_lost", "_loop", "_receive", "_receiver", "_room",
-        "_send", "_socket", "_unsent",
+        "_send", "_socket", "_unsent", "_wakeups",
     )  # fmt: skip
 
-    def __init__(self, loop: Any, plain: socket.socket, receiver: Receiver, room: memoryview) -> None:
+    def __init__(self, wakeups: Wakeups, plain: socket.socket, receiver: Receiver, room: memoryview) -> None:
         if plain.family in _TCP:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._loop = loop
+        self._wakeups = wakeups
+        self._loop = wakeups.loop
         self._socket = plain
         self._descriptor = plain.fileno()
         self._receive = plain.recv_into
@@ -77,12 +81,12 @@ class PlainTransport:
 
     def pause_reading(self) -> None:
         """Receive nothing for now."""
-        self._loop.remove_reader(self._descriptor)
+        self._wakeups.unwatch(self._descriptor)
 
     def resume_reading(self) -> None:
         """Receive again. Not after the peer has ended its side."""
         if not self._is_closing:
-            self._loop.add_reader(self._descriptor, self._read)
+            self._wakeups.watch(self._descriptor, self._read)
 
     def write(self, data: bytes) -> None:
         """Send bytes, or hold them; drop them when the connection is lost."""

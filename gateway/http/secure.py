@@ -12,9 +12,10 @@ of the loop: what is left is read in the next one, and nothing is received befor
 import contextlib
 import socket
 import ssl
-from typing import Any, cast
+from typing import cast
 
 from gateway.http.plain import PlainTransport, Receiver
+from gateway.http.wakeups import Wakeups
 
 # What TLS may answer by itself after the handshake, over the life of a connection: a new key takes 27 bytes.
 _OWN_BYTES = 4_096
@@ -34,7 +35,7 @@ class _Layer:
 
     def __init__(
         self,
-        loop: Any,
+        wakeups: Wakeups,
         plain: socket.socket,
         receiver: Receiver,
         room: memoryview,
@@ -42,14 +43,14 @@ class _Layer:
         *,
         server_name: str | None,
     ) -> None:
-        self._loop = loop
+        self._loop = wakeups.loop
         self._receiver = receiver
         self._room = room
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name
         )
-        self._begun = loop.create_future()
+        self._begun = wakeups.loop.create_future()
         self._clear = b""  # what the peer has sent, if that is no TLS
         self._error: OSError | None = None
         self._has_begun = False
@@ -61,7 +62,7 @@ class _Layer:
         self._is_held = False
         self._is_lost = False
         self._own_bytes = 0
-        self._plain = PlainTransport(loop, plain, self, room)
+        self._plain = PlainTransport(wakeups, plain, self, room)
 
     def received(self, data: bytes) -> None:
         """Take encrypted bytes."""

@@ -31,7 +31,7 @@ class _Feed:
     """What the transport calls, and the state of one connection that its calls change."""
 
     __slots__ = (
-        "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_kept_at", "_loop", "_received",
+        "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_received",
         "_sweep", "_transport", "_wakeups", "arrival", "arrived_seconds", "deadline_seconds", "has_said_end",
         "is_full", "is_gone", "is_idle", "is_tls", "on_end", "peer",
     )  # fmt: skip
@@ -53,7 +53,6 @@ class _Feed:
         self._is_lost = False
         self._is_held = False
         self._is_late = False
-        self._kept_at = -1
         self._wakeups = sweep.wakeups
         self.arrival = Waiter(sweep.wakeups)
         self._flusher: asyncio.Future[None] | None = None
@@ -67,9 +66,7 @@ class _Feed:
     def received(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
         self.arrived_seconds = time.monotonic()
-        if self.arrival.is_awaited:
-            self.arrival.call_read()
-        elif len(self._received) > _READ_AHEAD_BYTES and not self.arrival.is_called():
+        if not self.arrival.call() and len(self._received) > _READ_AHEAD_BYTES and not self.arrival.is_called():
             self._transport.pause_reading()
             self._is_held = True
 
@@ -153,7 +150,6 @@ class Connection(_Feed):
         wakeups = self._wakeups
         if wakeups.gathers and len(data) <= LATER_BYTES:
             wakeups.unsent.append((self._transport.write, data))
-            self._kept_at = wakeups.flushes
         else:
             if wakeups.unsent:
                 wakeups.flush()
@@ -172,11 +168,9 @@ class Connection(_Feed):
         """Say whether the peer has sent, or ended, since the last `read`."""
         return bool(self._received) or self._has_ended
 
-    def has_unsent(self) -> bool:
-        """Say whether something that was written has not left yet."""
-        if self._kept_at == self._wakeups.flushes:
-            self._wakeups.flush()
-        return self._transport.get_write_buffer_size() > 0
+    def is_quiet(self) -> bool:
+        """Say whether both sides may say something, and nothing that either has said is on its way."""
+        return not (self._received or self._has_ended or self.is_gone or self._transport.get_write_buffer_size())
 
     def end_writing(self) -> None:
         """Tell the peer that nothing more comes, and go on reading."""
@@ -353,7 +347,7 @@ async def dial(
 def _plain(connected: socket.socket, sweep: Sweep, peer: str) -> Connection:
     connection = Connection(sweep, peer)
     try:
-        connection.connection_made(PlainTransport(sweep.loop, connected, connection, sweep.room))
+        connection.connection_made(PlainTransport(sweep.wakeups, connected, connection, sweep.room))
     except BaseException:
         connected.close()
         raise
@@ -372,7 +366,7 @@ async def _secure(
     """Make a connection whose handshake is done. server_name: None where the peer is the client."""
     connection = Connection(sweep, peer)
     try:
-        transport = SecureTransport(sweep.loop, connected, connection, sweep.room, tls, server_name=server_name)
+        transport = SecureTransport(sweep.wakeups, connected, connection, sweep.room, tls, server_name=server_name)
     except BaseException:
         connected.close()
         raise

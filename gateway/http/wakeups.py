@@ -1,16 +1,21 @@
 """Tasks that wait for bytes, or for a commit, are woken together, and what they send leaves together. Opens no socket.
 
 Theory of operation. A future makes a callback, a handle and a turn of the event loop for each task that it wakes. Here
-a task awaits one and the same object again and again; who has something for it puts it on a list, and the loop runs
-through that list when it has read all sockets that are ready, so that the time of arrival says how long a request has
-waited. What several tasks write meanwhile is sent after the last of them: to do each kind of work in a row, be it
-reading, thinking or sending, takes a tenth less time than to take turns. At the very end comes what all of them have
-queued for somebody else. asyncio takes any object with `_asyncio_future_blocking` for a future (see
-`asyncio.isfuture`): it asks for `_loop`, leaves a callback, and asks for the `result` when that is called.
+a task awaits one and the same object again and again; who has something for it puts it on a list, and that list is run
+through when all sockets that are ready were read, so that the time of arrival says how long a request has waited. What
+several tasks write meanwhile is sent after the last of them: to do each kind of work in a row, be it reading, thinking
+or sending, takes a tenth less time than to take turns. At the very end comes what all of them have queued for somebody
+else. asyncio takes any object with `_asyncio_future_blocking` for a future (see `asyncio.isfuture`): it asks for
+`_loop`, leaves a callback, and asks for the `result` when that is called.
+
+For each socket that is ready an event loop looks up whose it is, makes a list of what it found, queues a callback and
+runs that in a context, which takes as long as to read what has come. So it is given one descriptor that stands for all
+sockets (an epoll within its own), and has one callback read those that are ready.
 """
 
+import select
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any
 
@@ -19,49 +24,66 @@ from anyio.lowlevel import RunVar, current_token
 
 LATER_BYTES = 16_384
 """What is longer is sent at once: it may fill the socket, and who sends it wants to know."""
+_epoll: Any = getattr(select, "epoll", None)  # on Linux
 
 
 class Wakeups:
-    """The tasks of one event loop that go on together, until they wait again, and what they send.
+    """The sockets of one event loop that are read together, and the tasks that go on together, until they wait again.
 
     loop: as `asyncio.get_running_loop` returns it. unsent: what is written while `gathers`, and with what; `flush`
-    before anything else is written or ended. flushes: how often something was.
+    before anything else is written or ended.
     """
 
     __slots__ = (
-        "_handles", "_is_alone", "_is_due", "_is_waking", "_last", "_ready", "flushes", "gathers", "loop", "unsent",
+        "_is_alone", "_is_due", "_is_waking", "_last", "_poll", "_reads", "_ready", "gathers", "loop", "unsent",
     )  # fmt: skip
 
     def __init__(self, loop: Any) -> None:
         self.loop = loop
-        # What the loop has still to call in this turn. Where it does not tell, tasks go on in the next one.
-        self._handles: Sequence[object] = getattr(loop, "_ready", (None,))
+        self._poll: Any = None
+        self._reads: dict[int, Callable[[], object]] = {}
         self._ready: list[Waiter] = []
         self.unsent: list[tuple[Callable[[bytes], object], bytes]] = []
         self._last: list[Callable[[], object]] = []
-        self._is_due = False
+        self._is_due = False  # `_ready` will be looked at
         self._is_waking = False
         self._is_alone = False
         self.gathers = False
-        self.flushes = 0
 
-    def add(self, waiter: "Waiter") -> None:
-        """Have the task that awaits `waiter` go on in the next turn; not one that was added already."""
-        if not self._is_due:
-            self._is_due = True
-            self.loop.call_soon(self._turn)
-        self._ready.append(waiter)
-
-    def add_read(self, waiter: "Waiter") -> None:
-        """Have the task go on as soon as all sockets are read. Only for what the loop calls, not for a task."""
-        self._ready.append(waiter)
-        if self._is_due:
+    def watch(self, descriptor: int, read: Callable[[], object]) -> None:
+        """Call `read` whenever the socket has something. Where there is no epoll, the loop itself watches each."""
+        if _epoll is None:
+            self.loop.add_reader(descriptor, read)
             return
-        if self._handles:
-            self._is_due = True
-            self.loop.call_soon(self._turn)
-        else:
-            self.wake()
+        if not self._reads:
+            self._poll = _epoll()
+            self.loop.add_reader(self._poll, self._read)
+        if descriptor not in self._reads:
+            self._poll.register(descriptor, select.EPOLLIN)
+        self._reads[descriptor] = read
+
+    def unwatch(self, descriptor: int) -> None:
+        """Watch a socket no more, if it is watched. Before it is closed."""
+        if _epoll is None:
+            self.loop.remove_reader(descriptor)
+        elif self._reads.pop(descriptor, None) is not None:
+            self._poll.unregister(descriptor)
+            if not self._reads:
+                self.loop.remove_reader(self._poll)
+                self._poll.close()
+
+    def _read(self) -> None:
+        """Read all sockets that are ready, then have the tasks go on that got something."""
+        was_due, self._is_due = self._is_due, True  # whom these reads call goes on here, not in the next turn
+        try:
+            for descriptor, _ in self._poll.poll(0):
+                read = self._reads.get(descriptor)
+                if read is not None:  # else one that was read before has ended it
+                    read()
+        finally:
+            self._is_due = was_due
+            if self._ready and not was_due:
+                self.wake()
 
     def wake(self) -> None:
         """Have all tasks that were added go on, then send what they wrote. Not for a task."""
@@ -107,7 +129,6 @@ class Wakeups:
     def flush(self) -> None:
         """Send what was kept back."""
         if self.unsent:
-            self.flushes += 1
             unsent, self.unsent = self.unsent, []
             for write, data in unsent:
                 write(data)
@@ -145,19 +166,19 @@ class Waiter:
 
     def __await__(self) -> Generator["Waiter", None, None]:
         self._asyncio_future_blocking = True
-        yield self
+        return iter((self,))  # type: ignore[return-value]  # as good as a generator, without running one
 
-    def call(self) -> None:
-        """Have the task go on in the next turn of the loop, if one `is_awaited`."""
-        if self.is_awaited:
-            self.is_awaited = False
-            self._wakeups.add(self)
-
-    def call_read(self) -> None:
-        """Do what `call` does, see `Wakeups.add_read`."""
-        if self.is_awaited:
-            self.is_awaited = False
-            self._wakeups.add_read(self)
+    def call(self) -> bool:
+        """Have the task go on, if one `is_awaited`, and say whether one was. Nothing runs before this returns."""
+        if not self.is_awaited:
+            return False
+        self.is_awaited = False
+        wakeups = self._wakeups
+        wakeups._ready.append(self)
+        if not wakeups._is_due:
+            wakeups._is_due = True
+            wakeups.loop.call_soon(wakeups._turn)
+        return True
 
     def is_called(self) -> bool:
         """Tell whether the task was called and has not gone on yet."""

@@ -10,11 +10,11 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from anyio.lowlevel import current_token
 
 from gateway.http.accept import listen
 from gateway.http.plain import PlainTransport
 from gateway.http.transport import Sweep, dial, open_accepted
+from gateway.http.wakeups import wakeups_here
 
 HELD_BYTES = 65_536  # by the system, on each side
 MUCH = b"0123456789" * 200_000
@@ -82,7 +82,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def transport(ours: Any, told: Told) -> PlainTransport:
-    return PlainTransport(current_token().native_token, ours, told, memoryview(bytearray(1000)))
+    return PlainTransport(wakeups_here(), ours, told, memoryview(bytearray(1000)))
 
 
 async def read(peer: socket.socket, size: int) -> bytes:
