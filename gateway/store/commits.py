@@ -218,9 +218,7 @@ class Commits:
         writable, faults = self._connected(), self._faults
         try:
             with writable.transaction(is_durable=is_durable, is_patient=is_patient) as tx:
-                for work in works:
-                    if not work.is_abandoned:
-                        tx.do(work)
+                tx.do(works)
                 tx.finish()
         except StoreUnavailable as error:
             if is_patient or not isinstance(error, Busy):

@@ -203,3 +203,5 @@ def pieces(count: int, sizes: tuple[int, ...]) -> Iterator[int]:
         while count >= size:
             yield size
             count -= size
+        if not count:
+            return

@@ -7,6 +7,8 @@ row is there from its commit on, once and at the same place, for every process a
 rows, or deletes some, settles first and asks the table alone.
 """
 
+from itertools import count
+
 from gateway.domain.audit import GENESIS_HASH
 from gateway.store.database import Insert, Transaction
 
@@ -43,8 +45,8 @@ def settle_table(tx: Transaction, table: str) -> None:
 def insert_sql(insert: Insert, rows: int, alike: int = 0) -> str:
     """Return the statement that inserts so many rows.
 
-    Its parameters are the values of each row or, when rows have so many sets of columns in common: column by column,
-    one for a column of these sets and one a row for each of the others.
+    Its parameters are the values of each row or, when rows have so many sets of columns in common: one for each column
+    of these sets, then, column by column, one a row for each of the others.
     """
     if alike:
         places = _column_by_column(insert, rows, alike)
@@ -61,13 +63,24 @@ def insert_sql(insert: Insert, rows: int, alike: int = 0) -> str:
     return f"INSERT INTO {insert.table}_fresh (position, {names}) VALUES {values}"  # noqa: S608
 
 
-def _column_by_column(insert: Insert, rows: int, alike: int) -> list[list[str]]:
+def alike_places(insert: Insert, alike: int) -> tuple[list[int], list[int]]:
+    """Return which columns are in the first so many sets of `insert.alike`, and which are in none of them."""
     shared = frozenset().union(*insert.alike[:alike])
-    places: list[list[str]] = [[] for _ in range(rows)]
-    number = 1
-    for column in insert.columns:
-        is_shared = column in shared
-        for row, names in enumerate(places):
-            names.append(f"?{number if is_shared else number + row}")
-        number += 1 if is_shared else rows
-    return places
+    return (
+        [place for place, name in enumerate(insert.columns) if name in shared],
+        [place for place, name in enumerate(insert.columns) if name not in shared],
+    )
+
+
+def _column_by_column(insert: Insert, rows: int, alike: int) -> list[list[str]]:
+    shared, others = alike_places(insert, alike)
+    texts = [[""] * len(insert.columns) for _ in range(rows)]
+    numbers = count(1)
+    for place in shared:
+        text = f"?{next(numbers)}"
+        for row in texts:
+            row[place] = text
+    for place in others:
+        for row in texts:
+            row[place] = f"?{next(numbers)}"
+    return texts

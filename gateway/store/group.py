@@ -1,12 +1,14 @@
 """A group of works in one transaction: each can be taken back alone, plain rows go in together. Knows no driver."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any, Protocol, cast
 
 from gateway.store.database import Insert, Params, Row, StoreUnavailable, pieces
-from gateway.store.fresh import insert_sql
+from gateway.store.fresh import alike_places, insert_sql
 from gateway.store.works import Work
 
 # A statement for each, so that few are ever compiled. Each lets go of the interpreter several times, and to get it back
@@ -35,7 +37,7 @@ class GroupTransaction:
 
     def __init__(self, run: Callable[[str, Params | Sequence[object]], Cursor]) -> None:
         self._run = run
-        self._rows: list[tuple[Insert, Sequence[object]]] = []
+        self._rows: defaultdict[Insert, list[Sequence[object]]] = defaultdict(list)
         self._is_guarded = True
         self._endings: dict[str, Callable[[], None]] = {}
         self._hooks: dict[str, Callable[[], None]] = {}
@@ -56,7 +58,7 @@ class GroupTransaction:
 
     def add(self, insert: Insert, row: Sequence[object], /) -> None:
         """Insert a plain row before the commit."""
-        self._rows.append((insert, row))
+        self._rows[insert].append(row)
 
     def before_commit(self, name: str, work: Callable[[], None], /) -> None:
         """Run `work` before the commit."""
@@ -74,47 +76,50 @@ class GroupTransaction:
         hooks, self._hooks = [*self._hooks.values()], {}
         return hooks
 
-    def do(self, work: Work) -> None:
-        """Do one work. Its exception takes back that work alone and is kept for its caller.
+    def do(self, works: Sequence[Work]) -> None:
+        """Do the works that are still wanted. An exception takes back its own work alone and is kept for its caller.
 
         Raises:
             StoreUnavailable: the whole group must be given up.
         """
-        memo, rows, hooks, endings = self.memo.copy(), len(self._rows), len(self._hooks), len(self._endings)
-        self._is_guarded = False
-        work.error = None  # of a group that did not stand
-        try:
-            work.result = work.call(self)
-        except StoreUnavailable:
-            raise
-        except BaseException as error:  # handed to whoever asked for the work
-            work.error = error
+        for work in works:
+            if work.is_abandoned:
+                continue
+            memo, rows = self.memo.copy(), [*map(len, self._rows.values())]
+            hooks, endings = len(self._hooks), len(self._endings)
+            self._is_guarded = False
+            work.error = None  # of a group that did not stand
+            try:
+                work.result = work.call(self)
+            except StoreUnavailable:
+                raise
+            except BaseException as error:  # handed to whoever asked for the work
+                work.error = error
+                self._take_back(memo, rows, hooks, endings)
             if self._is_guarded:
-                self._run("ROLLBACK TO work", ())
-            self.memo = memo
-            for name in list(self._hooks)[hooks:]:  # they only ever come to be more
-                del self._hooks[name]
-            for name in list(self._endings)[endings:]:
-                del self._endings[name]
-            del self._rows[rows:]
-        if self._is_guarded:
-            self._run("RELEASE work", ())
+                self._run("RELEASE work", ())
         self._is_guarded = True
+
+    def _take_back(self, memo: dict[str, Any], rows: Sequence[int], hooks: int, endings: int) -> None:
+        """Forget a failed work. rows, hooks, endings: how many there were before it; they only ever come to be more."""
+        if self._is_guarded:
+            self._run("ROLLBACK TO work", ())
+        self.memo = memo
+        for name in list(self._hooks)[hooks:]:
+            del self._hooks[name]
+        for name in list(self._endings)[endings:]:
+            del self._endings[name]
+        for added, count in zip(self._rows.values(), chain(rows, repeat(0)), strict=False):
+            del added[count:]
 
     def finish(self) -> None:
         """Do what was put off, and insert the plain rows."""
         endings, self._endings = self._endings, {}  # they may know this transaction, as hooks may
         for work in endings.values():
             work()
-        rows_of: dict[Insert, list[Sequence[object]]] = {}
-        for insert, row in self._rows:
-            rows_of.setdefault(insert, []).append(row)
-        for insert, rows in rows_of.items():
+        for insert, rows in self._rows.items():
             if insert.is_fresh:
                 self.fresh_rows[insert.table] = len(rows)
-            if len(rows) == 1:
-                self._run(_insert_sql(insert, 1), rows[0])
-                continue
             begin = 0
             for size in pieces(len(rows), _INSERT_ROWS):
                 self._insert(insert, rows[begin : begin + size])
@@ -122,34 +127,47 @@ class GroupTransaction:
 
     def _insert(self, insert: Insert, rows: Sequence[Sequence[object]]) -> None:
         """Insert rows by one statement, which is given once what they have in common."""
+        if len(rows) == 1:
+            self._run(_insert_sql(insert, 1), rows[0])
+            return
         columns = [*zip(*rows, strict=True)]
-        alike = _count_alike(insert, columns) if len(rows) > 1 else 0
-        parts = rows
-        if alike:
-            shared = _shared(insert, alike)
-            parts = [column[:1] if is_shared else column for column, is_shared in zip(columns, shared, strict=True)]
-        self._run(_insert_sql(insert, len(rows), alike), [*chain.from_iterable(parts)])
+        if alike := _count_alike(insert, rows[0], columns):
+            shared, others = _shared_and_others(insert, alike)
+            params = [*shared(rows[0]), *chain.from_iterable(others(columns))]
+        else:
+            params = [*chain.from_iterable(rows)]
+        self._run(_insert_sql(insert, len(rows), alike), params)
 
 
-def _count_alike(insert: Insert, columns: Sequence[tuple[object, ...]]) -> int:
-    """Return how many of the sets `insert.alike`, from the first on, have one value a column."""
-    for number, places in enumerate(_places(insert)):
-        for place in places:
-            column = columns[place]
-            if column.count(column[0]) < len(column):
-                return number
+def _count_alike(insert: Insert, first: Sequence[object], columns: Sequence[tuple[object, ...]]) -> int:
+    """Return how many of the sets `insert.alike`, from the first on, have one value a column: that of the first row."""
+    rows = len(columns[0])
+    for number, pick in enumerate(_sets(insert)):
+        if min(map(tuple.count, pick(columns), pick(first))) < rows:
+            return number
     return len(insert.alike)
 
 
-@cache
-def _places(insert: Insert) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(insert.columns.index(name) for name in names) for names in insert.alike)
+_Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 @cache
-def _shared(insert: Insert, alike: int) -> tuple[bool, ...]:
-    shared = frozenset().union(*insert.alike[:alike])
-    return tuple(name in shared for name in insert.columns)
+def _sets(insert: Insert) -> tuple[_Pick, ...]:
+    """Return what picks the columns of each of the sets `insert.alike`."""
+    return tuple(_picker([insert.columns.index(name) for name in names]) for names in insert.alike)
+
+
+@cache
+def _shared_and_others(insert: Insert, alike: int) -> tuple[_Pick, _Pick]:
+    """Return what picks the columns that so many sets share, and what picks the others."""
+    shared, others = alike_places(insert, alike)
+    return _picker(shared), _picker(others)
+
+
+def _picker(places: Sequence[int]) -> _Pick:
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda values: tuple(values[place] for place in places)
 
 
 _insert_sql = cache(insert_sql)

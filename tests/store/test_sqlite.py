@@ -238,6 +238,20 @@ async def test_more_plain_rows_than_a_statement_takes_all_arrive(store: Store) -
     assert await store.db.read(names) == [f"{number:03}" for number in range(107)]
 
 
+@pytest.mark.parametrize("alike", [("value",), ("name", "value")])
+@pytest.mark.parametrize("values", ["aaaa", "aaba", "abcd"])
+async def test_plain_rows_arrive_as_they_are_whatever_they_have_in_common(
+    store: Store, values: str, alike: tuple[str, ...]
+) -> None:
+    insert = Insert("meta", ("value", "name"), alike=(frozenset(alike),))
+    rows = [{"name": str(number), "value": value} for number, value in enumerate(values)]
+    await store.db.write(lambda tx: [tx.add(insert, (row["value"], row["name"])) for row in rows])
+    found = await store.db.read(
+        lambda tx: tx.query("SELECT name, value FROM meta WHERE name <> 'instance_id' ORDER BY name")
+    )
+    assert [{"name": row["name"], "value": row["value"]} for row in found] == rows
+
+
 async def test_writes_behind_are_kept_in_order_and_before_later_writes(store: Store) -> None:
     for number in range(50):
         store.db.write_behind(lambda tx, number=number: store.meta.set(tx, "last", str(number)))
@@ -278,6 +292,30 @@ async def test_a_write_that_waits_too_long_is_refused_and_never_done(
         with pytest.raises(StoreUnavailable, match="in time"):
             await store.db.write(setter("late"))
         go.set()
+    monkeypatch.setattr(writer, "WAIT_SECONDS", 10)
+    await store.db.write(setter("next"))
+    assert await store.db.read(names) == ["next"]
+
+
+async def test_writes_that_wait_behind_others_are_refused_as_well(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "GROUP_WORKS", 1)
+    monkeypatch.setattr(writer, "WAIT_SECONDS", 0.01)
+    refused: list[str] = []
+
+    async def write(name: str) -> None:
+        try:
+            await store.db.write(setter(name))
+        except StoreUnavailable:
+            refused.append(name)
+
+    with held(store) as go:
+        async with anyio.create_task_group() as tasks:
+            for name in "abc":
+                tasks.start_soon(write, name)
+        go.set()
+    assert sorted(refused) == ["a", "b", "c"]
     monkeypatch.setattr(writer, "WAIT_SECONDS", 10)
     await store.db.write(setter("next"))
     assert await store.db.read(names) == ["next"]
