@@ -4,11 +4,15 @@ A work may be noted while the last of its like was committed a moment ago: then 
 longer than a disk mostly takes when it is slow for once, or than the log takes to be carried over.
 """
 
+from collections.abc import Sequence
+from operator import attrgetter
+
 from gateway.log import Log
 from gateway.store.redo import RedoLog
 from gateway.store.works import Work
 
 RECENT_SECONDS = 0.3
+_IS_NOTED = attrgetter("is_noted")
 
 
 class Notes:
@@ -35,12 +39,10 @@ class Notes:
             self._good_seconds = 0.0
         return is_noted
 
-    def settle(self, work: Work, now_seconds: float) -> None:
-        """Say that the group of a work was committed."""
-        if work.error is not None:
-            self.lose(work)
-        elif work.is_noted or (work.is_brief and work.waiter is not None):
-            self._redo.committed += work.is_noted
+    def settle(self, group: Sequence[Work], now_seconds: float) -> None:
+        """Say that works were committed."""
+        self._redo.committed += sum(map(_IS_NOTED, group))
+        if any(work.is_noted or (work.is_brief and work.waiter is not None) for work in group):
             self._good_seconds = now_seconds
 
     def lose(self, work: Work) -> None:

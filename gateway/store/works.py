@@ -1,25 +1,26 @@
 """A work for the writer, and what commits groups of them. Knows no SQL, no thread and no driver."""
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Protocol
 
 from gateway.http.wakeups import Waiter
 from gateway.store.database import StoreUnavailable, Transaction
 
 BRIEF_WORKS = 128
+_IS_BRIEF = attrgetter("is_brief")
 
 
 class Work:
     """One work in the queue and what became of it.
 
     waiter: what its caller awaits, or None. is_durable: the disk must have it before that. is_brief: it is done in
-    microseconds and may be done in the event loop. is_noted: it is in the redo log, and was answered. record: returns
-    its name and record, if it can be noted.
+    microseconds, without the disk, and may be done in the event loop. is_noted: it is in the redo log, and was
+    answered. record: returns its name and record, if it can be noted.
     """
 
     __slots__ = (
-        "call", "error", "is_abandoned", "is_brief", "is_durable", "is_noted", "queued_seconds", "record", "result",
-        "waiter",
+        "call", "error", "is_abandoned", "is_brief", "is_durable", "is_noted", "record", "result", "waiter",
     )  # fmt: skip
 
     def __init__(
@@ -33,14 +34,13 @@ class Work:
     ) -> None:
         self.call = call
         self.is_durable = is_durable
-        self.is_brief = is_brief
+        self.is_brief = is_brief and not is_durable
         self.is_noted = is_noted
         self.record = record
         self.result: Any = None
         self.error: BaseException | None = None
         self.is_abandoned = False
         self.waiter: Waiter | None = None
-        self.queued_seconds = 0.0
 
 
 class Base(Protocol):
@@ -77,12 +77,7 @@ class Base(Protocol):
 
 def is_brief(group: Sequence[Work]) -> bool:
     """Tell whether the event loop may do a group itself."""
-    if len(group) > BRIEF_WORKS:
-        return False
-    for work in group:
-        if work.is_durable or not work.is_brief:
-            return False
-    return True
+    return len(group) <= BRIEF_WORKS and all(map(_IS_BRIEF, group))
 
 
 def refuse(works: Sequence[Work], error: BaseException) -> None:

@@ -62,9 +62,9 @@ class Writer:
         # The event loop itself. Its timers and `call_soon_threadsafe` are all that is asked of it; anyio's own way from
         # a thread into the loop would make the writer wait for the loop's turn.
         self._loop: Any = None
-        self._queue: deque[Work] = deque()
-        self._waiting: dict[Work, None] = {}
-        self._fresh = 0
+        self._queue: list[Work] = []
+        self._fresh = 0  # how many in the queue somebody waits for
+        self._waiting: dict[Work, float] = {}  # those that wait for the thread, and since when
         self._expected = 1
         self._is_busy = False
         self._timer: Any = None
@@ -107,13 +107,11 @@ class Writer:
             StoreUnavailable: see `Database.write`.
         """
         waiter = work.waiter = self._waiters.pop() if self._waiters else Waiter(self._wakeups)
-        work.queued_seconds = self._loop.time()
         if not self._is_done_at_once(work):
             self._put(work)
-            self._waiting[work] = None
             self._fresh += 1
             if self._is_busy:
-                self._set_watch()
+                self._watch_over((work,))
             if self._fresh == 1 or self._fresh >= self._expected:
                 self._wakeups.call_last(self._look)  # not at once: this one must be awaited before it is delivered
             await waiter
@@ -125,7 +123,7 @@ class Writer:
 
     def _is_done_at_once(self, work: Work) -> bool:
         """Commit a brief work, unless others are waiting or expected or may come in this turn, and tell so."""
-        if work.is_durable or not work.is_brief or self._expected > 1 or not self._wakeups.is_alone():
+        if self._expected > 1 or not work.is_brief or not self._wakeups.is_alone():
             return False
         if self._is_busy or self._is_stopping or self._queue or not self._commit_here((work,)):
             return False
@@ -151,7 +149,9 @@ class Writer:
     def may_note(self, callers: int) -> bool:
         """Tell whether the task that runs may note a work, and few are at work: many share a commit anyway."""
         is_crowd = callers > FEW_CALLERS
-        return self._are_notes_welcome() and not (is_crowd and (self._expected > 1 or not self._wakeups.is_alone()))
+        if is_crowd and self._expected > 1:
+            return False
+        return self._are_notes_welcome() and not (is_crowd and not self._wakeups.is_alone())
 
     def _are_notes_welcome(self) -> bool:
         is_ill = self.has_failed or self._is_stopping
@@ -216,13 +216,13 @@ class Writer:
         if self._is_busy or self._is_stopping or not self._queue:
             return
         group = self._take()
-        self._fresh = max(0, len(self._waiting) - sum(1 for work in group if work.waiter is not None))
+        self._count_fresh()
         if is_brief(group) and self._commit_here(group):
             self._delivered(group)
             return
         self._note_callers(group)
         self._is_busy = True
-        self._set_watch()
+        self._watch_over([*group, *self._queue])
         self._groups.append(group)
         self._ring()
 
@@ -239,10 +239,17 @@ class Writer:
             work.is_noted, work.waiter = True, None
             self._waiting.pop(work, None)
             waiter.call()
-        self._fresh = sum(1 for work in [*self._queue] if work.waiter is not None)
+        self._count_fresh()
 
-    def _set_watch(self) -> None:
+    def _count_fresh(self) -> None:
+        self._fresh = sum(1 for work in [*self._queue] if work.waiter is not None and not work.is_abandoned)
+
+    def _watch_over(self, works: Iterable[Work]) -> None:
         """See to it that nobody waits for the thread for too long."""
+        now_seconds = self._loop.time()
+        for work in works:
+            if work.waiter is not None and not work.is_abandoned:
+                self._waiting.setdefault(work, now_seconds)
         if self._watch is None and self._waiting:
             self._watch = self._loop.call_later(WAIT_SECONDS, self._give_up)
 
@@ -254,7 +261,9 @@ class Writer:
             pass
 
     def _take(self) -> list[Work]:
-        return [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_WORKS))]
+        group = self._queue[:GROUP_WORKS]
+        del self._queue[: len(group)]
+        return group
 
     def _commit_here(self, group: Sequence[Work]) -> bool:
         """Commit a group in the event loop and tell so: not when there is something to wait for."""
@@ -271,23 +280,20 @@ class Writer:
                 self._ring()
         return True
 
-    def _deliver(self, group: Sequence[Work]) -> None:
+    def _deliver(self, group: Sequence[Work], is_durable: bool) -> None:
         """Wake the callers of a group that the thread has done."""
         self._is_busy = False
-        self._delivered(group)
+        self._delivered(group, is_durable)
         self._wakeups.wake()
 
-    def _delivered(self, group: Sequence[Work]) -> None:
-        """Wake the callers of a group that was committed or refused."""
-        delivered, is_durable = 0, False
-        for work in group:
-            is_durable = is_durable or work.is_durable
-            waiter = work.waiter
-            if waiter is None:
-                continue
-            delivered += 1
-            self._waiting.pop(work, None)
+    def _delivered(self, group: Sequence[Work], is_durable: bool = False) -> None:
+        """Wake the callers of a group that was committed or refused. is_durable: the disk has all of it."""
+        waiters = [work.waiter for work in group if work.waiter is not None]
+        for waiter in waiters:
             waiter.call()
+        if self._waiting:
+            for work in group:
+                self._waiting.pop(work, None)
         if not self._waiting and self._watch is not None:
             self._watch.cancel()
             self._watch = None
@@ -295,23 +301,23 @@ class Writer:
             self._notes.clear()
         if not is_durable:
             self._syncs.ask()
-        self._expected = delivered + self._fresh or 1
+        self._expected = len(waiters) + self._fresh or 1
         self._look()
 
     def _give_up(self) -> None:
         """Refuse what has waited too long, and look again when the oldest of the others may have."""
         self._watch = None
         late_seconds = self._loop.time() - WAIT_SECONDS
-        for work in tuple(self._waiting):
-            if work.queued_seconds > late_seconds:
-                self._watch = self._loop.call_later(work.queued_seconds - late_seconds, self._give_up)
-                return
+        for work, since_seconds in tuple(self._waiting.items()):
+            if since_seconds > late_seconds:
+                self._watch = self._loop.call_later(since_seconds - late_seconds, self._give_up)
+                break
             del self._waiting[work]
-            self._fresh = min(self._fresh, len(self._waiting))
             work.is_abandoned = True
             work.error = StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
             if work.waiter is not None:
                 work.waiter.call()
+        self._count_fresh()
 
     # In the thread.
 
@@ -337,8 +343,9 @@ class Writer:
 
     def _do(self, group: Sequence[Work]) -> None:
         self._syncs.wait_if_hung()
+        is_durable = any(work.is_durable for work in group)
         try:
-            self._base.commit(group, any(work.is_durable for work in group))
+            self._base.commit(group, is_durable)
         except StoreUnavailable as error:
             self._fail(group, error)
         except BaseException as error:  # handed to whoever waits; the thread must not end
@@ -349,7 +356,7 @@ class Writer:
         else:
             self._note_success(group)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._deliver, group)
+            self._loop.call_soon_threadsafe(self._deliver, group, is_durable)
 
     def _do_each(self, group: Sequence[Work]) -> None:
         for number, work in enumerate(group):
@@ -366,10 +373,12 @@ class Writer:
     def _note_success(self, group: Sequence[Work]) -> None:
         self._group_seconds = self._loop.time()
         self._is_failing = self.has_failed = False
-        for work in group:
-            self._notes.settle(work, self._group_seconds)
-            if work.waiter is None and work.error is not None:
+        failed = [work for work in group if work.error is not None]
+        for work in failed:
+            self._notes.lose(work)
+            if work.waiter is None:
                 self._log.error("store_work_failed", error=work.error)
+        self._notes.settle([work for work in group if work.error is None] if failed else group, self._group_seconds)
 
     def _fail(self, works: Sequence[Work], error: BaseException) -> None:
         is_unavailable = isinstance(error, StoreUnavailable)
@@ -380,5 +389,5 @@ class Writer:
             for work in works:
                 self._notes.lose(work)
         elif (behind := [work for work in works if work.waiter is None]) and not self._is_stopping:
-            self._queue.extendleft(reversed(behind))
+            self._queue[:0] = behind
             self._is_failing = True

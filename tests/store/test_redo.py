@@ -648,6 +648,36 @@ async def test_nobody_notes_what_could_not_be_committed_a_moment_ago(place: Any)
     await store.aclose()
 
 
+async def test_a_work_that_fails_among_others_keeps_nobody_from_noting(place: Any) -> None:
+    store = await place.open()
+    await begin(store)
+    groups: list[int] = []
+
+    def good(tx: Transaction) -> None:
+        groups.append(id(tx))
+        both(store, 1)(tx)
+
+    def bad(tx: Transaction) -> None:
+        groups.append(id(tx))
+        both(store, 2)(tx)
+        raise LookupError
+
+    async def fail() -> None:
+        with pytest.raises(LookupError):
+            await store.db.write(bad, is_durable=False, is_brief=True)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(store.db.write, good, is_durable=False, is_brief=True))
+        tasks.start_soon(fail)
+    assert len(groups) == 2
+    assert groups[0] == groups[1]
+    assert note(store, 3)
+    assert await seen(store) == [1, 3]
+    await fail()
+    assert not note(store, 4)
+    await store.aclose()
+
+
 async def test_works_that_wait_for_the_database_one_by_one_stay_in_their_order(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
