@@ -2,11 +2,12 @@
 
 import os
 import time
+from collections.abc import Iterator
 from typing import Protocol
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = tuple(a + b for a in _CROCKFORD for b in _CROCKFORD)
-_COUNTS = (1 << 20) - 1
+_TIME_CHARS = 10
 _DRAWS = 64
 
 
@@ -15,6 +16,10 @@ class Clock(Protocol):
 
     def now_at(self) -> int:
         """Return the wall clock in Unix milliseconds. It may jump."""
+        ...
+
+    def now_ns(self) -> int:
+        """Return the wall clock in Unix nanoseconds."""
         ...
 
     def monotonic_seconds(self) -> float:
@@ -28,6 +33,9 @@ class SystemClock:
     def now_at(self) -> int:
         """Return the wall clock in Unix milliseconds. It may jump."""
         return time.time_ns() // 1_000_000
+
+    now_ns = staticmethod(time.time_ns)
+    """Return the wall clock in Unix nanoseconds."""
 
     monotonic_seconds = staticmethod(time.monotonic)
     """Return seconds that never go back, from an arbitrary start. Asked ten times in a request."""
@@ -54,44 +62,52 @@ class SystemIds:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._now_at = clock.now_at
-        self._last_at = -1
-        self._high = ""
-        self._drawn = ""
-        self._time = self._stem = ""
-        self._count = self._last = _COUNTS
+        self._now_ns = clock.now_ns
+        self._due_ns = 0  # when the stem has to be made again
+        self._begun = -1
+        self._high = self._drawn = self._middle = self._stem = ""
+        self._count = 0
+        self._ends: Iterator[str] = iter(())
         self._pool = ""
 
     def new(self, prefix: str) -> str:
         """Return `prefix`, an underscore and a 26-character ULID that sorts by time."""
-        at = self._now_at()
-        count = self._count = self._count + 1
-        if at > self._last_at or count > self._last:
-            count = self._go_on(at)
-        return f"{prefix}_{self._stem}{_PAIRS[count & 1023]}"
+        now_ns = self._now_ns()
+        if now_ns >= self._due_ns:
+            self._go_on(now_ns // 1_000_000)
+        end = next(self._ends, None) or self._count_on()
+        return f"{prefix}_{self._stem}{end}"
 
-    def _go_on(self, at: int) -> int:
-        """Make the stem of the ids that follow, all but their last two characters, and return what they count from."""
-        if at > self._last_at:
-            if at >> 10 != self._last_at >> 10:
-                self._begin(at)
-            self._last_at = at
-            self._time = f"{self._high}{_PAIRS[at & 1023]}"
-        if self._count > _COUNTS:
-            self._drawn = f"{int(self._drawn, 16) + 1:012X}"
-            self._count = 0
-        self._last = self._count | 1023
-        self._stem = f"{self._time}{self._drawn}{_PAIRS[self._count >> 10]}"
-        return self._count
+    def _go_on(self, at: int) -> None:
+        """Make the stem of the ids of a millisecond: all but their last two characters."""
+        self._due_ns = (at + 1) * 1_000_000
+        if at >> 10 != self._begun:
+            self._begin(at)
+        self._stem = f"{self._high}{_PAIRS[at & 1023]}{self._middle}"
 
     def _begin(self, at: int) -> None:
         """Begin the ids of 1,024 milliseconds. Hex digits are digits of the ULID's alphabet, written in no time."""
+        self._begun = at >> 10
         self._high = _PAIRS[at >> 40] + _PAIRS[at >> 30 & 1023] + _PAIRS[at >> 20 & 1023] + _PAIRS[at >> 10 & 1023]
         pool = self._pool or os.urandom(8 * _DRAWS).hex().upper()
         # The first digit stays 0, so that there is room for counting on.
         self._drawn = "0" + pool[:11]
-        self._count = (int(pool[11:16], 16) >> 1) + 1
+        first = int(pool[11:16], 16) >> 1
+        self._count = first >> 10
+        self._middle = f"{self._drawn}{_PAIRS[self._count]}"
+        self._ends = iter(_PAIRS[first & 1023 :])
         self._pool = pool[16:]
+
+    def _count_on(self) -> str:
+        """Begin the next 1,024 ids, and return the end of the first."""
+        self._count += 1
+        if self._count == len(_PAIRS):
+            self._drawn = f"{int(self._drawn, 16) + 1:012X}"
+            self._count = 0
+        self._middle = f"{self._drawn}{_PAIRS[self._count]}"
+        self._stem = f"{self._stem[:_TIME_CHARS]}{self._middle}"
+        self._ends = iter(_PAIRS)
+        return next(self._ends)
 
     def random_bytes(self, count: int) -> bytes:
         """Return `count` bytes fit for secrets."""

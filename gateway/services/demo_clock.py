@@ -14,6 +14,10 @@ class DemoClock:
         """Return the time of the story."""
         return self.at
 
+    def now_ns(self) -> int:
+        """Return the same in nanoseconds."""
+        return self.at * 1_000_000
+
     def monotonic_seconds(self) -> float:
         """Return the same in seconds."""
         return self.at / 1000

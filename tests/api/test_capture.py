@@ -37,6 +37,9 @@ class Later:
     def now_at(self) -> int:
         return int(self._clock.now_at()) + self._ahead_ms
 
+    def now_ns(self) -> int:
+        return self.now_at() * 1_000_000
+
     def monotonic_seconds(self) -> float:
         return float(self._clock.monotonic_seconds())
 

@@ -24,6 +24,9 @@ class JumpingClock(SystemClock):
     def now_at(self) -> int:
         return super().now_at() + JumpingClock.jump_ms
 
+    def now_ns(self) -> int:
+        return self.now_at() * 1_000_000
+
     def monotonic_seconds(self) -> float:
         return super().monotonic_seconds() + JumpingClock.passed_seconds
 

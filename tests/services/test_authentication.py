@@ -46,6 +46,9 @@ class FakeClock:
     def now_at(self) -> int:
         return self.at
 
+    def now_ns(self) -> int:
+        return self.now_at() * 1_000_000
+
     def monotonic_seconds(self) -> float:
         return self.seconds
 
