@@ -18,6 +18,7 @@ from gateway.records import record
 WINDOW_SECONDS = 60.0
 EXACT_CALLS = 10_000
 _GRID_SECONDS = 0.25
+_ROUNDING_SECONDS = 1e-6  # so much sooner it is looked again, so that sums of seconds need not be exact
 _SLACK = 256
 
 
@@ -37,61 +38,77 @@ class Admission:
 
 
 class RateWindow:
-    """The admitted calls of one key in the last 60 seconds."""
+    """The admitted calls of one key in the last 60 seconds.
 
-    __slots__ = ("_begin", "_gone", "_times", "_totals")
+    Until the oldest of them leaves, and the seconds until then are fewer, a call has only to be counted: what else
+    there is to tell was found out by the first call after such a moment.
+    """
+
+    __slots__ = (
+        "_befores", "_begin", "_cell_end_seconds", "_gone", "_left", "_limit", "_reset_seconds", "_times",
+        "_until_seconds",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._times = array("d")
-        self._totals = array("Q")  # of each cell: the calls up to it
-        self._begin = 0
-        self._gone = 0
+        self._befores = array("Q")  # of each cell: the calls before it
+        self._begin = self._gone = 0
+        self._limit = self._left = self._reset_seconds = 0
+        self._until_seconds = self._cell_end_seconds = -math.inf
 
     def admit(self, now_seconds: float, limit: int) -> Admission:
         """Admit the call or not. `now_seconds` is of a clock that never goes back."""
-        times, totals, begin = self._times, self._totals, self._begin
-        if begin < len(times) and times[begin] <= now_seconds - WINDOW_SECONDS:
-            self._forget(now_seconds)
-            begin = self._begin
-        is_empty = begin == len(times)
-        gone = self._gone
-        total = gone if is_empty else totals[-1]
-        used = total - gone
-        if used < limit:
-            if limit > EXACT_CALLS and not is_empty and times[-1] // _GRID_SECONDS == now_seconds // _GRID_SECONDS:
-                times[-1] = now_seconds
-                totals[-1] = total + 1
-            else:
-                times.append(now_seconds)
-                totals.append(total + 1)
-            reset = math.ceil(times[begin] + WINDOW_SECONDS - now_seconds)
-            if not 1 <= reset <= WINDOW_SECONDS:
-                reset = _whole(reset)
-            return Admission(True, limit, limit - used - 1, reset, 0)
-        reset = _whole(times[begin] + WINDOW_SECONDS - now_seconds) if used else int(WINDOW_SECONDS)
-        wait = reset
-        if 0 < limit <= used:
-            # After a limit was lowered more are remembered than it allows: the call must wait for several to go.
-            last = bisect_left(totals, total - limit + 1, begin)
-            wait = _whole(times[last] + WINDOW_SECONDS - now_seconds)
-        return Admission(False, limit, 0, reset, wait)
+        if now_seconds >= self._until_seconds or limit != self._limit:
+            self._look(now_seconds, limit)
+        left = self._left - 1
+        if left < 0:
+            return self._refuse(now_seconds)
+        self._left = left
+        if now_seconds < self._cell_end_seconds:
+            self._times[-1] = now_seconds
+        else:
+            self._times.append(now_seconds)
+            self._befores.append(self._gone + limit - left - 1)
+            if limit > EXACT_CALLS:
+                self._cell_end_seconds = (now_seconds // _GRID_SECONDS + 1) * _GRID_SECONDS
+        return Admission(True, limit, left, self._reset_seconds, 0)
 
     def is_idle(self, now_seconds: float) -> bool:
         """Tell whether no admitted call is remembered, so that the window may be dropped."""
-        self._forget(now_seconds)
+        self._look(now_seconds, self._limit)
         return self._begin == len(self._times)
 
-    def _forget(self, now_seconds: float) -> None:
+    def _refuse(self, now_seconds: float) -> Admission:
+        limit, used = self._limit, self._limit - self._left
+        wait = self._reset_seconds
+        if 0 < limit <= used:
+            # After a limit was lowered more are remembered than it allows: the call must wait for several to go.
+            last = bisect_left(self._befores, self._gone + used - limit + 1, self._begin + 1) - 1
+            wait = _whole(self._times[last] + WINDOW_SECONDS - now_seconds)
+        return Admission(False, limit, 0, self._reset_seconds, wait)
+
+    def _look(self, now_seconds: float, limit: int) -> None:
+        """Forget what is 60 seconds old, and find out what holds of this limit, and until when."""
+        total = self._gone + self._limit - self._left
+        self._forget(now_seconds, total)
+        if limit != self._limit:
+            self._limit, self._cell_end_seconds = limit, -math.inf
+        self._left = limit - (total - self._gone)
+        oldest_seconds = self._times[self._begin] if total > self._gone else now_seconds
+        self._reset_seconds = _whole(oldest_seconds + WINDOW_SECONDS - now_seconds)
+        self._until_seconds = oldest_seconds + WINDOW_SECONDS - self._reset_seconds + 1 - _ROUNDING_SECONDS
+
+    def _forget(self, now_seconds: float, total: int) -> None:
         times, begin, end = self._times, self._begin, len(self._times)
         oldest = now_seconds - WINDOW_SECONDS
         if begin == end or times[begin] > oldest:
             return
         while begin < end and times[begin] <= oldest:
             begin += 1
-        self._gone = self._totals[begin - 1]
+        self._gone = self._befores[begin] if begin < end else total
         if begin == end or (begin > _SLACK and begin * 2 > end):
             del times[:begin]
-            del self._totals[:begin]
+            del self._befores[:begin]
             begin = 0
         self._begin = begin
 

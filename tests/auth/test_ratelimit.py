@@ -1,5 +1,6 @@
 """The exact sliding window of 60 seconds."""
 
+import math
 import random
 
 import pytest
@@ -62,6 +63,24 @@ def test_no_interval_of_sixty_seconds_ever_holds_more_than_the_limit(seed: int) 
         if answer.admitted:
             admitted.append(now)
     assert all(later - earlier >= 60 for earlier, later in zip(admitted, admitted[limit:], strict=False))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_answer_is_what_a_list_of_all_calls_tells(seed: int) -> None:
+    chance = random.Random(seed)
+    window, limit, now, admitted = RateWindow(), 50, 1e6 * chance.random(), []
+    for _ in range(5_000):
+        now += chance.choice((0.0, 0.001, 0.3, chance.random(), 30.0 if chance.random() < 0.02 else 0.0))
+        limit = chance.choice((0, 20, 50, 70)) if chance.random() < 0.01 else limit
+        admitted = [one for one in admitted if one > now - 60]
+        used = len(admitted)
+        if used < limit:
+            admitted.append(now)
+        reset = math.ceil((admitted or [now])[0] + 60 - now)
+        wait = math.ceil(admitted[used - limit] + 60 - now) if 0 < limit <= used else reset
+        is_good = used < limit
+        left = limit - used - 1 if is_good else 0
+        assert window.admit(now, limit) == Admission(is_good, limit, left, min(reset, 60), 0 if is_good else wait)
 
 
 def test_a_window_keeps_only_the_calls_of_the_last_minute() -> None:
