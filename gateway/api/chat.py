@@ -36,8 +36,9 @@ class ChatEdge:
             return refused
         except UpstreamRefused as error:
             return _refused(error, context.request_id)
-        body = write_json(answer.body) if answer.raw is None else answer.raw
-        headers = JSON + answer.headers if answer.headers else JSON
+        reply = answer.reply
+        body = write_json(reply.body) if reply.raw is None else reply.raw
+        headers = JSON + reply.headers if reply.headers else JSON
         return Response(200, headers, body, None, False, _shield_lines(answer.shield))
 
     def _recalled(self, request: Request, who: Principal) -> ReadPrompt:

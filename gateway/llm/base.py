@@ -1,6 +1,6 @@
 """What passes between chat, dialects and upstreams: records and two protocols. No dialect and no transport."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol, cast
@@ -75,10 +75,10 @@ class Prompt:
 
     raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: whom it
     names as its caller. body: None to have it read from `raw` when somebody asks for it; it has no list of tools then.
-    before: what is known of it, when it has come before.
+    before: what is known of it, when it has come before. offers_tools: whether it has a list of tools.
     """
 
-    __slots__ = ("_body", "before", "model", "raw", "user")
+    __slots__ = ("_body", "before", "model", "offers_tools", "raw", "user")
 
     def __init__(
         self,
@@ -92,6 +92,7 @@ class Prompt:
         self.raw = raw
         self.user = user
         self.before = before
+        self.offers_tools = body is not None and ("tools" in body or "functions" in body)
         self._body = body
 
     @property
@@ -101,67 +102,61 @@ class Prompt:
             self._body = cast(Mapping[str, object], read_json(self.raw or b""))
         return self._body
 
-    @property
-    def offers_tools(self) -> bool:
-        """Whether it has a list of tools."""
-        body = self._body
-        return body is not None and ("tools" in body or "functions" in body)
 
-
-@record
 class Reply:
     """A checked completion.
 
-    body: the parsed object. headers: the few of the upstream's that may be passed on, lower-case names. Token counts
-    are None when the upstream does not tell. is_large: looking through it takes a while. raw: the strict JSON that
-    `body` was read from, None when there is none. mark: what stands for `raw`, of a prompt that has come before.
-    is_known: it is, byte for byte, what came the last time, and has not been read.
+    headers: the few of the upstream's that may be passed on, lower-case names. Token counts are None when the upstream
+    does not tell. is_large: looking through it takes a while. raw: the strict JSON that it was read from, if nothing of
+    it was changed; None to write `body` anew. body: None to have it read from `raw` when somebody asks for it. mark:
+    what stands for `raw`, of a prompt that has come before. is_known: it is, byte for byte, what came the last time.
     """
 
-    body: Mapping[str, object]
-    headers: tuple[tuple[str, str], ...] = ()
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    is_large: bool = False
-    raw: bytes | None = None
-    mark: bytes | None = None
-    is_known: bool = False
+    __slots__ = (
+        "_body", "completion_tokens", "headers", "is_known", "is_large", "mark", "prompt_tokens", "raw",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        body: Mapping[str, object] | None,
+        headers: tuple[tuple[str, str], ...] = (),
+        prompt_tokens: int | None = None,
+        completion_tokens: int | None = None,
+        is_large: bool = False,
+        raw: bytes | None = None,
+        mark: bytes | None = None,
+        is_known: bool = False,
+    ) -> None:
+        self.headers = headers
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
+        self.is_large = is_large
+        self.raw = raw
+        self.mark = mark
+        self.is_known = is_known
+        self._body = body
+
+    @property
+    def body(self) -> Mapping[str, object]:
+        """Return the parsed object."""
+        if self._body is None:
+            self._body = cast(Mapping[str, object], read_json(self.raw or b""))
+        return self._body
+
+    def with_body(self, body: Mapping[str, object]) -> "Reply":
+        """Return this reply with another body."""
+        return Reply(body, self.headers, self.prompt_tokens, self.completion_tokens, self.is_large)
 
 
 class Before(Protocol):
     """What is known of a prompt that has come before: what the model said to it the last time."""
 
-    def mark(self, raw: bytes) -> bytes | None:
-        """Return what stands for the bytes of a reply; None when they are too many."""
+    def recall(self, raw: bytes, headers: tuple[tuple[str, str], ...]) -> Reply | bytes | None:
+        """Return the reply of these bytes, if it is the one that came the last time.
+
+        Else what stands for them; None when they are too many.
+        """
         ...
-
-    def reply(self, mark: bytes, raw: bytes, headers: tuple[tuple[str, str], ...]) -> Reply | None:
-        """Return the reply of these bytes, if it is the one that came the last time."""
-        ...
-
-
-class Unread(Mapping[str, object]):
-    """The object that strict JSON holds, read when somebody looks into it."""
-
-    __slots__ = ("_raw", "_value")
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-        self._value: dict[str, object] | None = None
-
-    def __getitem__(self, name: str) -> object:
-        return self._read()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def _read(self) -> dict[str, object]:
-        if self._value is None:
-            self._value = cast(dict[str, object], read_json(self._raw))
-        return self._value
 
 
 @record

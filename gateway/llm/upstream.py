@@ -104,19 +104,22 @@ class HttpUpstream:
         if traceparent is not None:
             headers = (*headers, *self._trace(traceparent))
         try:
-            body = prompt.raw or write_json(prompt.body)
-            answer = await self._client.request("POST", self._chat_url, headers, body, self._terms)
+            sent = prompt.raw or write_json(prompt.body)
+            answer = await self._client.request("POST", self._chat_url, headers, sent, self._terms)
         except ClientError as error:
             raise _fault(error) from error
         if not 200 <= answer.status < 300:
             raise _refusal(answer)
-        raw, passed, before = answer.body, _passed_on(answer), prompt.before
-        mark = None if before is None else before.mark(raw)
-        if before is not None and mark is not None and (known := before.reply(mark, raw, passed)) is not None:
-            return known
+        raw, value, mark = answer.body, answer.header(_PASSED_ON), None
+        passed = () if value is None else _passed_on(value)
+        if prompt.before is not None:
+            known = prompt.before.recall(raw, passed)
+            if isinstance(known, Reply):
+                return known
+            mark = known
         is_large = len(raw) > LARGE_REPLY_BYTES
-        value = _json(answer) if not is_large else await self._aside.run(_json, answer)
-        return self._dialect.read_reply(value, headers=passed, is_large=is_large, raw=raw, mark=mark)
+        body = _json(answer) if not is_large else await self._aside.run(_json, answer)
+        return self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw, mark=mark)
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.
@@ -179,10 +182,9 @@ def _json(answer: HttpReply) -> object:
         raise UpstreamFault(message, detail="its answer is no JSON", status=answer.status) from error
 
 
-def _passed_on(answer: HttpReply) -> tuple[tuple[str, str], ...]:
-    """Return the headers of the upstream that a client may see: a number of milliseconds, and no words."""
-    value = answer.header(_PASSED_ON)
-    return ((_PASSED_ON, value),) if value is not None and _DIGITS.fullmatch(value) else ()
+def _passed_on(value: str) -> tuple[tuple[str, str], ...]:
+    """Return the one header of the upstream that a client may see: a number of milliseconds, and no words."""
+    return ((_PASSED_ON, value),) if _DIGITS.fullmatch(value) else ()
 
 
 def _fault(error: ClientError) -> UpstreamFault:

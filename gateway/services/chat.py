@@ -7,7 +7,6 @@ the texts, which are stored only where the policy of the key says so.
 
 import contextlib
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -36,7 +35,7 @@ from gateway.services.chat_guard import ChatGuard, ScannedPrompt, ScannedReply
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.judge import TextJudge
-from gateway.services.known_prompts import MOST_BYTES, KnownPrompts, ReadPrompt
+from gateway.services.known_prompts import KnownPrompt, KnownPrompts, ReadPrompt
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
@@ -50,12 +49,10 @@ MAX_GUARDS = 1_024
 
 @record
 class ChatAnswer:
-    """A completion for the client. headers: the few of the upstream's that are passed on. raw: `body` as it came."""
+    """A completion for the client, and what is told of the shield beside it."""
 
-    body: Mapping[str, object]
+    reply: Reply
     shield: ShieldSummary
-    headers: tuple[tuple[str, str], ...] = ()
-    raw: bytes | None = None
 
 
 @record
@@ -147,12 +144,9 @@ class Chat:
 
         Else it has to be read, together with the mark that is returned; None: it is too long for one.
         """
-        if len(raw) > MOST_BYTES:
-            return None
-        mark = self.known.mark(raw, principal.id)
-        known = self.known.find(mark, self._store.generation.value())
-        if known is None:
-            return mark
+        known = self.known.recall(raw, principal.id, self._store.generation.value())
+        if not isinstance(known, KnownPrompt):
+            return known
         return ReadPrompt(Prompt(known.model, None, raw, known.user, known), None, self._dialect, None, known)
 
     def may_be_left(self) -> bool:
@@ -178,7 +172,7 @@ class Chat:
         self._under_way += 1
         try:
             try:
-                reply, scanned = await self._answered(turn, request)
+                reply = await self._answered(turn, request)
             except GatewayError as error:
                 turn.fail(error)
                 await self._settle(turn)
@@ -191,25 +185,24 @@ class Chat:
             await self._settle(turn)
         finally:
             self._under_way -= 1
-        body = scanned.body
-        raw = reply.raw if body is reply.body else None  # what was changed is written anew
-        return ChatAnswer(body, turn.summary(self._clock.monotonic_seconds()), reply.headers, raw)
+        return ChatAnswer(reply, turn.summary(self._clock.monotonic_seconds()))
 
-    async def _answered(self, turn: Turn, request: ReadPrompt) -> tuple[Reply, ScannedReply]:
-        """Return the reply, and what of it may be given out. Raises what `complete` does, but for the last."""
-        prompt, now_seconds = turn.prompt, self._clock.monotonic_seconds
+    async def _answered(self, turn: Turn, request: ReadPrompt) -> Reply:
+        """Return what may be given out. Raises what `complete` does, but for the last."""
+        now_seconds = self._clock.monotonic_seconds
         generation = self._store.generation.value()
         if generation != self._generation:
             self._look_again(generation)
         if self._has_blocked and self._agents is not None:
             self._agents.check(turn.claimed_agent())
         guard = self._guard_of(turn)
-        candidates = self._candidates(turn)
+        candidates = self._candidates(turn, generation)
+        known = request.known
+        if known is not None and not known.holds(guard.policy, generation):
+            known = None
         if self._has_budgets:
             await self._bill.reserve(turn, candidates, len(request.leaves.opaque_places))
-        known = request.known
-        if known is not None and not known.holds(guard.policy, self._store.generation.value()):
-            known = None
+            known = self._if_current(known)
         inbound = turn.inbound = known.scanned if known else await self._scanned(request, guard, generation)
         if inbound.action == "blocked":
             raise PromptBlocked(turn.summary(now_seconds()))
@@ -219,7 +212,8 @@ class Chat:
         outcome = "failed"
         turn.is_sent = True
         try:
-            reply, by = await self._routing.complete(inbound.masked or prompt, candidates, turn.context.traceparent)
+            sent = inbound.masked or turn.prompt
+            reply, by = await self._routing.complete(sent, candidates, turn.context.traceparent)
             outcome = "ok"
         except UpstreamRefused as error:
             outcome = "refused"
@@ -230,15 +224,12 @@ class Chat:
                 self._meter.upstream(turn.upstream_seconds, outcome)
         turn.reply = reply
         self._bill.answered(turn, reply, by)
-        if known is not None and not known.holds(guard.policy, self._store.generation.value()):
-            known = None
-        if reply.is_known:
-            if known is not None and self._access.rules is None:
-                turn.outbound = known.scanned_reply(reply)
-                return reply, turn.outbound
-            reply = turn.reply = replace(reply, body=dict(reply.body), is_known=False)
+        known = self._if_current(known)
         if self._access.rules is not None:
             await self._access.check_reply(turn.principal, reply, self._dialect)
+        elif known is not None and reply.is_known:
+            turn.outbound = known.replied
+            return reply
         scanned = guard.outbound_here(reply)
         if isinstance(scanned, ScannedReply):
             if known is not None:
@@ -246,7 +237,11 @@ class Chat:
         else:
             scanned = await guard.outbound(reply, scanned)
         turn.outbound = scanned
-        return reply, scanned
+        return scanned.changed or reply
+
+    def _if_current(self, known: KnownPrompt | None) -> KnownPrompt | None:
+        """Return what is known of a prompt, unless authority has changed while something was waited for."""
+        return known if known is None or known.generation == self._store.generation.value() else None
 
     async def _scanned(self, request: ReadPrompt, guard: ChatGuard, generation: int) -> ScannedPrompt:
         """Scan a prompt. generation: of before."""
@@ -279,37 +274,41 @@ class Chat:
             found = tuple(model for model in found if access.may_use(principal, Subject.MODEL, str(model["id"])))
         return await self._guard.models(tuple(model for model in found if _may_use(principal, str(model["id"]))))
 
-    def _candidates(self, turn: Turn) -> Sequence[Candidate]:
-        """Return who may answer, the first as the turn's provider until another did.
+    def _candidates(self, turn: Turn, generation: int) -> Sequence[Candidate]:
+        """Return who may answer, the first as the turn's provider until another did. generation: of now.
 
         Raises:
             NotFound: no provider serves the model. EntryDenied: the access list refuses all that do.
             AccessDenied: the key may not use the model.
         """
-        if turn.principal.models and not _may_use(turn.principal, turn.prompt.model):
+        principal, model = turn.principal, turn.prompt.model
+        if principal.models and not _may_use(principal, model):
             raise AccessDenied("The API key may not use this model.", param="model")
-        candidates: Sequence[Candidate] = self._routing.candidates(turn.prompt.model, self._store.generation.value())
+        candidates: Sequence[Candidate] = self._routing.candidates(model, generation)
         turn.provider = candidates[0].name
         if self._access.rules is not None:
-            candidates = self._access.usable(turn.principal, candidates)
+            candidates = self._access.usable(principal, candidates)
             turn.provider = candidates[0].name
         return candidates
 
     def _guard_of(self, turn: Turn) -> ChatGuard:
-        principal, policy, judge = turn.principal, self._policy, self._judge
-        if self._has_accepted:
-            judge = self._acceptances.judge_for(judge, Source(turn.claimed_agent(), principal.lineage))
+        principal, policy = turn.principal, self._policy
         if principal.policy is not None and self._policies is not None:
             policy = self._policies.of(principal, policy)
-        known = self._guards.get(principal.id)
-        if known is not None and known.judge is judge and known.policy is policy:
-            return known
-        aside = self._guard.aside
-        guard = ChatGuard(judge, self._dialect, policy, captures=self._captures, aside=aside, owner=principal.id)
-        if len(self._guards) >= MAX_GUARDS:
-            self._guards.clear()
-        self._guards[principal.id] = guard
+        if self._has_accepted:
+            source = Source(turn.claimed_agent(), principal.lineage)
+            return self._make_guard(self._acceptances.judge_for(self._judge, source), policy, principal)
+        guard = self._guards.get(principal.id)
+        if guard is None or guard.policy is not policy:
+            guard = self._make_guard(self._judge, policy, principal)
+            if len(self._guards) >= MAX_GUARDS:
+                self._guards.clear()
+            self._guards[principal.id] = guard
         return guard
+
+    def _make_guard(self, judge: TextJudge, policy: ShieldPolicy, principal: Principal) -> ChatGuard:
+        aside = self._guard.aside
+        return ChatGuard(judge, self._dialect, policy, captures=self._captures, aside=aside, owner=principal.id)
 
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name

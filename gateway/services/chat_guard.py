@@ -66,14 +66,15 @@ class ScannedPrompt:
 
 @record
 class ScannedReply:
-    """The body that may be given to the client, what the shield said of the one that came, and what was done.
+    """What the shield says of a reply, and what was done.
 
-    captured: what is kept of the texts that came.
+    changed: what is given to the client in its place, None for the reply as it is. captured: what is kept of the texts
+    that came.
     """
 
-    body: Mapping[str, object]
     result: ScanResult
     action: Action
+    changed: Reply | None = None
     captured: CapturedText | None = None
 
 
@@ -159,7 +160,7 @@ class ChatGuard:
             return None
         if self.policy.capture is not Capture.NONE or not is_clean(result):
             return text, result
-        return ScannedReply(reply.body, result, "none")
+        return ScannedReply(result, "none")
 
     async def outbound(self, reply: Reply, found: tuple[str, ScanResult] | None) -> ScannedReply:
         """Scan every text of a reply; withhold or mask what may not leave. found: what `outbound_here` has.
@@ -174,7 +175,7 @@ class ChatGuard:
         elif result.detections:
             joined = await self._join((await self._reply_texts(reply)).texts)
             result = _located(result, joined) if joined.text == text else await self._judge_reply(reply)
-        scanned = ScannedReply(reply.body, result, "none") if is_clean(result) else await self._decided(reply, result)
+        scanned = ScannedReply(result, "none") if is_clean(result) else await self._decided(reply, result)
         if self.policy.capture is Capture.NONE:
             return scanned
         leaves = await self._reply_texts(reply)
@@ -186,23 +187,23 @@ class ChatGuard:
         policy = self.policy
         must_mask = self._must_mask(result)
         if result.verdict is not Verdict.BLOCK and not must_mask:
-            return ScannedReply(reply.body, result, "none")
+            return ScannedReply(result, "none")
         if policy.mode is ShieldMode.OBSERVE:
-            return ScannedReply(reply.body, result, "observed")
+            return ScannedReply(result, "observed")
         if policy.outbound is OutboundAction.REDACT or result.verdict is not Verdict.BLOCK:
-            reply = replace(reply, body=await self._masked_body(reply.body))
+            reply = reply.with_body(await self._masked_body(reply.body))
             left = await self._judge_reply(reply)
             if left.verdict is not Verdict.BLOCK and not self._must_mask(left):
-                return ScannedReply(reply.body, result, "redacted")
+                return ScannedReply(result, "redacted", reply)
         body = await self._withheld_body(reply)
-        if await self._still_leaks(replace(reply, body=body)):
+        if await self._still_leaks(reply.with_body(body)):
             body = await self._withheld_body(reply, is_over_choices=True)
-            if await self._still_leaks(replace(reply, body=body)):
+            if await self._still_leaks(reply.with_body(body)):
                 body = {"object": "chat.completion", "choices": body["choices"]}
         if must_mask:
             result = judge(result.detections, blocking_redacted(policy), redacted=result.redacted)
             body = await self._masked_body(body)
-        return ScannedReply(body, result, "blocked")
+        return ScannedReply(result, "blocked", reply.with_body(body))
 
     async def refusal(self, error: UpstreamRefused) -> UpstreamRefused:
         """Return what a client may read of an upstream's refusal: its words, if nothing was found in them."""

@@ -15,20 +15,21 @@ from hashlib import sha256
 
 from gateway.clock import Ids
 from gateway.domain.policies import ShieldPolicy
-from gateway.llm.base import Dialect, Leaves, Prompt, Reply, Unread
+from gateway.llm.base import Dialect, Leaves, Prompt, Reply
 from gateway.services.chat_guard import ScannedPrompt, ScannedReply
-from gateway.shield.detections import ScanResult
 
 MOST_PROMPTS = 512
 """How many one half of the memory holds; the older half goes when the newer one is full."""
 MOST_BYTES = 16_384
-_DIGEST_BYTES = 16
 
 
 class KnownPrompt:
-    """What is kept of a prompt. model, user: as it names them. scanned: under `policy` and rules of `generation`."""
+    """What is kept of a prompt. model, user: as it names them. scanned: under `policy` and rules of `generation`.
 
-    __slots__ = ("_counts", "_key", "_reply", "_result", "generation", "model", "policy", "scanned", "user")
+    replied: what was found in the reply that came the last time, under the same.
+    """
+
+    __slots__ = ("_key", "_made", "_mark", "_sent", "generation", "model", "policy", "replied", "scanned", "user")
 
     def __init__(
         self,
@@ -44,29 +45,28 @@ class KnownPrompt:
         self.policy = policy
         self.generation = generation
         self._key = key
-        self._reply = b""
-        self._counts: tuple[int | None, int | None] = None, None
-        self._result: ScanResult
+        self.replied: ScannedReply
+        self._mark = b""
+        self._sent: int | None = None
+        self._made: int | None = None
 
-    def mark(self, raw: bytes) -> bytes | None:
-        """Return what stands for the bytes of a reply; None when they are too many."""
-        return sha256(self._key + raw).digest()[:_DIGEST_BYTES] if len(raw) <= MOST_BYTES else None
+    def recall(self, raw: bytes, headers: tuple[tuple[str, str], ...]) -> Reply | bytes | None:
+        """Return the reply of these bytes, if it is the one that came the last time.
 
-    def reply(self, mark: bytes, raw: bytes, headers: tuple[tuple[str, str], ...]) -> Reply | None:
-        """Return the reply of these bytes, if it is the one that came the last time."""
-        if mark != self._reply:
+        Else what stands for them; None when they are too many.
+        """
+        if len(raw) > MOST_BYTES:
             return None
-        return Reply(Unread(raw), headers, *self._counts, False, raw, mark, True)
+        mark = sha256(self._key + raw).digest()
+        if mark != self._mark:
+            return mark
+        return Reply(None, headers, self._sent, self._made, False, raw, mark, True)
 
     def note(self, reply: Reply, scanned: ScannedReply) -> None:
         """Keep what was found out about a reply in which nothing was found."""
-        if reply.mark is not None and not reply.is_known:
-            self._reply, self._result = reply.mark, scanned.result
-            self._counts = reply.prompt_tokens, reply.completion_tokens
-
-    def scanned_reply(self, reply: Reply) -> ScannedReply:
-        """Return what was found in the reply that came the last time, which this one is."""
-        return ScannedReply(reply.body, self._result, "none")
+        if reply.mark is not None:
+            self._mark, self.replied = reply.mark, scanned
+            self._sent, self._made = reply.prompt_tokens, reply.completion_tokens
 
     def holds(self, policy: ShieldPolicy, generation: int) -> bool:
         """Tell whether a scan of now would find the same."""
@@ -120,22 +120,23 @@ class KnownPrompts:
         """How many prompts are known."""
         return len(self._newer) + len(self._older)
 
-    def mark(self, raw: bytes, owner: str) -> bytes:
-        """Return what stands for a body of an owner, whose name has no line break."""
+    def recall(self, raw: bytes, owner: str, generation: int) -> KnownPrompt | bytes | None:
+        """Return what is known of a body of an owner, whose name has no line break, since authority last changed.
+
+        Else what stands for it; None when it is too long. generation: the store's.
+        """
+        if len(raw) > MOST_BYTES:
+            return None
         if not self._key:  # not before the process is forked
             self._key = self._ids.random_bytes(32)
-        return sha256(b"%b%b\n%b" % (self._key, owner.encode(), raw)).digest()[:_DIGEST_BYTES]
-
-    def find(self, mark: bytes, generation: int) -> KnownPrompt | None:
-        """Return what is known of a body since authority last changed. generation: the store's."""
+        mark = sha256(self._key + owner.encode() + b"\n" + raw).digest()
         if generation != self._generation:
             self._newer, self._older = {}, {}
             self._generation = generation
-            return None
         found = self._newer.get(mark)
         if found is None and (found := self._older.get(mark)) is not None:
             self._add(mark, found)  # what still comes outlives what does not
-        return found
+        return found or mark
 
     def note(self, mark: bytes, prompt: Prompt, scanned: ScannedPrompt, policy: ShieldPolicy, generation: int) -> None:
         """Keep what was found out about a body that has come twice. generation: of before it was scanned."""

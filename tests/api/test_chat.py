@@ -13,7 +13,7 @@ from gateway.api.reading import LARGE_BYTES
 from gateway.domain.principals import RequestContext, local
 from gateway.errors import InvalidJson, TooManyValues, UnsupportedMediaType
 from gateway.http.messages import Headers, Request, Response
-from gateway.llm.base import UpstreamRefused
+from gateway.llm.base import Reply, UpstreamRefused
 from gateway.services.chat import ChatAnswer, PromptBlocked
 from gateway.services.chat_turn import ShieldSummary
 from gateway.settings import Settings
@@ -68,7 +68,7 @@ async def ask(answer: ChatAnswer | Exception, what: Request | None = None) -> tu
 
 @pytest.mark.parametrize("may", [True, False])
 async def test_the_service_says_whether_who_has_left_is_still_answered(may: bool) -> None:
-    chat = ScriptedChat(ChatAnswer(COMPLETION, CLEAN), leaving_ends_it=may)
+    chat = ScriptedChat(ChatAnswer(Reply(COMPLETION), CLEAN), leaving_ends_it=may)
     asked = request()
     await ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings()))).complete(asked, WHO, CONTEXT)
     assert asked.may_be_left is not None and asked.may_be_left() is may
@@ -76,7 +76,7 @@ async def test_the_service_says_whether_who_has_left_is_still_answered(may: bool
 
 async def test_an_answer_is_bare_and_carries_the_headers_of_the_shield() -> None:
     passed = (("openai-processing-ms", "5"),)
-    response, headers, body = await ask(ChatAnswer(COMPLETION, CLEAN, passed))
+    response, headers, body = await ask(ChatAnswer(Reply(COMPLETION, passed), CLEAN))
     assert (response.status, body) == (200, COMPLETION)
     assert headers == {
         "content-type": "application/json",
@@ -89,7 +89,7 @@ async def test_an_answer_is_bare_and_carries_the_headers_of_the_shield() -> None
 
 @pytest.mark.parametrize("action", ["blocked", "redacted", "observed"])
 async def test_an_action_is_told(action: Any) -> None:
-    _, headers, _ = await ask(ChatAnswer(COMPLETION, ShieldSummary(Verdict.BLOCK, 60, action, 1.0)))
+    _, headers, _ = await ask(ChatAnswer(Reply(COMPLETION), ShieldSummary(Verdict.BLOCK, 60, action, 1.0)))
     assert (headers["x-service-shield-verdict"], headers["x-service-shield-action"]) == ("BLOCK", action)
 
 
@@ -133,7 +133,7 @@ async def test_what_is_no_plain_json_never_reaches_the_service(what: Request, er
 
 @pytest.mark.parametrize(("chars", "is_here"), [(10, True), (LARGE_BYTES, False)])
 async def test_a_large_body_is_read_in_a_thread(chars: int, is_here: bool) -> None:
-    chat = ScriptedChat(ChatAnswer(COMPLETION, CLEAN))
+    chat = ScriptedChat(ChatAnswer(Reply(COMPLETION), CLEAN))
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings())))
     await edge.complete(request(json.dumps({"a": "x" * chars}).encode()), WHO, CONTEXT)
     assert chat.bodies == [{"a": "x" * chars}]

@@ -219,7 +219,7 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
 
 
 def choices(answer: ChatAnswer) -> Any:
-    return answer.body["choices"]
+    return answer.reply.body["choices"]
 
 
 # The usual way.
@@ -229,8 +229,8 @@ async def test_a_harmless_chat_is_forwarded_as_it_is_and_answered_as_it_came() -
     async with room() as here:
         answer = await here.ask("Hello", user="u-1", future={"x": [1.5]})
         assert here.upstream.sent[0].body == body("Hello", user="u-1", future={"x": [1.5]})
-        assert answer.body == completion()
-        assert answer.headers == (("openai-processing-ms", "5"),)
+        assert answer.reply.body == completion()
+        assert answer.reply.headers == (("openai-processing-ms", "5"),)
         assert (answer.shield.verdict, answer.shield.score, answer.shield.action) == (Verdict.ALLOW, 0, "none")
         assert answer.shield.overhead_ms >= 0
         assert len(here.judge.texts) == 2, "one scan each way"
@@ -378,7 +378,7 @@ async def test_an_observed_attack_is_forwarded_and_said() -> None:
         here.upstream.answer = completion(said("TOKEN-123"))
         answer = await here.ask("ATTACK")
         assert (answer.shield.verdict, answer.shield.action) == (Verdict.BLOCK, "observed")
-        assert answer.body == here.upstream.answer
+        assert answer.reply.body == here.upstream.answer
         event = await here.event()
     assert (event.action, event.details["action"]) == ("chat_completed", "observed")
 
@@ -463,7 +463,7 @@ async def test_a_leaking_choice_is_masked_when_the_policy_says_so(place: str) ->
     async with room(outbound=OutboundAction.REDACT, unscannable=Unscannable.ALLOW) as here:
         here.upstream.answer = completion(said("fine"), LEAKS[place])
         answer = await here.ask()
-    assert "123456" not in json.dumps(answer.body)
+    assert "123456" not in json.dumps(answer.reply.body)
     assert (answer.shield.verdict, answer.shield.action) == (
         Verdict.BLOCK,
         "blocked" if place == "annotation" else "redacted",
@@ -479,9 +479,9 @@ async def test_a_leak_outside_of_the_choices_is_masked_and_the_choices_stay() ->
     async with room() as here:
         here.upstream.answer = completion(id="TOKEN-123456", model="TOKEN-123456", future={"TOKEN-123456": "x"})
         answer = await here.ask()
-    assert "TOKEN-1" not in json.dumps(answer.body)
+    assert "TOKEN-1" not in json.dumps(answer.reply.body)
     assert choices(answer) == completion()["choices"]
-    assert list(answer.body) == list(here.upstream.answer)  # type: ignore[call-overload]
+    assert list(answer.reply.body) == list(here.upstream.answer)  # type: ignore[call-overload]
     assert answer.shield.verdict is Verdict.BLOCK
 
 
@@ -510,7 +510,7 @@ async def test_a_leak_that_is_cut_over_two_choices_leaves_in_neither(
     async with room(outbound=outbound) as here:
         here.upstream.answer = completion(*others, said("it is TOKE"), said("N-123456"))
         answer = await here.ask()
-    assert "TOKE" not in json.dumps(answer.body) and "123456" not in json.dumps(answer.body)
+    assert "TOKE" not in json.dumps(answer.reply.body) and "123456" not in json.dumps(answer.reply.body)
     assert {choice["finish_reason"] for choice in choices(answer)} == {"content_filter"}
     assert (answer.shield.verdict, answer.shield.action) == (Verdict.BLOCK, "blocked")
 
@@ -520,7 +520,7 @@ async def test_a_leak_over_several_texts_beside_the_choices_does_not_leave() -> 
         here.upstream.answer = completion(future="TOKEN-", other="-123456")
         here.judge.across = "TOKEN-\nother\n-123456"
         answer = await here.ask()
-    assert set(answer.body) == {"object", "choices"}
+    assert set(answer.reply.body) == {"object", "choices"}
     assert choices(answer)[0]["finish_reason"] == "content_filter"
 
 
@@ -530,13 +530,13 @@ async def test_a_blocked_text_that_masking_cannot_mend_is_withheld_under_redact_
         answer = await here.ask()
     first, second = choices(answer)
     assert first["message"]["content"] == NOTICE and second["message"]["content"] == "fine"
-    assert "ATTACK" not in json.dumps(answer.body)
+    assert "ATTACK" not in json.dumps(answer.reply.body)
 
 
 async def test_a_harmless_mail_address_is_not_masked() -> None:
     async with room(outbound=OutboundAction.REDACT) as here:
         here.upstream.answer = completion(said("write to mail@example"))
-        assert (await here.ask()).body == here.upstream.answer
+        assert (await here.ask()).reply.body == here.upstream.answer
 
 
 # Failures: each is recorded, and nothing leaves.
@@ -631,7 +631,7 @@ async def test_without_an_upstream_echo_answers_every_model() -> None:
     async with room(is_alone=True) as here:
         answer = await here.ask("Hello there")
         assert choices(answer)[0]["message"]["content"] == "Hello there"
-        assert answer.body["model"] == "echo"
+        assert answer.reply.body["model"] == "echo"
         assert [model["id"] for model in await here.chat.models(WHO)] == ["echo"]
         assert (await here.row())["provider"] == "echo"
 
@@ -699,7 +699,7 @@ async def test_what_the_policy_redacts_of_a_reply_is_masked() -> None:
             {"role": "assistant", "content": None, "tool_calls": [call]},
         )
         answer = await here.ask()
-        assert "mail@example" not in json.dumps(answer.body)
+        assert "mail@example" not in json.dumps(answer.reply.body)
         assert choices(answer)[0]["message"]["content"].startswith("it is ")
         assert set(json.loads(choices(answer)[1]["message"]["tool_calls"][0]["function"]["arguments"])) == {"to"}
         assert (answer.shield.verdict, answer.shield.action) == (Verdict.ALLOW, "redacted")
@@ -712,7 +712,7 @@ async def test_a_choice_beside_a_blocked_one_is_masked_as_well() -> None:
         )
         answer = await here.ask()
         assert choices(answer)[0]["finish_reason"] == "content_filter"
-        assert "mail@example" not in json.dumps(answer.body)
+        assert "mail@example" not in json.dumps(answer.reply.body)
         assert answer.shield.verdict is Verdict.BLOCK
 
 
