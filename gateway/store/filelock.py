@@ -59,12 +59,15 @@ class FileLock:
 
 
 class LockedFile:
-    """A file that is locked as a whole. is_watched: one of its name that takes its place is locked instead."""
+    """A file that is locked as a whole. is_watched: one of its name that takes its place is locked instead.
+
+    descriptor: the open file, -1 when there is none.
+    """
 
     def __init__(self, path: str, *, is_watched: bool) -> None:
         self._path = path
         self._is_watched = is_watched
-        self._descriptor = -1
+        self.descriptor = -1
         self._identity = (0, 0)
 
     def acquire(self, blocking: bool) -> bool:
@@ -74,11 +77,11 @@ class LockedFile:
             OSError: the file cannot be made.
         """
         while True:
-            if self._descriptor < 0:
-                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                self._identity = _identity(os.fstat(self._descriptor))
+            if self.descriptor < 0:
+                self.descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._identity = _identity(os.fstat(self.descriptor))
             try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return False
             if not self._is_watched:
@@ -99,24 +102,19 @@ class LockedFile:
         except FileNotFoundError:
             return False
 
-    @property
-    def descriptor(self) -> int:
-        """The open file, -1 when there is none."""
-        return self._descriptor
-
     def release(self) -> None:
         """Let go of the lock. Raises nothing: what was done under the lock is done."""
-        if self._descriptor >= 0:
+        if self.descriptor >= 0:
             try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             except OSError:
                 self.close()
 
     def close(self) -> None:
         """Close the file, which lets go of the lock."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

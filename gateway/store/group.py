@@ -38,18 +38,19 @@ class GroupTransaction:
     def __init__(self, run: Callable[[str, Params | Sequence[object]], Cursor]) -> None:
         self._run = run
         self._rows: defaultdict[Insert, list[Sequence[object]]] = defaultdict(list)
-        self._is_guarded = True
-        self._endings: dict[str, Callable[[], None]] = {}
-        self._hooks: dict[str, Callable[[], None]] = {}
+        self._work: Work | None = None  # that is being done
+        self._guarded: Work | None = None  # that has a savepoint
+        self._endings: dict[str, tuple[Work | None, Callable[[], None]]] = {}
+        self._hooks: dict[str, tuple[Work | None, Callable[[], None]]] = {}
         self.memo: dict[str, Any] = {}
         self.fresh_rows: dict[str, int] = {}
 
     def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
         """Run one statement and return how many rows it changed."""
-        if not self._is_guarded:
+        if self._guarded is not self._work:
             # Only a work that changes something at once needs a savepoint; plain rows are taken back by themselves.
             self._run("SAVEPOINT work", ())
-            self._is_guarded = True
+            self._guarded = self._work
         return self._run(sql, params).rowcount
 
     def query(self, sql: str, params: Params = {}, /) -> list[Row]:  # noqa: B006  # never written to
@@ -62,19 +63,19 @@ class GroupTransaction:
 
     def before_commit(self, name: str, work: Callable[[], None], /) -> None:
         """Run `work` before the commit."""
-        self._endings.setdefault(name, work)
+        self._endings.setdefault(name, (self._work, work))
 
     def after_commit(self, name: str, work: Callable[[], None], /) -> None:
         """Run `work` after the commit, under the lock."""
-        self._hooks.setdefault(name, work)
+        self._hooks.setdefault(name, (self._work, work))
 
     def take_hooks(self) -> list[Callable[[], None]]:
         """Return what is to run after the commit, and forget it.
 
         A hook may know this transaction: a circle that would hold all rows of the group until the collector comes.
         """
-        hooks, self._hooks = [*self._hooks.values()], {}
-        return hooks
+        hooks, self._hooks = self._hooks, {}
+        return [hook for _, hook in hooks.values()]
 
     def do(self, works: Sequence[Work]) -> None:
         """Do the works that are still wanted. An exception takes back its own work alone and is kept for its caller.
@@ -86,37 +87,34 @@ class GroupTransaction:
             if work.is_abandoned:
                 continue
             memo, rows = self.memo.copy(), [*map(len, self._rows.values())]
-            hooks, endings = len(self._hooks), len(self._endings)
-            self._is_guarded = False
-            work.error = None  # of a group that did not stand
+            self._work, work.error = work, None  # there may be one of a group that did not stand
             try:
                 work.result = work.call(self)
             except StoreUnavailable:
                 raise
             except BaseException as error:  # handed to whoever asked for the work
                 work.error = error
-                self._take_back(memo, rows, hooks, endings)
-            if self._is_guarded:
+                self._take_back(work, memo, rows)
+            if self._guarded is work:
                 self._run("RELEASE work", ())
-        self._is_guarded = True
+        self._work = self._guarded = None
 
-    def _take_back(self, memo: dict[str, Any], rows: Sequence[int], hooks: int, endings: int) -> None:
-        """Forget a failed work. rows, hooks, endings: how many there were before it; they only ever come to be more."""
-        if self._is_guarded:
+    def _take_back(self, work: Work, memo: dict[str, Any], rows: Sequence[int]) -> None:
+        """Forget a work that has failed. memo: before it. rows: how many there were of each table."""
+        if self._guarded is work:
             self._run("ROLLBACK TO work", ())
         self.memo = memo
-        for name in list(self._hooks)[hooks:]:
-            del self._hooks[name]
-        for name in list(self._endings)[endings:]:
-            del self._endings[name]
+        for put_off in (self._hooks, self._endings):
+            for name in [name for name, (whose, _) in put_off.items() if whose is work]:
+                del put_off[name]
         for added, count in zip(self._rows.values(), chain(rows, repeat(0)), strict=False):
             del added[count:]
 
     def finish(self) -> None:
         """Do what was put off, and insert the plain rows."""
         endings, self._endings = self._endings, {}  # they may know this transaction, as hooks may
-        for work in endings.values():
-            work()
+        for _, ending in endings.values():
+            ending()
         for insert, rows in self._rows.items():
             if insert.is_fresh:
                 self.fresh_rows[insert.table] = len(rows)

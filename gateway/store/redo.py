@@ -57,16 +57,15 @@ class RedoLog:
         except UnicodeEncodeError:  # half a character, which no row can hold either
             return False
         line = b"%08x %b\n" % (zlib.crc32(line), line)
-        if self._path is None or self._bytes + len(line) > MOST_BYTES:
+        end = self._bytes + len(line)
+        if self._path is None or end > MOST_BYTES:
             return False
         try:
             file = self._file
-            if file is not None and not self._bytes and not file.is_there():
-                self._give_up()  # somebody has removed it, and nobody would find it
-                file = None
-            file = file or self._opened(self._path)
+            if file is None or not self._bytes:
+                file = self._opened(self._path)
             if os.pwrite(file.descriptor, line, self._bytes) == len(line):
-                self._bytes += len(line)
+                self._bytes = end
                 self.noted += 1
                 return True
             os.ftruncate(file.descriptor, self._bytes)
@@ -147,11 +146,15 @@ class RedoLog:
         return [os.path.join(folder, one) for one in sorted(names) if _NUMBER.fullmatch(one[len(begin) :])]
 
     def _opened(self, path: str) -> LockedFile:
-        """Make and lock the first file that no other process has.
+        """Return the file, or make and lock the first one that no other process has.
 
         Raises:
             OSError: there is none that can be made.
         """
+        if self._file is not None:
+            if self._file.is_there():
+                return self._file
+            self._give_up()  # somebody has removed it, and nobody would find it
         for number in range(_MOST_LOGS):
             own = f"{path}{ENDING}{number}"
             file = LockedFile(own, is_watched=True)

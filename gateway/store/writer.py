@@ -163,9 +163,10 @@ class Writer:
             return False
         self._queue.append(Work(call, is_brief=True, is_noted=True))
         if not self._is_busy:
-            if self._notes.pending == NOTED_WORKS:
+            pending = self._notes.pending
+            if pending == NOTED_WORKS:
                 self._wakeups.call_last(self._hand_over)
-            else:
+            elif pending == 1 or self._timer is None:
                 self._set_timer(NOTED_SECONDS)
         return True
 
@@ -195,7 +196,7 @@ class Writer:
             self._set_timer(AWAITED_SECONDS)
         elif (len(self._queue) >= GROUP_WORKS or self._notes.pending >= NOTED_WORKS) and not self._is_failing:
             self._hand_over()  # though nobody waits for it
-        elif self._timer is None:
+        else:
             seconds = NOTED_SECONDS if self._notes.pending else GATHER_SECONDS
             self._set_timer(RETRY_SECONDS if self._is_failing else seconds)
 
