@@ -8,7 +8,6 @@ are this form filled in: both say the same, since one is made of the other.
 from gateway.clock import Ids
 from gateway.domain.audit import AuditEvent, canonical_text, form_of
 from gateway.domain.traffic import TrafficRow
-from gateway.services.chat_guard import ScannedPrompt, ScannedReply
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import MEASURED, Turn
 from gateway.shield.detections import Verdict
@@ -100,14 +99,12 @@ def _is_usual(turn: Turn) -> bool:
         return False
     if reply is None or reply.prompt_tokens is None or reply.completion_tokens is None:
         return False
-    return _is_clean(inbound) and _is_clean(outbound)
-
-
-def _is_clean(step: ScannedPrompt | ScannedReply) -> bool:
-    result = step.result
-    if result.score or result.detections or result.verdict is not _ALLOW:
+    said, replied = inbound.result, outbound.result
+    if said.score or replied.score or said.detections or replied.detections:
         return False
-    return step.action == "none" and step.captured is None
+    if inbound.action != "none" or outbound.action != "none" or inbound.captured or outbound.captured:
+        return False
+    return said.verdict is _ALLOW and replied.verdict is _ALLOW
 
 
 def _kind(turn: Turn) -> tuple[object, ...]:

@@ -118,15 +118,17 @@ class AuditRepository:
         """
         written = event if isinstance(event, WrittenEvent) else written_event(event)
         name = f"audit_head:{written.instance_id}"
-        before: ChainHead | None = tx.memo.get(name)
-        if before is None:
-            before = self.head(tx, written.instance_id)
-            tx.after_commit(name, lambda: self._headfile.hold(written.instance_id, tx.memo[name]))
+        before: ChainHead = tx.memo.get(name) or self._begin(tx, written.instance_id, name)
         seq = before.seq + 1
-        after = ChainHead(seq, chain_text(before.hash, written.begin, seq, written.end))
-        tx.add(EVENTS, (*written.values, seq, before.hash, after.hash))
-        tx.memo[name] = after
+        hash = chain_text(before.hash, written.begin, seq, written.end)
+        tx.memo[name] = after = ChainHead(seq, hash)
+        tx.add(EVENTS, (*written.values, seq, before.hash, hash))
         return before, after
+
+    def _begin(self, tx: Transaction, instance_id: str, name: str) -> ChainHead:
+        """Return the end of a chain to which something is appended, and have the new one kept beside the database."""
+        tx.after_commit(name, lambda: self._headfile.hold(instance_id, tx.memo[name]))
+        return self.head(tx, instance_id)
 
     def head(self, tx: Transaction, instance_id: str) -> ChainHead:
         """Return the end of a chain."""
