@@ -49,15 +49,20 @@ class Prices:
         )
         self._found: dict[str, Price | None] = {}
 
-    def find(self, model: str) -> Price | None:
-        """Return the price of a model. Those that are asked for again and again are not looked for again."""
+    def find(self, model: str, own: "Prices | None" = None) -> Price | None:
+        """Return the price of a model. Those that are asked for again and again are not looked for again.
+
+        own: of the one who is paid; what is in them comes before these.
+        """
+        if own is not None and (price := own.find(model)) is not None:
+            return price
         try:
             return self._found[model]
         except KeyError:
             if len(self._found) >= MAX_PRICES:
                 self._found.clear()
-            price = self._found[model] = self._look_for(model.casefold())
-            return price
+            found = self._found[model] = self._look_for(model.casefold())
+            return found
 
     def _look_for(self, name: str) -> Price | None:
         for text, price in self._entries:

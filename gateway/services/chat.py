@@ -198,8 +198,8 @@ class Chat:
         guard = self._guard_of(turn)
         candidates = self._candidates(turn, generation)
         known = request.known
-        if known is not None and not known.holds(guard.policy, generation):
-            known = None
+        if known is not None and (known.policy is not guard.policy or known.generation != generation):
+            known = None  # a scan of now may find something else
         if self._has_budgets:
             await self._bill.reserve(turn, candidates, len(request.leaves.opaque_places))
             known = self._if_current(known)
@@ -213,7 +213,7 @@ class Chat:
         turn.is_sent = True
         try:
             sent = inbound.masked or turn.prompt
-            reply, by = await self._routing.complete(sent, candidates, turn.context.traceparent)
+            reply, by = await self._routing.complete(sent, candidates, begun_seconds, turn.context.traceparent)
             outcome = "ok"
         except UpstreamRefused as error:
             outcome = "refused"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gateway.domain.budgets import Usage
-from gateway.domain.prices import Price, Prices, reply_bound
+from gateway.domain.prices import Prices, reply_bound
 from gateway.llm.base import MOST_TOKENS, Prompt, Reply
 from gateway.wire import write_json
 
@@ -44,7 +44,7 @@ class ChatCosts:
         prompt_tokens = len(write_json(prompt.body)) + opaque_parts * OPAQUE_TOKENS
         tokens, costs = [0], []
         for candidate in candidates:
-            price, default = self._price(prompt.model, candidate), self._reply_tokens
+            price, default = self._prices.find(prompt.model, candidate.prices), self._reply_tokens
             if candidate.is_echo:
                 default = prompt_tokens
             elif price is not None and price.max_reply_tokens is not None:
@@ -65,13 +65,8 @@ class ChatCosts:
             return worst
         if not (0 <= sent <= MOST_TOKENS and 0 <= made <= MOST_TOKENS):
             sent, made = _counted(sent), _counted(made)
-        price = self._price(prompt.model, candidate)
+        price = self._prices.find(prompt.model, candidate.prices)
         return Usage(sent + made, None if price is None else price.cost_microusd(sent, made))
-
-    def _price(self, model: str, candidate: Priced) -> Price | None:
-        own = candidate.prices
-        price = None if own is None else own.find(model)
-        return self._prices.find(model) if price is None else price
 
 
 def _counted(tokens: int) -> int:

@@ -15,6 +15,16 @@ from gateway.store.store import Store
 PROVIDER_DOWN = "provider-down"
 
 
+class Standing:
+    """How one version of a provider fares in this process: its circuit as it is now."""
+
+    __slots__ = ("circuit", "provider")
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self.circuit = NEW
+
+
 class Circuits:
     """The circuits of this process, by id and version of the provider: a changed one begins anew."""
 
@@ -23,7 +33,13 @@ class Circuits:
         self._clock = clock
         self._alerts = alerts
         self._log = log
-        self._circuits: dict[tuple[str, int], Circuit] = {}
+        self._standings: dict[tuple[str, int], Standing] = {}
+
+    def standing(self, provider: Provider) -> Standing:
+        """Return how a provider fares, for those who send to it and note what came of it."""
+        standing = self._standings.setdefault((provider.id, provider.version), Standing(provider))
+        standing.provider = provider  # that of the settings is another one after a reload, under the same version
+        return standing
 
     def status(self, provider: Provider) -> ProviderStatus:
         """Return how a provider is."""
@@ -36,42 +52,40 @@ class Circuits:
         until_seconds = self._of(provider).open_until_seconds or 0.0
         return max(1, round(until_seconds - self._clock.monotonic_seconds() + 0.5))
 
-    def begin(self, provider: Provider) -> bool:
+    def begin(self, standing: Standing) -> bool:
         """Tell whether a request may be sent to a provider now, and note that it is.
 
         The first after a pause is the probe. That of the settings is never held back: it has no other to take its place
         that the operator had said to be one, and nobody can test it by hand.
         """
-        circuit = self._circuits.get((provider.id, provider.version))
-        if circuit is None or circuit.open_until_seconds is None:
+        circuit = standing.circuit
+        if circuit.open_until_seconds is None:
             return True
         if circuit.may_pass(self._clock.monotonic_seconds()):
-            self._put(provider, circuit.begun())
+            standing.circuit = circuit.begun()
             return True
-        return provider.origin == "settings"
+        return standing.provider.origin == "settings"
 
-    def let_go(self, provider: Provider) -> None:
+    def let_go(self, standing: Standing) -> None:
         """Note that a request ended in a way that says nothing of the provider."""
-        circuit = self._of(provider)
-        if circuit.is_probing:
-            self._put(provider, circuit.let_go())
+        if standing.circuit.is_probing:
+            standing.circuit = standing.circuit.let_go()
 
-    def succeeded(self, provider: Provider) -> None:
+    def succeeded(self, standing: Standing) -> None:
         """Note a good answer. One that follows an opening, also of an earlier process, ends the alert."""
-        before = self._circuits.get((provider.id, provider.version), NEW)
+        before, provider = standing.circuit, standing.provider
         if before is WORKING:
             return
-        self._put(provider, before.succeeded())
+        standing.circuit = before.succeeded()
         if before.is_open or not before.has_answered:
             if before.is_open:
                 self._log.info("provider_recovered", provider=provider.name)
             self._behind(lambda tx: self.end_alert(tx, provider, "The provider answers again."))
 
-    def failed(self, provider: Provider, reason: str) -> None:
+    def failed(self, standing: Standing, reason: str) -> None:
         """Note a failure. reason: for the operator."""
-        before, now_seconds = self._of(provider), self._clock.monotonic_seconds()
-        after = before.failed(now_seconds)
-        self._put(provider, after)
+        before, provider = standing.circuit, standing.provider
+        after = standing.circuit = before.failed(self._clock.monotonic_seconds())
         if after.open_until_seconds is None or after.open_until_seconds == before.open_until_seconds:
             return
         if not before.is_open:
@@ -107,13 +121,12 @@ class Circuits:
     def keep_only(self, providers: tuple[Provider, ...]) -> None:
         """Forget all other providers, and other versions of these."""
         known = {(provider.id, provider.version) for provider in providers}
-        self._circuits = {name: circuit for name, circuit in self._circuits.items() if name in known}
+        for key in self._standings.keys() - known:
+            self._standings.pop(key).circuit = NEW  # what is still on its way to it begins anew as well
 
     def _of(self, provider: Provider) -> Circuit:
-        return self._circuits.get((provider.id, provider.version), NEW)
-
-    def _put(self, provider: Provider, circuit: Circuit) -> None:
-        self._circuits[provider.id, provider.version] = circuit
+        standing = self._standings.get((provider.id, provider.version))
+        return NEW if standing is None else standing.circuit
 
     def _behind(self, work: Callable[[Transaction], object]) -> None:
         """Write what may be lost: an alert that cannot be written now does not keep the request from its answer."""

@@ -68,10 +68,6 @@ class KnownPrompt:
             self._mark, self.replied = reply.mark, scanned
             self._sent, self._made = reply.prompt_tokens, reply.completion_tokens
 
-    def holds(self, policy: ShieldPolicy, generation: int) -> bool:
-        """Tell whether a scan of now would find the same."""
-        return policy is self.policy and generation == self.generation
-
 
 class ReadPrompt:
     """A checked request and every text of it. mark: what stands for its bytes, if it may be noted by them.

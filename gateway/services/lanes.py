@@ -9,6 +9,7 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import UpstreamUnavailable
 from gateway.llm.base import Upstream, UpstreamFault
 from gateway.metrics import Cell
+from gateway.services.circuits import Standing
 from gateway.services.provider_keys import KeyMissing, ProviderKeys
 
 Connect = Callable[[Provider, str | None], Upstream]
@@ -23,15 +24,18 @@ LIST_AGAIN_SECONDS = 10.0
 class Lane:
     """One provider as this process reaches it. turn: of the choice by weight.
 
-    is_echo: the built-in model answers, so that nothing leaves this process. outcomes: what counts its requests, by
-    how they ended.
+    is_echo: the built-in model answers, so that nothing leaves this process. standing: how it fares. outcomes: what
+    counts its requests, by how they ended.
     """
 
     __slots__ = ("_clock", "_connect", "_key", "_keys", "_read_again_seconds", "_silent_until_seconds", "_upstream",
-                 "is_echo", "outcomes", "provider", "turn")  # fmt: skip
+                 "is_echo", "outcomes", "provider", "standing", "turn")  # fmt: skip
 
-    def __init__(self, provider: Provider, *, connect: Connect, keys: ProviderKeys, clock: Clock) -> None:
+    def __init__(
+        self, provider: Provider, standing: Standing, *, connect: Connect, keys: ProviderKeys, clock: Clock
+    ) -> None:
         self.provider = provider
+        self.standing = standing
         self.is_echo = provider.type is ProviderType.ECHO
         self.turn = 0
         self.outcomes: dict[str, Cell] = {}

@@ -110,11 +110,11 @@ class Routing:
         return _in_turn(found)
 
     async def complete(
-        self, prompt: Prompt, candidates: Sequence[Candidate], traceparent: str | None = None
+        self, prompt: Prompt, candidates: Sequence[Candidate], begun_seconds: float, traceparent: str | None = None
     ) -> tuple[Reply, Candidate]:
         """Send the prompt to the first of `candidates` that completes it. Return the completion and who made it.
 
-        candidates: one at least.
+        candidates: one at least. begun_seconds: since when all attempts together are waited for, monotonic.
 
         Raises:
             UpstreamUnavailable: none did. UpstreamRefused: the prompt is at fault, or all had enough of us.
@@ -123,8 +123,7 @@ class Routing:
         first = candidates[0]
         lane = first.lane
         failed: GatewayError | None = None
-        begun_seconds = self._clock.monotonic_seconds()
-        if self._circuits.begin(lane.provider):
+        if self._circuits.begin(lane.standing):
             # Its own limit ends it: a scope around all attempts costs more than everything else that is done here.
             try:
                 reply = await lane.upstream().complete(prompt, traceparent)
@@ -167,7 +166,7 @@ class Routing:
             lane = candidate.lane
             wait_seconds = FIRST_WAIT_SECONDS
             for repetitions in range(lane.provider.max_retries, -1, -1):
-                if failed is None and not self._circuits.begin(lane.provider):
+                if failed is None and not self._circuits.begin(lane.standing):
                     break
                 try:
                     if failed is not None:
@@ -260,24 +259,24 @@ class Routing:
         """Note how a request went. error: what it ended with, None for a completion."""
         if lane.is_echo:  # which never fails
             return
-        circuits, provider, outcome = self._circuits, lane.provider, "ok"
+        circuits, standing, outcome = self._circuits, lane.standing, "ok"
         if error is None:
-            circuits.succeeded(provider)
+            circuits.succeeded(standing)
         elif isinstance(error, UpstreamUnavailable):
             outcome = "failed"
             detail = error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
-            circuits.failed(provider, detail)
+            circuits.failed(standing, detail)
         elif isinstance(error, UpstreamRefused):
             outcome = "refused"
             # It works, and refuses this request; that it has had enough of us says nothing.
-            (circuits.let_go if error.status == 429 else circuits.succeeded)(provider)
+            (circuits.let_go if error.status == 429 else circuits.succeeded)(standing)
         else:
             outcome = "given_up"
-            circuits.let_go(provider)
+            circuits.let_go(standing)
         counter = lane.outcomes.get(outcome)
         if counter is None:
-            name = "gateway_provider_requests_total"
-            counter = lane.outcomes[outcome] = self._metrics.counter(name, provider=provider.name, outcome=outcome)
+            name, provider = "gateway_provider_requests_total", lane.provider.name
+            counter = lane.outcomes[outcome] = self._metrics.counter(name, provider=provider, outcome=outcome)
         counter.value += 1
 
     def _look_for(self, model: str) -> tuple[Candidate, ...]:
@@ -308,7 +307,8 @@ class Routing:
         self._generation = generation
 
     def _make(self, provider: Provider) -> Lane:
-        return Lane(provider, connect=self._connect, keys=self.keys, clock=self._clock)
+        standing = self._circuits.standing(provider)
+        return Lane(provider, standing, connect=self._connect, keys=self.keys, clock=self._clock)
 
     def _all_paused(self, candidates: Sequence[Candidate]) -> UpstreamUnavailable:
         waits = [self._circuits.wait_seconds(candidate.lane.provider) for candidate in candidates]

@@ -116,7 +116,9 @@ class Process:
         return self.connections[name]
 
     async def ask(self, model: str = "m") -> str:
-        _, by = await self.routing.complete(PROMPT, self.routing.candidates(model, self.store.generation.value()))
+        _, by = await self.routing.complete(
+            PROMPT, self.routing.candidates(model, self.store.generation.value()), self.clock.monotonic_seconds()
+        )
         return by.name
 
     async def alert(self) -> Alert:
@@ -324,6 +326,41 @@ async def test_all_attempts_of_a_prompt_together_have_an_end(one: Process) -> No
         connect=one._connect, attempts_seconds=0.0,
     )  # fmt: skip
     with anyio.fail_after(10), pytest.raises(UpstreamUnavailable) as caught:
-        await routing.complete(PROMPT, routing.candidates("m", one.store.generation.value()))
+        await routing.complete(
+            PROMPT, routing.candidates("m", one.store.generation.value()), one.clock.monotonic_seconds()
+        )
     assert caught.value is FAULT, "of what failed before, the gravest is told"
     assert (one.connections["hanging"].asked, backup.asked) == (1, 0)
+
+
+async def test_the_provider_of_the_settings_is_another_one_after_a_reload_and_fares_as_before(one: Process) -> None:
+    urls = ["https://old.example/v1", "https://new.example/v1"]
+    connected: list[str | None] = []
+
+    def connect(provider: Provider, key: str | None) -> Scripted:
+        connected.append(provider.base_url)
+        return Scripted(key, fault=FAULT)
+
+    for url in urls:
+        routing = Routing(
+            store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile),
+            connect=connect, upstream=Provider(id="upstream", name="x", base_url=url, max_retries=0, origin="settings"),
+        )  # fmt: skip
+        for _ in range(3):
+            candidates = routing.candidates("m", one.store.generation.value())
+            with pytest.raises(UpstreamUnavailable):
+                await routing.complete(PROMPT, candidates, one.clock.monotonic_seconds())
+    assert connected == urls
+    assert one.circuits.status(candidates[0].lane.provider) is ProviderStatus.OPEN
+
+
+async def test_what_was_on_its_way_to_a_provider_that_was_changed_says_nothing_of_how_it_fared_before(
+    one: Process,
+) -> None:
+    await one.add("lab")
+    (lane,) = one.routing.lanes()
+    for _ in range(4):
+        one.circuits.failed(lane.standing, "it failed")
+    one.circuits.keep_only(())
+    one.circuits.failed(lane.standing, "it failed")
+    assert (lane.standing.circuit.failures, lane.standing.circuit.is_open) == (1, False)
