@@ -61,12 +61,16 @@ class _Url:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Begin:
-    """What requests begin with that are alike but for their bodies. The last one of each URL is told by its headers."""
+    """What requests begin with that are alike but for their bodies. The last one of each URL is told by its headers.
+
+    idle: the connections to its origin that nobody uses.
+    """
 
     method: str
-    url: _Url
+    origin: _Origin
     headers: tuple[tuple[str, str], ...]
     raw: bytes
+    idle: list[Connection]
 
 
 class Client:
@@ -120,11 +124,12 @@ class Client:
             raw = b"%bcontent-length: %d\r\n\r\n%b" % (last.raw, len(body), body)
         else:
             raw = last.raw + b"\r\n"
-        return self._exchange(method, last.url.origin, raw, terms, Sweep.now_seconds())
+        return self._exchange(last, raw, terms, Sweep.now_seconds())
 
     async def aclose(self) -> None:
         """Close all connections, those in use too."""
-        self._idle.clear()
+        for idle in self._idle.values():
+            idle.clear()
         if self._sweep is not None:
             for connection in tuple(self._sweep.connections):
                 connection.abort()
@@ -139,7 +144,7 @@ class Client:
     # One request on one connection.
 
     async def _exchange(
-        self, method: str, origin: _Origin, raw: bytes, terms: Terms, begin_seconds: float, *, is_repeated: bool = False
+        self, begin: _Begin, raw: bytes, terms: Terms, begin_seconds: float, *, is_repeated: bool = False
     ) -> Reply:
         """Send a request and read the reply. Keeps the connection only after a clean and complete one.
 
@@ -147,36 +152,34 @@ class Client:
         """
         end_seconds = begin_seconds + terms.total_seconds
         first_seconds = begin_seconds + terms.first_byte_seconds
-        connection = None if is_repeated else self._take_idle(origin, terms.allow_address)
+        connection = None if is_repeated else _take_idle(begin.idle, terms.allow_address)
         is_kept = connection is not None
         if connection is None:
             self._connecting += 1
             try:
                 await self._make_room()
-                connection = await self._connect(origin, terms)
+                connection = await self._connect(begin.origin, terms)
             finally:
                 self._connecting -= 1
             first_seconds = Sweep.now_seconds() + terms.first_byte_seconds
         is_reusable = False
-        reply: Reply | None = None
         try:
             connection.deadline_seconds = first_seconds if first_seconds < end_seconds else end_seconds
             connection.write(raw)
             if is_kept or not connection.has_unread():
                 await connection.arrival
             data = connection.take()
-            if data:
-                reply = read_whole(data, method, terms.max_reply_bytes)
-                if reply is None:
-                    connection.deadline_seconds = end_seconds
-                    reply, is_reusable = await _read_on(connection, data, method, terms.max_reply_bytes)
-                else:
-                    is_reusable = True
+            reply = read_whole(data, begin.method, terms.max_reply_bytes)
+            if reply is not None:
+                is_reusable = True
+            elif data:
+                connection.deadline_seconds = end_seconds
+                reply, is_reusable = await _read_on(connection, data, begin.method, terms.max_reply_bytes)
         except DeadlinePassed:
             raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
         finally:
             if is_reusable and connection.is_quiet():
-                self._keep(connection, origin)
+                self._keep(connection, begin.idle)
             else:
                 connection.abort()
         if reply is not None:
@@ -184,30 +187,18 @@ class Client:
         if not is_kept:
             raise NoReply("the upstream ended the connection without a reply", was_sent=True)
         # The upstream had closed it while our request was on its way.
-        return await self._exchange(method, origin, raw, terms, begin_seconds, is_repeated=True)
+        return await self._exchange(begin, raw, terms, begin_seconds, is_repeated=True)
 
     # The pool.
 
-    def _take_idle(self, origin: _Origin, allow_address: AllowAddress | None) -> Connection | None:
-        idle = self._idle.get(origin)
-        while idle:
-            connection = idle.pop()
-            if connection.is_quiet() and (allow_address is None or allow_address(connection.peer)):
-                return connection
-            connection.abort()  # it has ended, or speaks without being asked, or leads where it must not
-        return None
-
-    def _keep(self, connection: Connection, origin: _Origin) -> None:
-        idle = self._idle.get(origin)
-        if idle is None:
-            idle = self._idle[origin] = []
+    def _keep(self, connection: Connection, idle: list[Connection]) -> None:
         if len(idle) >= self._pool_size:
             idle[:] = [one for one in idle if not one.is_gone]
-        if len(idle) >= self._pool_size:
-            connection.abort()
-        else:
-            connection.deadline_seconds = connection.arrived_seconds + self._idle_seconds
-            idle.append(connection)
+            if len(idle) >= self._pool_size:
+                connection.abort()
+                return
+        connection.deadline_seconds = connection.arrived_seconds + self._idle_seconds
+        idle.append(connection)
 
     async def _make_room(self) -> None:
         """Close an idle connection, to whatever origin, where there are as many as this process can hold."""
@@ -255,13 +246,23 @@ class Client:
         begin = self._begins.get((method, url, headers))
         if begin is None:
             read = _parse_url(url)
-            begin = _Begin(method, read, headers, _render(method, read, headers))
+            idle = self._idle.setdefault(read.origin, [])
+            begin = _Begin(method, read.origin, headers, _render(method, read, headers), idle)
             if len(self._begins) >= _KNOWN_BEGINS:
                 self._begins.clear()
                 self._last.clear()
             self._begins[method, url, headers] = begin
         self._last[url] = begin
         return begin
+
+
+def _take_idle(idle: list[Connection], allow_address: AllowAddress | None) -> Connection | None:
+    while idle:
+        connection = idle.pop()
+        if connection.is_quiet() and (allow_address is None or allow_address(connection.peer)):
+            return connection
+        connection.abort()  # it has ended, or speaks without being asked, or leads where it must not
+    return None
 
 
 async def _read_on(connection: Connection, data: bytes, method: str, max_reply_bytes: int) -> tuple[Reply, bool]:

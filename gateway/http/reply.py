@@ -30,11 +30,11 @@ _OTHER_FIELDS = (
     + rb"|(?!(?i:content-length|transfer-encoding|connection|content-encoding):)[CTct]" + _REST_OF_NAME + _VALUE
     + rb"){0,40}+"
 )  # fmt: skip
-_WHOLE_HEAD = re.compile(
-    _STATUS + rb"(" + _OTHER_FIELDS + rb"(?i:content-length):[ \t]*+([0-9]{1,15})\r\n" + _OTHER_FIELDS + rb")\r\n"
-)
+_WHOLE_REPLY = re.compile(
+    rb"(?!HTTP/1\.1 [23]04)" + _STATUS + rb"(" + _OTHER_FIELDS + rb"(?i:content-length):[ \t]*+([0-9]{1,15})\r\n"
+    + _OTHER_FIELDS + rb")\r\n((?s:.*+))"
+)  # fmt: skip
 _FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
-_WITHOUT_BODY = (b"204", b"304")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
 
@@ -170,14 +170,13 @@ def read_whole(data: bytes, method: str, max_reply_bytes: int) -> Reply | None:
 
     None says nothing but that `ReplyReader` has to read it.
     """
-    found = _WHOLE_HEAD.match(data)
+    found = _WHOLE_REPLY.fullmatch(data)
     if found is None or method == "HEAD":
         return None
-    status, fields, length = found.groups()
-    size_bytes, body_bytes = found.end(), int(length)
-    if size_bytes + body_bytes != len(data) or body_bytes > max_reply_bytes or status in _WITHOUT_BODY:
+    status, fields, length, body = found.groups()
+    if len(body) != int(length) or len(body) > max_reply_bytes:
         return None
-    return Reply(int(status), (), data[size_bytes:], fields)
+    return Reply(int(status), (), body, fields)
 
 
 def _parse_head(data: bytes, method: str, seen_bytes: int) -> _ReplyHead | None:
