@@ -10,6 +10,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 _OURS = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
 _WITHOUT_BODY = frozenset({204, 304})
 _KNOWN_FORMS = 256
+_CHUNKED = "transfer-encoding: chunked\r\n"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -35,31 +36,19 @@ class AnswerWriter:
         Raises:
             ValueError: a status or header that may not be sent, such as a value with a line break.
         """
-        status, body = response.status, response.body
-        framing = "content-length"
+        status, headers, body = response.status, response.headers, response.body
         if response.stream is not None:
-            body = b""
-            framing = "" if is_http10 else "transfer-encoding"
+            body, framing = b"", "" if is_http10 else _CHUNKED
         elif status in _WITHOUT_BODY:
-            body = b""
-            framing = ""
-        headers = response.headers
-        key = (status, framing, is_last, headers)
-        form = self._forms.get(key)
-        if form is None:
-            form = self._form(status, headers, framing, is_last=is_last)
-            if len(self._forms) >= _KNOWN_FORMS:
-                self._forms.clear()
-            self._forms[key] = form
-        if framing == "content-length":
-            head = f"{form}content-length: {len(body)}\r\n{response.lines}\r\n"
+            body, framing = b"", ""
         else:
-            head = f"{form}{response.lines}\r\n"
-        raw = head.encode("latin-1")
-        return raw if is_head or not body else raw + body
+            framing = f"content-length: {len(body)}\r\n"
+        form = self._forms.get((status, is_last, headers)) or self._form(status, headers, is_last=is_last)
+        head = f"{form}{framing}{response.lines}\r\n".encode("latin-1")
+        return head if is_head or not body else head + body
 
-    def _form(self, status: int, headers: tuple[tuple[str, str], ...], framing: str, *, is_last: bool) -> str:
-        """Return a head but for its length and its `lines`. Within a second, a server has few of them."""
+    def _form(self, status: int, headers: tuple[tuple[str, str], ...], *, is_last: bool) -> str:
+        """Return a head but for its framing and its `lines`, and keep it: within a second, a server has few of them."""
         if not 200 <= status <= 599:
             raise ValueError("the status of an answer is 200 to 599")
         lines = [f"HTTP/1.1 {status} {_reason(status)}", f"date: {self._date}"]
@@ -69,11 +58,12 @@ class AnswerWriter:
             if not value.isprintable():
                 raise ValueError("a header holds a control character")
             lines.append(f"{name}: {value}")
-        if framing == "transfer-encoding":
-            lines.append("transfer-encoding: chunked")
         if is_last:
             lines.append("connection: close")
-        return "\r\n".join([*lines, ""])
+        if len(self._forms) >= _KNOWN_FORMS:
+            self._forms.clear()
+        form = self._forms[status, is_last, headers] = "\r\n".join([*lines, ""])
+        return form
 
 
 @cache

@@ -22,41 +22,38 @@ _INTERIM_ANSWERS = 2  # into the reset that follows the first runs the second
 class Leaving:
     """Cancels what answers a request that `may_be_left`, when its caller has. Made by the task that answers.
 
-    has_given_up: the task was cancelled, by nobody else. is_silent: the caller knows no interim answers.
+    request: what is being answered; None for nothing. has_given_up: the task was cancelled, by nobody else. is_silent:
+    the caller knows no interim answers.
     """
 
-    __slots__ = ("_connection", "_loop", "_request", "_task", "has_given_up", "is_silent")
+    __slots__ = ("_connection", "_loop", "_task", "has_given_up", "is_silent", "request")
 
     def __init__(self, connection: Connection, loop: Any) -> None:
         self.has_given_up = self.is_silent = False
-        self._request: Request | None = None
+        self.request: Request | None = None
         self._connection = connection
         self._loop = loop
         self._task = this_task()
         connection.on_end = self._note_end
 
-    def watch(self, request: Request | None) -> None:
-        """Take note which request is being answered from now on, or that none is."""
-        self._request = request
-        connection = self._connection
-        if request is not None and (connection.has_said_end or connection.is_gone):
-            self._look_later(request, _INTERIM_ANSWERS)
+    def look_later(self) -> None:
+        """Find out whether the peer, which has ended its side before it was heard, still reads."""
+        if self.request is not None:
+            self._look_later(self.request, _INTERIM_ANSWERS)
 
     def _note_end(self) -> None:
         """Take note that the peer has ended its side, or is gone."""
-        if self._request is None:
-            return
-        if self._connection.is_gone:
-            self._give_up(self._request)
+        if self.request is not None and self._connection.is_gone:
+            self._give_up(self.request)
         else:
-            self._look_later(self._request, _INTERIM_ANSWERS)
+            self.look_later()
 
     def _look_later(self, request: Request, interim_answers: int) -> None:
         self._loop.call_later(_WAIT_SECONDS, self._look, request, interim_answers)
 
     def _look(self, request: Request, interim_answers: int) -> None:
         """Find out whether the peer, which has ended its side, still reads."""
-        if self._request is not request or not _may_be_left(request):
+        if self.request is not request or not _may_be_left(request):
             return
         if self._connection.is_gone:
             self._give_up(request)
@@ -66,7 +63,7 @@ class Leaving:
 
     def _give_up(self, request: Request) -> None:
         """Cancel the task once it waits for something that is to come in, as for a model."""
-        if self._request is not request or self.has_given_up or not _may_be_left(request):
+        if self.request is not request or self.has_given_up or not _may_be_left(request):
             return
         self.has_given_up = cancel_waiting(self._task)
         if not self.has_given_up:

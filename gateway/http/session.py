@@ -16,6 +16,7 @@ from gateway.http.wakeups import LATER_BYTES
 
 _KEPT_HEAD_BYTES = 1_024
 _KEPT_HEADS = 128
+_RETRY = (("retry-after", "1"),)
 
 
 class _Refused(Exception):
@@ -33,8 +34,7 @@ class Session:
     """
 
     __slots__ = (
-        "_connection", "_held_bytes", "_is_first", "_is_head", "_is_long", "_is_surplus", "_leaving", "_site",
-        "_unread",
+        "_connection", "_held_bytes", "_is_head", "_is_long", "_is_surplus", "_leaving", "_site", "_unread",
     )  # fmt: skip
 
     def __init__(self, connection: Connection, site: Site, *, is_surplus: bool) -> None:
@@ -45,7 +45,6 @@ class Session:
         self._unread = b""
         self._is_head = False
         self._held_bytes = 0
-        self._is_first = True
         self._is_long = False
 
     async def run(self, refusal: HttpError | None = None) -> None:
@@ -55,8 +54,11 @@ class Session:
             try:
                 if refusal is not None:
                     raise refusal
-                while (head := await self._next_head()) is not None and await self._serve(head):
-                    pass
+                head = await self._next_head(is_first=True)
+                if head is not None and self._is_surplus:
+                    raise HttpError(503, "overloaded", "Too many connections are open.", headers=_RETRY)
+                while head is not None and await self._serve(head):
+                    head = await self._next_head()
                 if self._unread or connection.has_unread():
                     await self._linger(site.limits.linger_seconds)
                 elif self._is_long:
@@ -79,34 +81,28 @@ class Session:
 
     async def _serve(self, head: Head) -> bool:
         """Serve the request of this head; say whether another may follow."""
-        connection, site = self._connection, self._site
-        self._is_head = head.method == "HEAD"
-        if self._is_surplus:
-            raise HttpError(503, "overloaded", "Too many connections are open.", headers=(("retry-after", "1"),))
-        body_bytes = head.body_bytes
-        peer, is_tls, began_seconds = connection.peer, connection.is_tls, connection.arrived_seconds
-        request = Request(head.method, head.path, head.query, head.headers, b"", peer, is_tls, began_seconds)
-        if body_bytes != 0:
-            unread = self._unread
-            if body_bytes == len(unread) <= site.limits.unchecked_bytes:  # all of it came with the head
-                if head.most_bytes is None:
-                    head.most_bytes = site.body_limit(head.method, head.path)
-                if body_bytes > head.most_bytes:
-                    raise _body_too_large()
-                request.body, self._unread = unread, b""
-            else:
-                request.body = await self._read_body(head, request)
+        connection, site, leaving = self._connection, self._site, self._leaving
+        began_seconds = connection.arrived_seconds
+        request = Request(
+            head.method, head.path, head.query, head.headers, b"", connection.peer, connection.is_tls, began_seconds
+        )
+        if len(self._unread) == head.whole_bytes:
+            request.body, self._unread = self._unread, b""
+        elif head.body_bytes != 0:
+            request.body = await self._read_body(head, request)
         request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
         if head.is_http10:
-            self._leaving.is_silent = True
-        self._leaving.watch(request)
+            leaving.is_silent = True
+        leaving.request = request
+        if connection.has_ended:
+            leaving.look_later()
         try:
             response = await site.handle(request)
         except Exception as error:
             site.sweep.report("a handler raised", error)
             response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
-        self._leaving.watch(None)
+        leaving.request = None
         is_last, stream = head.is_last or site.is_stopping, response.stream
         if stream is None:
             try:
@@ -130,7 +126,7 @@ class Session:
 
     # Reading.
 
-    async def _next_head(self) -> Head | None:
+    async def _next_head(self, *, is_first: bool = False) -> Head | None:
         """Return the next head; None when the peer ended, or sent nothing at all in time."""
         connection, site = self._connection, self._site
         data = self._unread
@@ -139,12 +135,12 @@ class Session:
             await anyio.lowlevel.checkpoint()  # pipelined requests give way to the other connections
         else:
             now_seconds = site.sweep.now_seconds()
-            connection.deadline_seconds = now_seconds + self._idle_seconds()
+            connection.deadline_seconds = now_seconds + (site.first_seconds if is_first else site.idle_seconds)
             connection.is_idle = True
             try:
                 if not connection.has_unread():
                     await connection.arrival
-                elif not self._is_first:
+                elif not is_first:
                     connection.arrived_seconds = now_seconds
                 data = connection.take()
             except DeadlinePassed:
@@ -158,7 +154,7 @@ class Session:
             head, data = await self._read_head(data)
             if head is None:
                 return None
-        self._is_first = False
+        self._is_head = head.method == "HEAD"
         self._unread = data[head.size_bytes :]
         return head
 
@@ -192,17 +188,20 @@ class Session:
         self._is_head = data.startswith(b"HEAD ")
         site = self._site
         head = parse_head(data, site.limits, allowed_hosts=site.allowed_hosts, seen_bytes=seen_bytes)
-        if head is not None and head.size_bytes <= _KEPT_HEAD_BYTES:
+        if head is None:
+            return None
+        length = head.body_bytes
+        if length == 0 or (
+            length is not None
+            and length <= site.limits.unchecked_bytes
+            and length <= site.body_limit(head.method, head.path)
+        ):
+            head.whole_bytes = length
+        if head.size_bytes <= _KEPT_HEAD_BYTES:
             if len(site.heads) >= _KEPT_HEADS:
                 site.heads.clear()
             site.heads[data[: head.size_bytes]] = head
         return head
-
-    def _idle_seconds(self) -> float:
-        limits = self._site.limits
-        if self._site.is_stopping:
-            return limits.drain_idle_seconds
-        return limits.head_seconds if self._is_first else limits.idle_seconds
 
     async def _read_body(self, head: Head, request: Request) -> bytes:
         site = self._site
@@ -278,7 +277,7 @@ class Session:
         self._held_bytes += len(data)
         site.held_bytes += len(data)
         if site.held_bytes > site.limits.held_bytes:
-            raise HttpError(503, "overloaded", "Too much is being sent at once.", headers=(("retry-after", "1"),))
+            raise HttpError(503, "overloaded", "Too much is being sent at once.", headers=_RETRY)
         return data
 
     def _release(self) -> None:

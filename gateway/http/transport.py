@@ -31,9 +31,9 @@ class _Feed:
     """What the transport calls, and the state of one connection that its calls change."""
 
     __slots__ = (
-        "_flusher", "_has_ended", "_is_held", "_is_late", "_is_lost", "_loop", "_received",
-        "_sweep", "_transport", "_wakeups", "arrival", "arrived_seconds", "deadline_seconds", "has_said_end",
-        "is_full", "is_gone", "is_idle", "is_tls", "on_end", "peer",
+        "_flusher", "_is_held", "_is_late", "_is_lost", "_loop", "_received", "_sweep", "_transport", "_wakeups",
+        "arrival", "arrived_seconds", "deadline_seconds", "has_ended", "has_said_end", "is_full", "is_gone", "is_idle",
+        "is_tls", "on_end", "peer",
     )  # fmt: skip
 
     def __init__(self, sweep: "Sweep", peer: str = "") -> None:
@@ -49,7 +49,7 @@ class _Feed:
         self._loop = sweep.loop
         self._transport: PlainTransport | SecureTransport  # there before anybody else has this object
         self._received = b""
-        self._has_ended = False
+        self.has_ended = False
         self._is_lost = False
         self._is_held = False
         self._is_late = False
@@ -71,7 +71,7 @@ class _Feed:
             self._is_held = True
 
     def eof_received(self, *, is_orderly: bool = True) -> None:
-        self._has_ended = True
+        self.has_ended = True
         self.has_said_end = is_orderly
         self.is_gone |= not is_orderly  # who has ended its side in order still reads
         self.arrival.call()
@@ -79,7 +79,7 @@ class _Feed:
             self.on_end()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._is_lost = self._has_ended = self.is_gone = True
+        self._is_lost = self.has_ended = self.is_gone = True
         self.is_full = False
         self._sweep.remove(cast(Connection, self))
         self.arrival.call()
@@ -103,7 +103,8 @@ class Connection(_Feed):
     arrived_seconds: monotonic time at which the last bytes came.
     peer: IP address of the other end. is_full: what was written waits for the peer; `flush` before writing more.
     arrival: what its task awaits for bytes, while there is nothing unread. is_idle: its owner's word that nothing is
-    owed to the peer. has_said_end: the peer ended its side in order, not by a reset or, in TLS, without saying so.
+    owed to the peer. has_ended: the peer ended its side. has_said_end: it did in order, not by a reset or, in TLS,
+    without saying so.
     on_end: is called when it has ended its side, and when it is gone.
     is_gone: nothing that is written from now on would arrive.
     """
@@ -116,7 +117,7 @@ class Connection(_Feed):
         Raises:
             DeadlinePassed: nothing came in time. The connection is still open for an answer.
         """
-        if not self._received and not self._has_ended:
+        if not self._received and not self.has_ended:
             await self.arrival
         return self.take()
 
@@ -135,7 +136,7 @@ class Connection(_Feed):
 
     async def wait_end(self) -> None:
         """Wait until the peer has ended its side or is gone. What it sends before stays unread. For one task."""
-        if not self._has_ended:
+        if not self.has_ended:
             ended = self._loop.create_future()
             before, self.on_end = self.on_end, lambda: _wake(ended)
             try:
@@ -166,11 +167,11 @@ class Connection(_Feed):
 
     def has_unread(self) -> bool:
         """Say whether the peer has sent, or ended, since the last `read`."""
-        return bool(self._received) or self._has_ended
+        return bool(self._received) or self.has_ended
 
     def is_quiet(self) -> bool:
         """Say whether both sides may say something, and nothing that either has said is on its way."""
-        return not (self._received or self._has_ended or self.is_gone or self._transport.get_write_buffer_size())
+        return not (self._received or self.has_ended or self.is_gone or self._transport.get_write_buffer_size())
 
     def end_writing(self) -> None:
         """Tell the peer that nothing more comes, and go on reading."""

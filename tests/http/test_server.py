@@ -244,6 +244,22 @@ async def test_a_body_over_the_limit_that_waits_for_continue_does_not_get_it(ser
         assert await wire.end() == b""
 
 
+@pytest.mark.parametrize("size", [999, 1000, 1001])
+async def test_a_body_that_comes_with_its_head_is_held_to_the_limit_whether_the_head_is_known_or_not(
+    serve: Serve, size: int
+) -> None:
+    raw = post(b"a" * size)
+    async with serve() as house:
+        for _ in range(2):
+            async with house.wire() as wire:
+                assert (await wire.ask(raw)).status == (200 if size <= 1000 else 413)
+        async with house.wire() as wire:  # the same head, and the body later: it is the same
+            await wire.send(raw[:-1])
+            await anyio.wait_all_tasks_blocked()
+            await wire.send(raw[-1:])
+            assert (await wire.answer()).status == (200 if size <= 1000 else 413)
+
+
 async def test_a_refusal_is_readable_while_the_body_is_still_being_sent(serve: Serve) -> None:
     async with serve() as house, house.wire() as wire:
         answer = await wire.ask(post(b"a" * 20_000_000))
@@ -773,6 +789,22 @@ async def test_draining_waits_for_nobody_who_was_refused_and_stays(serve: Serve,
         assert (await wire.ask(b"\r\n\r\n")).status == 400
         house.server.stop()
         await house.has_ended.wait()  # or else the test does not end in time
+
+
+@pytest.mark.usefixtures("short_buffers")
+async def test_who_takes_its_answer_while_the_server_drains_is_not_waited_for_after_it(serve: Serve) -> None:
+    async def handle(request: Request) -> Response:
+        return Response(200, body=b"a" * 4_000_000 if request.query else b"")
+
+    async with serve(handle) as house, house.wire() as slow, house.wire() as idle:
+        assert (await idle.ask(GET)).status == 200
+        await slow.send(b"GET /?much HTTP/1.1\r\nHost: here\r\n\r\n")
+        await slow.until(b"\r\n\r\n")
+        house.server.stop()
+        assert await idle.end() == b""
+        await slow.exactly(4_000_000)
+        assert await slow.end() == b""
+        await house.has_ended.wait()
 
 
 async def test_draining_cancels_what_takes_too_long(serve: Serve) -> None:
