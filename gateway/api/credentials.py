@@ -109,7 +109,9 @@ class Callers:
     def context(self, request: Request, request_id: str, facts: HeadFacts | None = None) -> RequestContext:
         """Return where the request came from, for the audit. facts: of its head, where they were looked at already."""
         facts = facts or facts_of(request.headers)
-        ip = self._client(request)[0] if self._trusted else _plain(request.peer)
+        ip = request.peer
+        if self._trusted or ":" in ip:
+            ip = self._client(request)[0]
         return RequestContext(request_id, ip or None, facts.user_agent, facts.traceparent, facts.agent)
 
     def is_local(self, request: Request) -> bool:

@@ -34,7 +34,7 @@ class Dispatch:
         self._shed_noted_seconds = -1.0
         # No cached property: those make each use of any other field slower.
         self._internal: internal.InternalDoor | None = None
-        self._measured: dict[tuple[str, str, int], tuple[Cell, Histogram]] = {}
+        self._measures = _Measures(gateway)
 
     def load_prompts(self) -> None:
         """Load what the first prompt would wait for."""
@@ -61,7 +61,7 @@ class Dispatch:
         """
         call = _Call(self._new_id("req"))
         try:
-            await self._enter(call, self._find(call, request), request)
+            await self._enter(call, self._find(call, request, self._monotonic_seconds()), request)
         except Exception as error:
             return self._finish(self._failed(error, call), call, request)
         request.call = call
@@ -69,14 +69,14 @@ class Dispatch:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request. Every error is an answer; none is raised."""
-        call = request.call if isinstance(request.call, _Call) else _Call(self._new_id("req"))
+        call: _Call = request.call or _Call(self._new_id("req"))
+        now_seconds = self._monotonic_seconds()
         try:
-            endpoint = self._find(call, request)
+            endpoint = self._find(call, request, now_seconds)
             endpoint.in_work += 1
             try:
-                principal, context = self._recognize(call, endpoint, request) or await self._enter(
-                    call, endpoint, request
-                )
+                known = self._recognize(call, endpoint, request, now_seconds)
+                principal, context = known or await self._enter(call, endpoint, request)
                 response = await endpoint.handle(request, principal, context)
             finally:
                 endpoint.in_work -= 1
@@ -100,32 +100,36 @@ class Dispatch:
         return shaped_error(500, "internal_error", _INTERNAL, param=None, request_id=request_id)
 
     def _finish(self, response: Response, call: "_Call", request: Request) -> Response:
+        """Count the answer and complete it. A path that no row has is one operation: nobody can make new ones."""
         endpoint = call.endpoint
-        self._measure(request, endpoint, response.status)
-        is_fixed = endpoint is not None and endpoint.has_secret
-        accept_encoding = None if is_fixed else request.headers.get("accept-encoding")
-        return self._finisher.finish(response, call.request_id, call.rate, accept_encoding)
+        operation = "unmatched" if endpoint is None else endpoint.name
+        count, histogram = self._measures[operation, request.method, response.status]
+        count.value += 1
+        histogram.observe(self._monotonic_seconds() - request.started_seconds)
+        has_secret = endpoint is not None and endpoint.has_secret
+        return self._finisher.finish(response, call.request_id, call.rate, None if has_secret else request.headers)
 
-    def _find(self, call: "_Call", request: Request) -> Endpoint:
-        """Return what answers.
+    def _find(self, call: "_Call", request: Request, now_seconds: float) -> Endpoint:
+        """Return what answers. now_seconds: looked at before the route is looked for, since the first request of a path
+        may load what answers it, which is no waiting.
 
         Raises:
             HttpError: nothing does. Shed: it has too much to do, or took too long to come to this request.
         """
-        # Before the route is looked for: the first request of a path may load what answers it, which is no waiting.
-        waited_seconds = self._monotonic_seconds() - request.arrived_seconds
         try:
             endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
         except HttpError as error:
             if error.status == 404 and request.path.startswith("/v1/"):  # what the clients of other gateways are given
                 raise HttpError(404, "not_found", "There is no such path: the API is under /api/v1.") from None
             raise
-        if endpoint.is_shed and (endpoint.in_work >= self._most_in_work or waited_seconds > self._longest_wait_seconds):
+        if endpoint.is_shed and (
+            endpoint.in_work >= self._most_in_work or now_seconds - request.arrived_seconds > self._longest_wait_seconds
+        ):
             raise Shed
         return endpoint
 
     def _recognize(
-        self, call: "_Call", endpoint: Endpoint, request: Request
+        self, call: "_Call", endpoint: Endpoint, request: Request, now_seconds: float
     ) -> tuple[Principal, RequestContext] | None:
         """Return who calls, if it is one who is known, and count the request; None: `_enter` has to look.
 
@@ -135,10 +139,7 @@ class Dispatch:
         if not endpoint.is_for_keys:
             return None
         facts = facts_of(request.headers)
-        if not facts.digest:
-            return None
-        authentication, now_seconds = self._gateway.authentication, self._monotonic_seconds()
-        principal = authentication.recognized(facts.digest, now_seconds)
+        principal = self._gateway.authentication.recognized(facts.digest, now_seconds)
         if principal is None or not (endpoint.scope is None or endpoint.scope in principal.scopes):
             return None
         context = self._callers.context(request, call.request_id, facts)
@@ -227,20 +228,23 @@ class Dispatch:
             self._shed_noted_seconds = now_seconds
             self._gateway.log.warning("overloaded", request_id=request_id, route=endpoint.path if endpoint else None)
 
-    def _measure(self, request: Request, endpoint: Endpoint | None, status: int) -> None:
-        """Count the answer. A path that no row has is one operation, so that nobody can make new ones."""
-        operation, method = "unmatched" if endpoint is None else endpoint.name, request.method
-        measured = self._measured.get((operation, method, status))
-        if measured is None:
-            known = method if method in _METHODS else "other"
-            metrics = self._gateway.metrics
-            count = metrics.counter("gateway_requests_total", operation=operation, method=known, status=str(status))
-            measured = count, metrics.histogram("gateway_request_seconds", operation=operation)
-            if known == method:
-                self._measured[operation, method, status] = measured
-        count, histogram = measured
-        count.value += 1
-        histogram.observe(self._monotonic_seconds() - request.started_seconds)
+
+class _Measures(dict[tuple[str, str, int], tuple[Cell, Histogram]]):
+    """What counts the answers of an operation, a method and a status."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__()
+        self._gateway = gateway
+
+    def __missing__(self, key: tuple[str, str, int]) -> tuple[Cell, Histogram]:
+        operation, method, status = key
+        known = method if method in _METHODS else "other"
+        metrics = self._gateway.metrics
+        count = metrics.counter("gateway_requests_total", operation=operation, method=known, status=str(status))
+        measured = count, metrics.histogram("gateway_request_seconds", operation=operation)
+        if known == method:
+            self[key] = measured
+        return measured
 
 
 class _Call:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from gateway import __version__, bundle
-from gateway.api.responses import JSON, json_response
+from gateway.api.responses import JSON
 from gateway.app import Gateway
 from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
@@ -27,7 +27,7 @@ class PlainEdge:
         self._make_document = document
         self._document = b""
         self._aside = Aside()
-        self._alive = json_response({"status": "ok", "name": SERVICE_NAME})
+        self._alive = write_json({"status": "ok", "name": SERVICE_NAME})
         self._checks: Mapping[str, str] = {}
         self._told = b""
         # Kept with the metrics, which outlive a reload; so does the uptime.
@@ -38,7 +38,7 @@ class PlainEdge:
     async def health(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Say that the service answers; say more to whoever has a good key."""
         if who is ANONYMOUS:
-            return self._alive
+            return Response(200, JSON, self._alive)
         checks = self._gateway.health.checks()
         if checks != self._checks:
             self._checks, self._told = dict(checks), self._tell(checks)

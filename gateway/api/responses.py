@@ -1,7 +1,8 @@
 """Answers: the envelope, the one error shape, the headers every answer has, compression. Decides nothing else.
 
 What an edge makes (`json_response`, `error_response`) has a status, a body and headers of its own; `finish` adds what
-every answer has. So a new edge can forget neither the request id nor a security header.
+every answer has. So a new edge can forget neither the request id nor a security header. It adds them to the answer
+itself, so that an edge makes one for each request, and keeps none.
 """
 
 import zlib
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from gateway.auth.ratelimit import Admission
 from gateway.domain.paging import Page
 from gateway.errors import GatewayError
+from gateway.http.messages import Headers as RequestHeaders
 from gateway.http.messages import Response
 from gateway.wire import write_json
 
@@ -128,14 +130,11 @@ def shaped_error(
 
 def rate_lines(admission: Admission, *, is_openai: bool) -> str:
     """Return the header lines of what the key has left, for OpenAI's clients under their names as well."""
-    limit, remaining, reset = admission.limit, admission.remaining, admission.reset_seconds
-    lines = f"x-ratelimit-limit: {limit}\r\nx-ratelimit-remaining: {remaining}\r\nx-ratelimit-reset: {reset}\r\n"
-    if not is_openai:
-        return lines
-    return (
-        f"{lines}x-ratelimit-limit-requests: {limit}\r\nx-ratelimit-remaining-requests: {remaining}\r\n"
-        f"x-ratelimit-reset-requests: {reset}\r\n"
+    lines = (
+        f"x-ratelimit-limit: {admission.limit}\r\nx-ratelimit-remaining: {admission.remaining}\r\n"
+        f"x-ratelimit-reset: {admission.reset_seconds}\r\n"
     )
+    return lines + lines.replace(":", "-requests:") if is_openai else lines
 
 
 class Finisher:
@@ -148,24 +147,33 @@ class Finisher:
         self._kept = _lines(tuple(pair for pair in common if pair[0] != "cache-control"))
 
     def finish(
-        self, response: Response, request_id: str, rate: str = "", accept_encoding: str | None = None
+        self, response: Response, request_id: str, rate: str = "", asked: RequestHeaders | None = None
     ) -> Response:
-        """Return `response` with request id, security and rate headers, compressed when that was asked for.
+        """Complete `response` with request id, security and rate headers, compress it if that was asked for, return it.
 
-        rate: header lines, see `rate_lines`. accept_encoding: None when the answer must stay as it is: it carries a
-        secret, or nothing was asked.
+        rate: header lines, see `rate_lines`. asked: the headers of the request; None when the answer must stay as it
+        is, since it carries a secret.
         """
-        headers, body, common = response.headers, response.body, self._common
+        headers, common = response.headers, self._common
         if headers is not JSON and "cache-control" in dict(headers):
             common = self._kept
-        lines = f"{response.lines}{common}x-service-request-id: {request_id}\r\nx-request-id: {request_id}\r\n{rate}"
-        if accept_encoding is not None and len(body) > _COMPRESS_BYTES:
-            headers = (*headers, ("vary", "Accept-Encoding"))
-            if accepts_gzip(accept_encoding):
-                # Level 1: an answer is compressed while others wait, and is sent once.
-                body = zlib.compress(body, 1, 31)
-                headers = (*headers, ("content-encoding", "gzip"))
-        return Response(response.status, headers, body, response.stream, response.ends_with_peer, lines)
+        response.lines = (
+            f"{response.lines}{common}x-service-request-id: {request_id}\r\nx-request-id: {request_id}\r\n{rate}"
+        )
+        if len(response.body) > _COMPRESS_BYTES and asked is not None:
+            _compress(response, asked.get("accept-encoding"))
+        return response
+
+
+def _compress(response: Response, accept_encoding: str | None) -> None:
+    """Compress a long answer for who takes gzip, and say so wherever the answer was asked for in some encoding."""
+    if accept_encoding is None:
+        return
+    response.headers = (*response.headers, ("vary", "Accept-Encoding"))
+    if accepts_gzip(accept_encoding):
+        # Level 1: an answer is compressed while others wait, and is sent once.
+        response.body = zlib.compress(response.body, 1, 31)
+        response.headers = (*response.headers, ("content-encoding", "gzip"))
 
 
 def _lines(headers: Headers) -> str:

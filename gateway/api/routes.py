@@ -177,9 +177,9 @@ def _guarding(gateway: Gateway, operation: Operation, edges: _Edges) -> Handler:
         return handle
     take = _taking(gateway, operation)
 
-    async def guard(request: Request, who: Principal, context: RequestContext) -> Response:
+    def guard(request: Request, who: Principal, context: RequestContext) -> Awaitable[Response]:
         take(request)
-        return await handle(request, who, context)
+        return handle(request, who, context)
 
     return guard
 

@@ -6,6 +6,7 @@ for ever and never mixes two versions. The page names that folder, and is asked 
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gateway import bundle
 from gateway.domain.principals import Principal, RequestContext
@@ -46,11 +47,20 @@ _GUARDS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file and the headers it is sent with, of which the etag is one."""
+
+    headers: tuple[tuple[str, str], ...]
+    etag: str
+    data: bytes
+
+
 class StaticEdge:
     """Answers the requests for the dashboard. Reads its files when the first of them is asked for."""
 
     def __init__(self) -> None:
-        self._files: Mapping[str, Response] = {}
+        self._files: Mapping[str, _File] = {}
         self._version = ""
 
     async def page(self, request: Request, who: Principal, context: RequestContext) -> Response:
@@ -69,7 +79,7 @@ class StaticEdge:
             raise HttpError(404, "not_found", "The dashboard has no such file now; load the page again.")
         return _fresh(request, files[name])
 
-    def _read(self) -> Mapping[str, Response]:
+    def _read(self) -> Mapping[str, _File]:
         if not self._files:
             raw = {name: bundle.read(f"{FOLDER}/{name}") for name in bundle.names(FOLDER)}
             whole = hashlib.sha256()
@@ -77,24 +87,24 @@ class StaticEdge:
                 whole.update(b"%d %s %d " % (len(name), name.encode(), len(raw[name])) + raw[name])
             self._version = whole.hexdigest()[:16]
             raw[PAGE] = raw[PAGE].replace(PLACE, self._version.encode())
-            self._files = {name: _answer(name, data) for name, data in raw.items()}
+            self._files = {name: _file(name, data) for name, data in raw.items()}
         return self._files
 
 
-def _answer(name: str, data: bytes) -> Response:
+def _file(name: str, data: bytes) -> _File:
+    etag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = (
         ("content-type", TYPES[name.rpartition(".")[2]]),
         ("cache-control", _ASK_AGAIN if name == PAGE else _KEEP),
-        ("etag", f'"{hashlib.sha256(data).hexdigest()[:32]}"'),
+        ("etag", etag),
         *_GUARDS,
     )
-    return Response(200, headers, data)
+    return _File(headers, etag, data)
 
 
-def _fresh(request: Request, answer: Response) -> Response:
-    """Return the answer, or 304 when the browser has just that (RFC 9110 section 13.1.2)."""
-    etag = dict(answer.headers)["etag"]
+def _fresh(request: Request, file: _File) -> Response:
+    """Return the file, or 304 when the browser has just that (RFC 9110 section 13.1.2)."""
     known = (request.headers.get("if-none-match") or "").split(",")
-    if any(one.strip().removeprefix("W/") in (etag, "*") for one in known):
-        return Response(304, tuple(pair for pair in answer.headers if pair[0] != "content-type"))
-    return answer
+    if any(one.strip().removeprefix("W/") in (file.etag, "*") for one in known):
+        return Response(304, tuple(pair for pair in file.headers if pair[0] != "content-type"))
+    return Response(200, file.headers, file.data)

@@ -1,13 +1,15 @@
 """The records of server and client: Request, Response, Terms, Reply, Headers, their errors and the server's Limits.
 
 Records only: no socket, no framing. `Request` and `Response` are made once or more for every request and therefore not
-frozen (a frozen record of nine fields costs two microseconds to make); nobody changes one after it was made.
+frozen (a frozen record of nine fields costs two microseconds to make). A `Request` is changed by the server alone; a
+`Response` is made for one request, and changed by whoever completes it before it is sent.
 """
 
 import re
 import resource
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 NEVER_TOLD = float("inf")
 _FIELD = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
@@ -63,7 +65,7 @@ class Request:
     peer: str
     is_tls: bool
     started_seconds: float
-    call: object = None
+    call: Any = None
     arrived_seconds: float = NEVER_TOLD
     may_be_left: Callable[[], bool] | None = None
 

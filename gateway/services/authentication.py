@@ -1,5 +1,6 @@
 """From a credential to a principal, its rate window and its scopes. Refusals are audited, in sums when they flood."""
 
+import math
 from collections.abc import Collection, Mapping
 
 from gateway.auth.keyhash import hash_key, prefix_of
@@ -32,15 +33,16 @@ _UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
 class _Known:
     """A key that was looked up: good until the generation moves or a second is over."""
 
-    __slots__ = ("is_lasting", "principal", "record", "recheck_seconds", "used_at")
+    __slots__ = ("plain_until_seconds", "principal", "record", "recheck_seconds", "used_at")
 
-    def __init__(self, record: KeyRecord, recheck_seconds: float) -> None:
+    def __init__(self, record: KeyRecord, recheck_seconds: float, *, is_listed: bool) -> None:
         self.record = record
         self.principal = record.principal()
         self.recheck_seconds = recheck_seconds
         self.used_at = record.last_used_at
-        # Neither ends it nor has it still to be noted as used: nothing of it hangs on the time.
-        self.is_lasting = record.expires_at is None and record.revoked_at is None and self.used_at is not None
+        # It ends at no time, has not to be noted as used for the first time, and no access list is asked about it.
+        is_plain = record.expires_at is None and record.revoked_at is None and self.used_at is not None
+        self.plain_until_seconds = recheck_seconds if is_plain and not is_listed else -math.inf
 
 
 class Authentication:
@@ -82,16 +84,9 @@ class Authentication:
         always where a key expires or there is an access list. now_seconds: monotonic.
         """
         known = self._known.get(digest)
-        if (
-            known is None
-            or now_seconds >= known.recheck_seconds
-            or not known.is_lasting
-            or self._store.generation.value() != self._generation
-            or now_seconds >= self.refusals.due_seconds
-            or self._access.rules is not None
-        ):
+        if known is None or now_seconds >= known.plain_until_seconds:
             return None
-        return known.principal
+        return known.principal if self._store.generation.value() == self._generation else None
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         """Return who calls with the API key `credential`. A key used a second ago costs no SQL and no waiting.
@@ -132,11 +127,12 @@ class Authentication:
         Raises:
             RateExceeded: the window is full; the request was not counted. Its `admission` says until when.
         """
-        if principal.rate_limit is None:
+        limit = principal.rate_limit
+        if limit is None:
             return _UNLIMITED
         if now_seconds is None:
             now_seconds = self._clock.monotonic_seconds()
-        admission = self._limiter.admit(principal.id, principal.rate_limit, now_seconds)
+        admission = self._limiter.admit(principal.id, limit, now_seconds)
         if not admission.admitted:
             raise self._refused(RateExceeded(admission), context, principal=principal)
         return admission
@@ -179,7 +175,7 @@ class Authentication:
         if record is None:
             self._known.pop(digest, None)
             return None
-        fresh = _Known(record, now_seconds + _RECHECK_SECONDS)
+        fresh = _Known(record, now_seconds + _RECHECK_SECONDS, is_listed=self._access.rules is not None)
         if known is not None and (fresh.used_at is None or (known.used_at or 0) > fresh.used_at):
             fresh.used_at = known.used_at  # noted here and perhaps still in the queue
         self._known[digest] = fresh

@@ -461,6 +461,13 @@ def test_every_row_can_be_made_ready(house: Any) -> None:
         assert callable(route.handler.make())
 
 
+async def test_no_answer_is_kept_and_completed_twice(house: Any) -> None:
+    for operation in ALL_OPERATIONS:
+        if operation.route[0] == "GET":
+            first, second = [await house.ask("GET", operation.route[1], peer="127.0.0.1") for _ in range(2)]
+            assert first.response is not second.response, operation.name
+
+
 @pytest.mark.parametrize("chars", [60_000, 70_000])
 async def test_a_long_body_is_read_beside_the_event_loop(
     house: Any, monkeypatch: pytest.MonkeyPatch, chars: int
