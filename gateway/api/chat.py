@@ -25,10 +25,13 @@ class ChatEdge:
         """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""
         request.may_be_left = self._chat.may_be_left
         try:
-            if len(request.body) > LARGE_BYTES:
+            known = self._chat.recall(who, request.body) if facts_of(request.headers).is_plain_json else None
+            if isinstance(known, ReadPrompt):
+                prompt = known
+            elif len(request.body) > LARGE_BYTES:
                 prompt = await self._aside.run(self._read, request)
             else:
-                prompt = self._recalled(request, who)
+                prompt = self._read(request, known)
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             refused = error_response(error, request_id=context.request_id)
@@ -40,10 +43,6 @@ class ChatEdge:
         body = write_json(reply.body) if reply.raw is None else reply.raw
         headers = JSON + reply.headers if reply.headers else JSON
         return Response(200, headers, body, None, False, _shield_lines(answer.shield))
-
-    def _recalled(self, request: Request, who: Principal) -> ReadPrompt:
-        known = self._chat.recall(who, request.body) if facts_of(request.headers).is_plain_json else None
-        return known if isinstance(known, ReadPrompt) else self._read(request, known)
 
     def _read(self, request: Request, mark: bytes | None = None) -> ReadPrompt:
         return self._chat.read(read_body(request), request.body, mark=mark)

@@ -63,10 +63,12 @@ class HeadFacts:
 
 def facts_of(headers: Headers) -> HeadFacts:
     """Return what a head says, read once for all requests that have the same one."""
-    facts = headers.facts
-    if type(facts) is HeadFacts:
-        return facts
-    headers.facts = facts = HeadFacts(headers)
+    facts: HeadFacts = headers.facts or _read_facts(headers)
+    return facts
+
+
+def _read_facts(headers: Headers) -> HeadFacts:
+    facts = headers.facts = HeadFacts(headers)
     return facts
 
 

@@ -28,7 +28,7 @@ class Headers:
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         self._fields = fields
-        self.facts: object = None
+        self.facts: Any = None
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Return the value of `name` (lower case) or `default`."""
