@@ -197,12 +197,12 @@ class Chat:
             self._agents.check(turn.claimed_agent())
         guard = self._guard_of(turn)
         candidates = self._candidates(turn, generation)
-        known = request.known
-        if known is not None and (known.policy is not guard.policy or known.generation != generation):
-            known = None  # a scan of now may find something else
+        known, current = request.known, generation
         if self._has_budgets:
             await self._bill.reserve(turn, candidates, len(request.leaves.opaque_places))
-            known = self._if_current(known)
+            current = self._store.generation.value()
+        if known is not None and (known.policy is not guard.policy or known.generation != current):
+            known = None  # a scan of now may find something else
         inbound = turn.inbound = known.scanned if known else await self._scanned(request, guard, generation)
         if inbound.action == "blocked":
             raise PromptBlocked(turn.summary(now_seconds()))
@@ -224,7 +224,8 @@ class Chat:
                 self._meter.upstream(turn.upstream_seconds, outcome)
         turn.reply = reply
         self._bill.answered(turn, reply, by)
-        known = self._if_current(known)
+        if known is not None and known.generation != self._store.generation.value():
+            known = None
         if self._access.rules is not None:
             await self._access.check_reply(turn.principal, reply, self._dialect)
         elif known is not None and reply.is_known:
@@ -238,10 +239,6 @@ class Chat:
             scanned = await guard.outbound(reply, scanned)
         turn.outbound = scanned
         return scanned.changed or reply
-
-    def _if_current(self, known: KnownPrompt | None) -> KnownPrompt | None:
-        """Return what is known of a prompt, unless authority has changed while something was waited for."""
-        return known if known is None or known.generation == self._store.generation.value() else None
 
     async def _scanned(self, request: ReadPrompt, guard: ChatGuard, generation: int) -> ScannedPrompt:
         """Scan a prompt. generation: of before."""

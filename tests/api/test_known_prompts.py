@@ -1,7 +1,8 @@
 """Prompts that come again byte for byte: what is not read a second time, and what is done anew for each of them."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from gateway.http.messages import Headers, Reply, Request
 from gateway.llm.openai import OpenAiDialect
 from gateway.services import known_prompts
 from gateway.services.access_guard import AccessGuard
+from gateway.services.chat_bill import ChatBill
 from tests.open_site import ATTACK, CHAT, Site, open_site
 
+RULES = "/api/shield/rules"
 HARMLESS = "what is the weather like at home"
 TOLD = ("agent", "model", "provider", "verdict", "score", "action", "status", "text_sha256", "text_chars",
         "prompt_tokens", "principal_id", "detections")  # fmt: skip
@@ -128,10 +131,14 @@ async def test_the_memory_is_bounded_and_keeps_what_still_comes(site: Site, monk
 
 
 class Model:
-    """A provider that says what it is told to, under one id. read: how many of its answers were looked into."""
+    """A provider that says what it is told to, under one id. read: how many of its answers were looked into.
+
+    meanwhile: what happens while it thinks.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.says, self.read = "it rains", 0
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
         read_reply = OpenAiDialect.read_reply
 
         def counted(*args: Any, **more: Any) -> Any:
@@ -139,6 +146,8 @@ class Model:
             return read_reply(*args, **more)
 
         async def request(*_: object, **__: object) -> Reply:
+            if self.meanwhile is not None:
+                await self.meanwhile()
             message = {"role": "assistant", "content": self.says}
             usage = {"prompt_tokens": 7, "completion_tokens": 3}
             body = {"id": "c-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
@@ -187,11 +196,40 @@ async def test_another_answer_to_a_known_prompt_is_looked_into(far: tuple[Site, 
 async def test_a_known_answer_is_judged_by_the_rules_of_now(far: tuple[Site, Model]) -> None:
     site, model = far
     key, model.says = (await site.key())["key"], ATTACK
-    await site.ask("PATCH", "/api/shield/rules", {"rule": "say-please", "enabled": False, "reason": "a trial"})
+    await site.ask("PATCH", RULES, {"rule": "say-please", "enabled": False, "reason": "a trial"})
     for _ in range(4):
         assert said(await ask(site, key, model="m")) == ATTACK
-    await site.ask("PATCH", "/api/shield/rules", {"rule": "say-please", "enabled": True})
+    await site.ask("PATCH", RULES, {"rule": "say-please", "enabled": True})
     assert ATTACK not in said(await ask(site, key, model="m"))
+
+
+async def test_a_known_answer_is_judged_by_rules_that_change_while_the_model_thinks(far: tuple[Site, Model]) -> None:
+    site, model = far
+    key, model.says = (await site.key())["key"], ATTACK
+    await site.ask("PATCH", RULES, {"rule": "say-please", "enabled": False, "reason": "a trial"})
+    for _ in range(4):
+        assert said(await ask(site, key, model="m")) == ATTACK
+    model.meanwhile = partial(site.ask, "PATCH", RULES, {"rule": "say-please", "enabled": True})
+    assert ATTACK not in said(await ask(site, key, model="m"))
+
+
+async def test_a_known_prompt_is_judged_by_rules_that_change_while_a_budget_is_waited_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = (await site.key())["key"]
+    await site.make("/api/budgets", unit="tokens", limit=10**9)
+    await site.ask("PATCH", RULES, {"rule": "say-please", "enabled": False, "reason": "a trial"})
+    for _ in range(4):
+        assert (await ask(site, key, ATTACK))["status"] == 200
+    assert len(site.gateway.chat.known) == 1
+    reserve = ChatBill.reserve
+
+    async def slow(*args: Any) -> None:
+        await reserve(*args)
+        await site.ask("PATCH", RULES, {"rule": "say-please", "enabled": True})
+
+    monkeypatch.setattr(ChatBill, "reserve", slow)
+    assert (await ask(site, key, ATTACK))["error"]["code"] == "content_policy_violation"
 
 
 async def test_a_known_answer_passes_the_access_list_as_any_other(
