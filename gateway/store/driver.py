@@ -29,6 +29,8 @@ _UNAVAILABLE = _BUSY | {
 }
 # What a connection keeps of the file it throws away when another one has committed: more of it is only memory.
 _SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "wal_autocheckpoint = 0", "cache_size = -500")
+# Of a value of none of its types the driver asks what it stands for: without an answer two errors come and go each.
+sqlite3.register_adapter(type(None), lambda value: value)
 
 
 class Busy(StoreUnavailable):
