@@ -172,8 +172,8 @@ class Metrics:
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Count `name` up by `amount`."""
-        known = self._known.get((name, *labels, *labels.values()))
-        (known or self._remember(name, labels)).add(amount)
+        cell = self._known.get((name, *labels, *labels.values())) or self._remember(name, labels)
+        cell.value += amount
 
     def _remember(self, name: str, labels: Mapping[str, str]) -> Cell:
         """Return the cell of these labels, and keep it under them as they were written."""

@@ -24,6 +24,7 @@ class PlainEdge:
 
     def __init__(self, gateway: Gateway, document: Callable[[], Mapping[str, object]]) -> None:
         self._gateway = gateway
+        self._now_at = gateway.clock.now_at
         self._make_document = document
         self._document = b""
         self._aside = Aside()
@@ -33,7 +34,7 @@ class PlainEdge:
         # Kept with the metrics, which outlive a reload; so does the uptime.
         self._started = gateway.metrics.counter("gateway_start_time_seconds")
         if not self._started.value:
-            self._started.value = gateway.clock.now_at() / 1000
+            self._started.value = self._now_at() / 1000
 
     async def health(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Say that the service answers; say more to whoever has a good key."""
@@ -42,7 +43,7 @@ class PlainEdge:
         checks = self._gateway.health.checks()
         if checks != self._checks:
             self._checks, self._told = dict(checks), self._tell(checks)
-        uptime_seconds = max(0.0, self._gateway.clock.now_at() / 1000 - self._started.value)
+        uptime_seconds = max(0.0, self._now_at() / 1000 - self._started.value)
         return Response(200, JSON, b'%b,"uptime_seconds":%.3f}' % (self._told, uptime_seconds))
 
     def _tell(self, checks: Mapping[str, str]) -> bytes:
