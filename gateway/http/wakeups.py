@@ -51,26 +51,34 @@ class Wakeups:
         self.gathers = False
 
     def watch(self, descriptor: int, read: Callable[[], object]) -> None:
-        """Call `read` whenever the socket has something. Where there is no epoll, the loop itself watches each."""
-        if _epoll is None:
+        """Call `read` whenever the socket has something. Where no epoll can be had, the loop itself watches it."""
+        if not self._reads and not self._open():
             self.loop.add_reader(descriptor, read)
             return
-        if not self._reads:
-            self._poll = _epoll()
-            self.loop.add_reader(self._poll, self._read)
         if descriptor not in self._reads:
             self._poll.register(descriptor, select.EPOLLIN)
         self._reads[descriptor] = read
 
     def unwatch(self, descriptor: int) -> None:
         """Watch a socket no more, if it is watched. Before it is closed."""
-        if _epoll is None:
+        if self._reads.pop(descriptor, None) is None:
             self.loop.remove_reader(descriptor)
-        elif self._reads.pop(descriptor, None) is not None:
-            self._poll.unregister(descriptor)
-            if not self._reads:
-                self.loop.remove_reader(self._poll)
-                self._poll.close()
+            return
+        self._poll.unregister(descriptor)
+        if not self._reads:
+            self.loop.remove_reader(self._poll)
+            self._poll.close()
+
+    def _open(self) -> bool:
+        """Make the epoll for a first socket; say whether there is one."""
+        if _epoll is None:
+            return False
+        try:
+            self._poll = _epoll()
+        except OSError:  # no descriptor is left, and a socket that is open already is read all the same
+            return False
+        self.loop.add_reader(self._poll, self._read)
+        return True
 
     def _read(self) -> None:
         """Read all sockets that are ready, then have the tasks go on that got something."""

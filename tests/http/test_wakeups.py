@@ -1,5 +1,6 @@
 """Which sockets are read, and when the tasks go on that wait for them."""
 
+import errno
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -67,6 +68,27 @@ async def test_nothing_is_open_any_more_when_the_last_connection_is_closed() -> 
             peer.close()
             other.abort()
         assert descriptors() == before
+
+
+async def test_a_held_connection_is_read_on_when_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    before = descriptors()
+    async with opened(1) as ((one, peer),):
+        peer.send(b"a" * 100_000)
+        with anyio.fail_after(10):
+            while not one._is_held:
+                await anyio.lowlevel.checkpoint()
+        with monkeypatch.context() as patched:
+            patched.setattr(wakeups, "_epoll", fail)
+            assert len(one.take()) == 100_000
+        async with opened(1) as ((other, other_peer),):  # which finds one, beside the first
+            for connection, its_peer in ((other, other_peer), (one, peer)):
+                its_peer.send(b"b")
+                with anyio.fail_after(10):
+                    assert await connection.read() == b"b"
+    assert descriptors() == before
 
 
 @pytest.mark.usefixtures("has_epoll")
