@@ -108,11 +108,10 @@ def _is_usual(turn: Turn) -> bool:
 
 
 def _kind(turn: Turn) -> tuple[object, ...]:
-    context, prompt, used = turn.context, turn.prompt, turn.used
+    context, used = turn.context, turn.used
     has_no_price = used is not None and used.microusd is None  # of which somebody may have to be told, once
     return (
-        turn.principal.id, context.ip, context.user_agent, context.agent, prompt.user, prompt.model, turn.provider,
-        has_no_price,
+        turn.principal.id, context.ip, context.user_agent, turn.agent(), turn.prompt.model, turn.provider, has_no_price,
     )  # fmt: skip
 
 

@@ -109,3 +109,14 @@ async def test_there_are_not_more_forms_than_that(monkeypatch: pytest.MonkeyPatc
             await here.chat.complete(WHO, here.chat.read(body(model=f"m{number}")), CONTEXT)
     assert len(kept) == 8
     assert max(kept) == 3
+
+
+async def test_a_form_keeps_no_more_of_a_name_than_its_records_do() -> None:
+    """A request may name a `user` of half a million characters, which is a text of its own."""
+    async with room() as here:
+        for end in "ab":
+            await here.chat.complete(WHO, here.chat.read(body(user="u" * 10_000 + end)), CONTEXT)
+        kinds = list(here.chat._usual._forms)
+        rows = await here.store.db.read(lambda tx: tx.query("SELECT agent FROM traffic_all"))
+    assert [len(str(kind)) < 500 for kind in kinds] == [True]
+    assert {row["agent"] for row in rows} == {"u" * 100}
