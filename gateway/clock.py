@@ -1,6 +1,7 @@
 """The door to the wall clock, the monotonic clock, random bytes and ids."""
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from typing import Protocol
@@ -63,11 +64,13 @@ class SystemIds:
 
     def __init__(self, clock: Clock) -> None:
         self._now_ns = clock.now_ns
+        self._lock = threading.Lock()
         self._due_ns = 0  # when the stem has to be made again
         self._begun = -1
-        self._high = self._drawn = self._middle = self._stem = ""
+        self._high = self._drawn = self._middle = ""
         self._count = 0
-        self._ends: Iterator[str] = iter(())
+        # The stem and what ends it are one word, so that no thread puts the one of before before the other of now.
+        self._row: tuple[str, Iterator[str]] = "", iter(())
         self._pool = ""
 
     def new(self, prefix: str) -> str:
@@ -75,17 +78,25 @@ class SystemIds:
         now_ns = self._now_ns()
         if now_ns >= self._due_ns:
             self._go_on(now_ns // 1_000_000)
-        end = next(self._ends, None) or self._count_on()
-        return f"{prefix}_{self._stem}{end}"
+        stem, ends = self._row
+        end = next(ends, None)
+        if end is None:
+            stem, end = self._count_on()
+        return f"{prefix}_{stem}{end}"
 
     def _go_on(self, at: int) -> None:
         """Make the stem of the ids of a millisecond: all but their last two characters."""
-        self._due_ns = (at + 1) * 1_000_000
-        if at >> 10 != self._begun:
-            self._begin(at)
-        self._stem = f"{self._high}{_PAIRS[at & 1023]}{self._middle}"
+        due_ns = (at + 1) * 1_000_000
+        with self._lock:
+            if due_ns <= self._due_ns:
+                return  # another thread did, or was further
+            ends = self._row[1]
+            if at >> 10 != self._begun:
+                ends = self._begin(at)
+            self._row = f"{self._high}{_PAIRS[at & 1023]}{self._middle}", ends
+            self._due_ns = due_ns
 
-    def _begin(self, at: int) -> None:
+    def _begin(self, at: int) -> Iterator[str]:
         """Begin the ids of 1,024 milliseconds. Hex digits are digits of the ULID's alphabet, written in no time."""
         self._begun = at >> 10
         self._high = _PAIRS[at >> 40] + _PAIRS[at >> 30 & 1023] + _PAIRS[at >> 20 & 1023] + _PAIRS[at >> 10 & 1023]
@@ -95,19 +106,23 @@ class SystemIds:
         first = int(pool[11:16], 16) >> 1
         self._count = first >> 10
         self._middle = f"{self._drawn}{_PAIRS[self._count]}"
-        self._ends = iter(_PAIRS[first & 1023 :])
         self._pool = pool[16:]
+        return iter(_PAIRS[first & 1023 :])
 
-    def _count_on(self) -> str:
-        """Begin the next 1,024 ids, and return the end of the first."""
-        self._count += 1
-        if self._count == len(_PAIRS):
-            self._drawn = f"{int(self._drawn, 16) + 1:012X}"
-            self._count = 0
-        self._middle = f"{self._drawn}{_PAIRS[self._count]}"
-        self._stem = f"{self._stem[:_TIME_CHARS]}{self._middle}"
-        self._ends = iter(_PAIRS)
-        return next(self._ends)
+    def _count_on(self) -> tuple[str, str]:
+        """Begin the next 1,024 ids, and return the stem and the end of the first."""
+        with self._lock:
+            stem, ends = self._row
+            end = next(ends, None)
+            if end is None:  # else another thread counted on
+                self._count += 1
+                if self._count == len(_PAIRS):
+                    self._drawn = f"{int(self._drawn, 16) + 1:012X}"
+                    self._count = 0
+                self._middle = f"{self._drawn}{_PAIRS[self._count]}"
+                stem, ends = self._row = f"{stem[:_TIME_CHARS]}{self._middle}", iter(_PAIRS)
+                end = next(ends)
+            return stem, end
 
     def random_bytes(self, count: int) -> bytes:
         """Return `count` bytes fit for secrets."""

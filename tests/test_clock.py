@@ -1,5 +1,8 @@
 """Ids: their form, and that they sort in the order in which they were made."""
 
+import sys
+import threading
+
 from gateway.clock import SystemIds
 
 ALPHABET = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
@@ -47,3 +50,27 @@ def test_ids_stay_in_order_when_the_clock_goes_back() -> None:
 def test_two_processes_make_different_ids() -> None:
     clock = FakeClock()
     assert SystemIds(clock).new("a")[:-4] != SystemIds(clock).new("a")[:-4]
+
+
+def test_threads_never_make_the_same_id_and_each_has_its_own_in_order() -> None:
+    clock = FakeClock()
+    ids = SystemIds(clock)
+    made: list[list[str]] = [[] for _ in range(4)]
+
+    def make(into: list[str]) -> None:
+        for turn in range(50_000):
+            clock.at += turn % 100 == 0
+            into.append(ids.new("a"))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=make, args=(into,)) for into in made]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(into == sorted(into) for into in made)
+    assert len({one for into in made for one in into}) == 200_000
