@@ -7,12 +7,11 @@ here too: what follows would cost more without.
 """
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway.domain.audit import AuditEvent
-    from gateway.domain.traffic import TrafficRow
+    from gateway.store.plain_chats import PlainChat
 
 
 def main() -> int:
@@ -20,21 +19,18 @@ def main() -> int:
     sys.path.insert(0, sys.argv.pop(1))
     what = sys.argv.pop(1)
     from gateway.__main__ import main as run
-    from gateway.services.audit import Audit
+    from gateway.services.audit import NOTED, Audit
+    from gateway.store.traffic import ROWS
 
-    commit = Audit.commit
+    if not hasattr(Audit, "chat"):
+        sys.exit("unrecorded.py: chats are recorded by other means than those that are taken away here")
 
-    def note(self: Audit, event: "AuditEvent", row: "TrafficRow", *, chats: int) -> bool:
+    def chat(self: Audit, chat: "PlainChat", *, chats: int) -> Awaitable[None]:
         if what == "event":
-            traffic = self._store.traffic
-            self._store.db.write_behind(lambda tx: traffic.insert(tx, row), is_brief=True)
-        return True
+            self._store.db.write_behind(lambda tx: tx.add(ROWS, chat.values), is_brief=True)
+        return NOTED
 
-    async def unless_plain(self: Audit, work: Callable[..., Any], *, is_plain: bool = False, **_: Any) -> Any:
-        return None if is_plain else await commit(self, work)
-
-    Audit.note = note  # type: ignore[method-assign]
-    Audit.commit = unless_plain  # type: ignore[method-assign]
+    Audit.chat = chat  # type: ignore[method-assign]
     return run()
 
 
