@@ -70,7 +70,24 @@ class Leaves:
         return self._texts
 
 
-class Prompt:
+class _Checked:
+    """Strict JSON that was checked. Its object is there, or read from `raw` when somebody asks for it."""
+
+    __slots__ = ("_body", "raw")
+
+    def __init__(self, body: Mapping[str, object] | None, raw: bytes | None) -> None:
+        self._body = body
+        self.raw = raw
+
+    @property
+    def body(self) -> Mapping[str, object]:
+        """Return the parsed object."""
+        if self._body is None:
+            self._body = cast(Mapping[str, object], read_json(self.raw or b""))
+        return self._body
+
+
+class Prompt(_Checked):
     """A checked chat request.
 
     raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: whom it
@@ -78,7 +95,7 @@ class Prompt:
     before: what is known of it, when it has come before. offers_tools: whether it has a list of tools.
     """
 
-    __slots__ = ("_body", "before", "model", "offers_tools", "raw", "user")
+    __slots__ = ("before", "model", "offers_tools", "user")
 
     def __init__(
         self,
@@ -88,22 +105,14 @@ class Prompt:
         user: str | None = None,
         before: "Before | None" = None,
     ) -> None:
+        super().__init__(body, raw)
         self.model = model
-        self.raw = raw
         self.user = user
         self.before = before
         self.offers_tools = body is not None and ("tools" in body or "functions" in body)
-        self._body = body
-
-    @property
-    def body(self) -> Mapping[str, object]:
-        """Return the parsed object, which is what is forwarded."""
-        if self._body is None:
-            self._body = cast(Mapping[str, object], read_json(self.raw or b""))
-        return self._body
 
 
-class Reply:
+class Reply(_Checked):
     """A checked completion.
 
     headers: the few of the upstream's that may be passed on, lower-case names. Token counts are None when the upstream
@@ -112,9 +121,7 @@ class Reply:
     what stands for `raw`, of a prompt that has come before. is_known: it is, byte for byte, what came the last time.
     """
 
-    __slots__ = (
-        "_body", "completion_tokens", "headers", "is_known", "is_large", "mark", "prompt_tokens", "raw",
-    )  # fmt: skip
+    __slots__ = ("completion_tokens", "headers", "is_known", "is_large", "mark", "prompt_tokens")
 
     def __init__(
         self,
@@ -127,21 +134,13 @@ class Reply:
         mark: bytes | None = None,
         is_known: bool = False,
     ) -> None:
+        super().__init__(body, raw)
         self.headers = headers
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
         self.is_large = is_large
-        self.raw = raw
         self.mark = mark
         self.is_known = is_known
-        self._body = body
-
-    @property
-    def body(self) -> Mapping[str, object]:
-        """Return the parsed object."""
-        if self._body is None:
-            self._body = cast(Mapping[str, object], read_json(self.raw or b""))
-        return self._body
 
     def with_body(self, body: Mapping[str, object]) -> "Reply":
         """Return this reply with another body."""

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from gateway.domain.audit import canonical_text
+from gateway.domain.captures import Capture, CapturedText
 from gateway.domain.principals import RequestContext
 from gateway.errors import GatewayError
 from gateway.services import usual_chats
 from gateway.services.chat_turn import Turn
 from gateway.services.usual_chats import ChatForm, UsualChats
+from gateway.shield.detections import Direction
 from tests.services.test_chat import CONTEXT, WHO, Room, body, completion, room
 
 _MEASURED = ("elapsed_us", "overhead_us")
@@ -35,6 +37,9 @@ ASKED: tuple[tuple[Any, RequestContext, dict[str, Any], object], ...] = tuple(
         (WHO, CONTEXT, {"model": "n\u00f6\u2028 \"%s\""}, completion()),
         (WHO, CONTEXT, {}, completion(usage=None)),
         (WHO, CONTEXT, {}, completion(usage={"prompt_tokens": 3})),
+        (WHO, CONTEXT, {}, completion()),  # of whose form none of these is
+        (WHO, CONTEXT, {"content": "Write to mail@example"}, completion()),
+        (WHO, CONTEXT, {}, completion({"role": "assistant", "content": "Write to mail@example"})),
         (WHO, CONTEXT, {"content": "a DOUBT"}, completion()),
         (WHO, CONTEXT, {"content": "an ATTACK"}, completion()),
         (WHO, CONTEXT, {}, completion({"role": "assistant", "content": "an ATTACK"})),
@@ -120,3 +125,27 @@ async def test_a_form_keeps_no_more_of_a_name_than_its_records_do() -> None:
         rows = await here.store.db.read(lambda tx: tx.query("SELECT agent FROM traffic_all"))
     assert [len(str(kind)) < 500 for kind in kinds] == [True]
     assert {row["agent"] for row in rows} == {"u" * 100}
+
+
+async def test_no_form_is_for_what_a_budget_waits_for_or_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[UsualChats, Turn]] = []
+    find = UsualChats.find
+    monkeypatch.setattr(UsualChats, "find", lambda usual, turn: asked.append((usual, turn)) or find(usual, turn))
+    async with room() as here:
+        await here.ask()
+        await here.ask()
+    usual, turn = asked[-1]
+    assert find(usual, turn) is not None
+    turn.hold_id = "hold_1"
+    assert find(usual, turn) is None
+    turn.hold_id, inbound = None, turn.inbound
+    assert inbound is not None
+    changes: tuple[dict[str, Any], ...] = (
+        {"captured": CapturedText(Direction.INBOUND, Capture.FULL, "Hello", is_cut=False, days=1)},
+        {"action": "redacted"},
+    )
+    for changed in changes:
+        turn.inbound = replace(inbound, **changed)
+        assert find(usual, turn) is None
+    turn.inbound, turn.failure = inbound, "upstream_unavailable"
+    assert find(usual, turn) is None
