@@ -10,6 +10,8 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from heapq import nlargest
+from operator import itemgetter
 from pathlib import Path
 
 from gateway.shield import RuleSet
@@ -28,8 +30,8 @@ class Cost:
     """What rules cost on texts of one kind, by rule number: microseconds and leads a 1,000 characters, and literals."""
 
     def __init__(self, matcher: Matcher, texts: Sequence[str]) -> None:
-        self.leads: Counter[int] = Counter()
-        self.spent: Counter[int] = Counter()
+        self.leads: dict[int, float] = defaultdict(float)
+        self.spent: dict[int, float] = defaultdict(float)
         self.words: dict[int, Counter[str]] = defaultdict(Counter)
         work: dict[int, list[Callable[[], object]]] = defaultdict(list)
         thousands = sum(map(len, texts)) / 1000
@@ -77,17 +79,22 @@ def measure(ruleset: RuleSet, kinds: dict[str, list[str]]) -> None:
     matcher = Matcher(ruleset.layout)
     ids = [rule.id for rule in ruleset.rules]
     costs = {kind: Cost(matcher, texts) for kind, texts in kinds.items()}
-    mean: Counter[int] = Counter()
+    mean: dict[int, float] = defaultdict(float)
     for kind, cost in costs.items():
-        dearest = ", ".join(f"{ids[number]} {spent:.1f}" for number, spent in cost.spent.most_common(4))
-        print(f"{kind:20} {cost.leads.total():6.1f} leads {cost.spent.total():7.1f} us a 1,000 characters: {dearest}")
+        leads, spent = sum(cost.leads.values()), sum(cost.spent.values())
+        dearest = ", ".join(f"{ids[number]} {most:.1f}" for number, most in _most(cost.spent, 4))
+        print(f"{kind:20} {leads:6.1f} leads {spent:7.1f} us a 1,000 characters: {dearest}")
         for number, spent in cost.spent.items():
             mean[number] += spent / len(costs)
-    print(f"all kinds alike {mean.total():.1f} us a 1,000 characters")
-    for number, spent in mean.most_common(_SHOWN):
+    print(f"all kinds alike {sum(mean.values()):.1f} us a 1,000 characters")
+    for number, spent in _most(mean, _SHOWN):
         worst = max(costs, key=lambda kind: costs[kind].spent[number])
         leads = sum(cost.leads[number] for cost in costs.values()) / len(costs)
         words: Counter[str] = sum((cost.words[number] for cost in costs.values()), Counter())
         told = ", ".join(repr(word) for word, _ in words.most_common(4))
         most = f"{costs[worst].spent[number]:6.1f} us in {worst}"
         print(f"{ids[number]:32} {spent:6.2f} us {leads:6.2f} leads; {most}: {told}")
+
+
+def _most(spent: dict[int, float], count: int) -> list[tuple[int, float]]:
+    return nlargest(count, spent.items(), key=itemgetter(1))

@@ -17,17 +17,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
-
-import dearest  # noqa: E402
-import engines  # noqa: E402
-import stalls  # noqa: E402
-import streams  # noqa: E402
-import texts  # noqa: E402
+sys.path[:0] = [str(ROOT)]
 
 import build_zipapp  # noqa: E402
 import gateway.shield  # noqa: E402
 from bench.http import payload  # noqa: E402
+from bench.scan import dearest, engines, stalls, streams, texts  # noqa: E402
 from gateway.shield import Direction, RuleSet, Shield, Verdict, load_rules, write_regexes  # noqa: E402
 
 _LEAST_SECONDS = 0.05  # of what is timed

@@ -4,8 +4,7 @@ import gc
 import statistics
 import time
 
-import texts
-
+from bench.scan import texts
 from gateway.shield import Direction, Shield
 from gateway.shield.stream import StreamScanner, make_ready
 
