@@ -15,6 +15,7 @@ from gateway.services.provider_test import ProviderTestResult
 from gateway.services.providers import WantedProvider
 
 _MOST_LISTED = 20  # what a tool answers is read by a model, which pays by the word
+_SAID = ("type", "base_url", "api_key", "models", "allow_private")  # of a provider, beside its name
 _Action = Literal["list", "add", "update", "remove", "test", "enable", "disable"]
 
 
@@ -114,5 +115,14 @@ CONFIGURE_PROVIDER = Tool(
     is_destructive=True,
     is_idempotent=False,
     is_open_world=True,
+    actions={
+        "list": (),
+        "add": ("name", *_SAID),
+        "update": ("name", *_SAID),
+        "remove": ("name",),
+        "test": ("name",),
+        "enable": ("name",),
+        "disable": ("name",),
+    },
 )
 """The row of the tool."""

@@ -75,6 +75,8 @@ async def _remove(
     entry_id = command.id
     if entry_id is None:
         entry_id = (await gateway.access_list.find(*_named(command))).id
+    elif (command.list_type, command.entry_type, command.value) != (None, None, None):
+        raise InvalidRequest("Give id, or list_type, entry_type and value.", param="id")
     return await gateway.access_list.remove(principal, entry_id, context)
 
 
@@ -108,4 +110,9 @@ MANAGE_ACCESS = Tool(
     is_read_only=False,
     is_destructive=True,
     is_idempotent=False,
+    actions={
+        "list": ("list_type", "entry_type"),
+        "add": ("list_type", "entry_type", "value", "reason", "expires_at"),
+        "remove": ("id", "list_type", "entry_type", "value"),
+    },
 )

@@ -14,6 +14,9 @@ from gateway.schema import Bounds, encode, json_schema
 from gateway.services.budgets import ChangedBudget, Reason, WantedBudget, WantedOverride
 from gateway.wire import write_time
 
+_PLACE = ("scope", "scope_value", "unit", "window")
+_LIMIT = ("limit", "daily_limit_usd")
+_Percent = Annotated[int, Bounds(1, 100)]
 _Action = Literal["list", "get", "set", "create", "delete", "override"]
 
 
@@ -27,7 +30,7 @@ class ManageBudget:
         "override: a higher limit until a time.",
     ] = "list"
     daily_limit_usd: Annotated[float | None, "The limit, with unit usd and window day."] = None
-    alert_threshold_pct: Annotated[int | None, Bounds(1, 100), "Warn from this part of the limit on."] = None
+    alert_threshold_pct: Annotated[_Percent | None, "Warn from this part of the limit on."] = None
     scope: Annotated[
         BudgetScope | None, "What is counted: everything (global), or one key, agent, model, provider."
     ] = None
@@ -59,8 +62,8 @@ async def _manage(gateway: Gateway, principal: Principal, command: ManageBudget,
         case "set":
             found = (await _set(gateway, principal, command, context),)
         case "delete":
-            budget_id = command.id or (await _named(gateway, command)).budget.id
-            found = (await gateway.budgets.remove(principal, budget_id, context),)
+            named = await _named(gateway, command)
+            found = (await gateway.budgets.remove(principal, named.budget.id, context),)
         case "override":
             found = (await _override(gateway, principal, command, context),)
     now_at = gateway.clock.now_at()
@@ -72,20 +75,20 @@ async def _manage(gateway: Gateway, principal: Principal, command: ManageBudget,
 
 async def _set(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> Standing:
     """Change the budget that is named, or make it where only its place is named and nothing stands there."""
-    limit = _limit(command)
     try:
         named = await _named(gateway, command)
     except NotFound:
         if command.id is not None:
             raise
         return await gateway.budgets.create(principal, _wanted(command), context)
+    limit = _limit(command, named.budget.unit, named.budget.window)
     wanted = ChangedBudget(limit=limit, soft_pct=command.alert_threshold_pct, version=named.budget.version)
     return await gateway.budgets.change(principal, named.budget.id, wanted, context)
 
 
 async def _override(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> Standing:
     named = await _named(gateway, command)
-    limit = _limit(command)
+    limit = _limit(command, named.budget.unit, named.budget.window)
     if limit is None:
         raise InvalidRequest("limit is missing: the limit that holds meanwhile.", param="limit")
     until_at = named.period.ends_at if command.until is None else command.until
@@ -101,11 +104,13 @@ async def _named(gateway: Gateway, command: ManageBudget) -> Standing:
         NotFound: there is none. Conflict: there are several, so that one must be named by id.
     """
     if command.id is not None:
+        if any(getattr(command, name) is not None for name in _PLACE):
+            raise InvalidRequest(f"Give id, or {', '.join(_PLACE)}.", param="id")
         return await gateway.budgets.show(command.id)
     value = command.scope_value
     if _scope(command) is BudgetScope.KEY and value is not None:
         value = (await gateway.keys.show(value)).id  # a budget has the id, whatever the key was named by
-    wanted = (_scope(command), value, _unit(command), command.window or BudgetWindow.DAY)
+    wanted = (_scope(command), value, _unit(command), _window(command))
     found = [
         one
         for one in await gateway.budgets.list()
@@ -119,25 +124,27 @@ async def _named(gateway: Gateway, command: ManageBudget) -> Standing:
 
 
 def _wanted(command: ManageBudget) -> WantedBudget:
-    limit = _limit(command)
+    unit, window = _unit(command), _window(command)
+    limit = _limit(command, unit, window)
     if limit is None:
         raise InvalidRequest("limit or daily_limit_usd is missing.", param="limit")
     return WantedBudget(
         limit=limit,
-        unit=_unit(command),
+        unit=unit,
         scope=_scope(command),
         scope_value=command.scope_value,
-        window=command.window or BudgetWindow.DAY,
+        window=window,
         soft_pct=DEFAULT_SOFT_PCT if command.alert_threshold_pct is None else command.alert_threshold_pct,
     )
 
 
-def _limit(command: ManageBudget) -> float | None:
+def _limit(command: ManageBudget, unit: BudgetUnit, window: BudgetWindow) -> float | None:
+    """Return the limit that is wanted of a budget of this unit and window, or None if none is named."""
     if command.daily_limit_usd is None:
         return command.limit
     if command.limit is not None:
         raise InvalidRequest("Give limit or daily_limit_usd, not both.", param="daily_limit_usd")
-    if _unit(command) is not BudgetUnit.USD or command.window not in (None, BudgetWindow.DAY):
+    if (unit, window) != (BudgetUnit.USD, BudgetWindow.DAY):
         raise InvalidRequest("daily_limit_usd goes with unit usd and window day.", param="daily_limit_usd")
     return command.daily_limit_usd
 
@@ -148,6 +155,10 @@ def _scope(command: ManageBudget) -> BudgetScope:
 
 def _unit(command: ManageBudget) -> BudgetUnit:
     return command.unit or BudgetUnit.USD
+
+
+def _window(command: ManageBudget) -> BudgetWindow:
+    return command.window or BudgetWindow.DAY
 
 
 def _line(view: BudgetView) -> str:
@@ -172,5 +183,13 @@ MANAGE_BUDGET = Tool(
     is_read_only=False,
     is_destructive=True,
     is_idempotent=False,
+    actions={
+        "list": (),
+        "get": ("id", *_PLACE),
+        "set": ("id", *_PLACE, *_LIMIT, "alert_threshold_pct"),
+        "create": (*_PLACE, *_LIMIT, "alert_threshold_pct"),
+        "delete": ("id", *_PLACE),
+        "override": ("id", *_PLACE, *_LIMIT, "until", "reason"),
+    },
 )
 """The row of the tool."""

@@ -21,7 +21,6 @@ from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Notification, Re
 from gateway.mcp.progress import Notify, Progress, token_of
 from gateway.mcp.tool import Tool, ToolOutput
 from gateway.mcp.tools import TOOLS
-from gateway.schema import decode, json_schema
 
 NAME = "service"
 TITLE = "Security Gateway"
@@ -237,10 +236,10 @@ class McpServer:
         command: object = None
         refusal: GatewayError | None = None
         try:
-            command = decode(tool.takes, arguments, now=self._gateway.clock.now_at)
+            command = tool.read(arguments, self._gateway.clock.now_at)
         except GatewayError as error:
             refusal = error
-        await self._audit(tool, "invoked", context, details={"arguments": _audited(command)})
+        await self._audit(tool, "invoked", context, details={"arguments": _audited(command, arguments)})
         reason = "internal_error"
         try:
             if refusal is not None:
@@ -314,7 +313,7 @@ def _described(tool: Tool, peer: _Peer) -> dict[str, object]:
     row: dict[str, object] = {
         "name": tool.name,
         "description": tool.description,
-        "inputSchema": json_schema(tool.takes),
+        "inputSchema": tool.input_schema(),
         "annotations": {
             "title": tool.title,
             "readOnlyHint": tool.is_read_only,
@@ -326,20 +325,22 @@ def _described(tool: Tool, peer: _Peer) -> dict[str, object]:
     return row | {"title": tool.title, "outputSchema": tool.gives()} if peer.is_structured else row
 
 
-def _audited(command: object) -> dict[str, object]:
+def _audited(command: object, arguments: Mapping[str, object]) -> dict[str, object]:
     """Return what the audit log may hold of a tool's arguments: choices and numbers, and of texts only the length.
 
-    Arguments that make no record are not among them: whatever they are, they could be a text.
+    A time is the text that was sent for it. Arguments that make no record are not among them: whatever they are, they
+    could be a text.
     """
     told: dict[str, object] = {}
     for field in fields(command) if is_dataclass(command) else ():
         value = getattr(command, field.name)
+        given = arguments.get(field.name, value)
         if isinstance(value, Enum):
             told[field.name] = value.value
+        elif isinstance(given, str):
+            told[field.name] = f"{len(given)} characters"
         elif isinstance(value, bool | int | float):
             told[field.name] = value
-        elif isinstance(value, str):
-            told[field.name] = f"{len(value)} characters"
     return told
 
 

@@ -1,13 +1,14 @@
 """The shape of one tool, and what it answers. No tool stands here."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import InvalidRequest
 from gateway.mcp.progress import Progress
-from gateway.schema import JsonSchema
+from gateway.schema import JsonSchema, Now, decode, json_schema
 
 _NAME_CHARS = 100
 
@@ -26,6 +27,8 @@ class Tool:
 
     takes: the record its arguments make. gives: makes the JSON Schema of its structured output. call: does it; a tool
     that takes a while has `long_call` instead, which tells of its progress.
+    actions: what each `action` uses of the other arguments, where there is a choice; first the one that is done when
+    none is named. The schema says it, and the rest is refused: what is asked for is never left out in silence.
     """
 
     name: str
@@ -39,6 +42,40 @@ class Tool:
     is_destructive: bool = False
     is_idempotent: bool = True
     is_open_world: bool = False
+    actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def input_schema(self) -> JsonSchema:
+        """Return the JSON Schema of the arguments; what only some actions use says so in words.
+
+        Words, since several of those who hand tools to models take no `if` or `oneOf` in a schema.
+        """
+        schema = json_schema(self.takes)
+        properties = dict(cast("dict[str, JsonSchema]", schema["properties"]))
+        for name, about in properties.items():
+            users = [action for action, used in self.actions.items() if name in used]
+            if users and len(users) < len(self.actions):
+                properties[name] = about | {"description": f"{about['description']} Only for {', '.join(users)}."}
+        return schema | {"properties": properties}
+
+    def read(self, arguments: Mapping[str, object], now: Now) -> object:
+        """Make the record that the arguments are. now: tells the time, Unix milliseconds.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or not for the action that is named; `param` says which.
+        """
+        self._check_use(arguments)
+        return decode(self.takes, arguments, now=now)
+
+    def _check_use(self, arguments: Mapping[str, object]) -> None:
+        action = arguments.get("action", next(iter(self.actions), None))
+        used = self.actions.get(action) if isinstance(action, str) else None
+        if used is None:
+            return  # no choice of actions, or none of these, which is told where the record is made
+        unused = {name for names in self.actions.values() for name in names} - set(used)
+        for name, value in arguments.items():
+            if name in unused and value is not None:
+                takes = ", ".join(used) or "no other argument"
+                raise InvalidRequest(f"{name} is not used by {action}, which uses {takes}.", param=name)
 
     async def run(
         self, gateway: Gateway, principal: Principal, command: object, context: RequestContext, progress: Progress

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,26 @@ async def test_the_budget_of_a_key_is_found_by_the_prefix_of_the_key(assistant: 
     assert made["scope_value"] == key["id"] and again["id"] == made["id"]
 
 
+async def test_a_limit_in_dollars_a_day_is_for_no_budget_of_tokens_whose_id_is_named(assistant: Assistant) -> None:
+    (budget,) = (await assistant.call("manage_budget", action="create", unit="tokens", limit=1000))["budgets"]
+    for action in ("set", "override"):
+        words = await assistant.refused("manage_budget", action=action, id=budget["id"], daily_limit_usd=5)
+        assert "goes with unit usd" in words
+    assert await assistant.shown("/api/budgets") == [budget]
+
+
+async def test_what_is_named_by_id_is_named_by_nothing_else(assistant: Assistant) -> None:
+    (budget,) = (await assistant.call("manage_budget", action="create", limit=1))["budgets"]
+    assert "Give id, or" in await assistant.refused("manage_budget", action="delete", id=budget["id"], scope="key")
+    assert "no such budget" in await assistant.refused("manage_budget", action="delete", id="")
+    assert await assistant.shown("/api/budgets") == [budget]
+    named = {"list_type": "deny", "entry_type": "DOMAIN", "value": "evil.example"}
+    (entry,) = (await assistant.call("manage_access", action="add", **named))["entries"]
+    words = await assistant.refused("manage_access", action="remove", id=entry["id"], value="other.example")
+    assert "Give id, or" in words
+    assert await assistant.shown("/api/access") == [entry]
+
+
 async def test_which_of_several_budgets_is_meant_must_be_said(assistant: Assistant) -> None:
     for _ in range(2):
         await assistant.call("manage_budget", action="create", daily_limit_usd=1)
@@ -287,9 +308,85 @@ async def test_a_report_tells_of_its_sections(assistant: Assistant) -> None:
     assert told and told[-1]["progress"] == told[-1]["total"] == len(told)
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("manage_access", {"action": "list", "expires_at": "nonsense"}, "expires_at is not used by list"),
+        ("manage_access", {"action": "remove", "reason": "over"}, "reason is not used by remove"),
+        ("manage_budget", {"daily_limit_usd": 5}, "daily_limit_usd is not used by list"),
+        ("manage_budget", {"action": "get", "until": "nonsense"}, "until is not used by get"),
+        ("configure_provider", {"name": "main"}, "name is not used by list"),
+        ("configure_provider", {"action": "enable", "name": "x", "models": ["*"]}, "models is not used by enable"),
+    ],
+)
+async def test_an_argument_that_an_action_does_not_use_is_refused_by_name(
+    assistant: Assistant, tool: str, arguments: dict[str, Any], words: str
+) -> None:
+    assert words in await assistant.refused(tool, **arguments)
+
+
+async def test_the_schema_says_of_each_argument_what_the_refusals_say(assistant: Assistant) -> None:
+    tools = {tool["name"]: tool["inputSchema"]["properties"] for tool in (await assistant.send("tools/list"))["tools"]}
+    chosen = {name: properties for name, properties in tools.items() if "enum" in properties.get("action", {})}
+    assert set(chosen) == {"manage_access", "configure_provider", "manage_budget"}
+    for name, properties in chosen.items():
+        for argument, about in properties.items():
+            users = re.search(r" Only for ([a-z, ]+)\.$", about["description"])
+            for action in properties["action"]["enum"] if argument != "action" else ():
+                # An object is right for no argument: whoever uses it says that, and nothing is done.
+                words = await assistant.refused(name, action=action, **{argument: {}})
+                is_used = users is None or action in users[1].split(", ")
+                assert (f"{argument} is not used by {action}," in words) is not is_used, words
+        left_out = dict.fromkeys(set(properties) - {"action"})  # null says no more than nothing does
+        assert (await assistant.call(name, **left_out))["action"] == "list"
+
+
+async def test_of_an_argument_that_is_text_the_audit_has_the_length_and_of_a_time_as_well(
+    assistant: Assistant,
+) -> None:
+    named = {"list_type": "deny", "entry_type": "DOMAIN", "value": "evil.example"}
+    await assistant.call("manage_access", action="add", reason="abuse", expires_at="12h", **named)
+    await assistant.call("manage_budget", action="set", daily_limit_usd=5, alert_threshold_pct=70)
+    await assistant.call("manage_budget", action="override", limit=20, until="4h")
+    await assistant.call(
+        "configure_provider", action="add", name="main", base_url=PLACE, api_key="k" * 24, models=["a"],
+        allow_private=False,
+    )  # fmt: skip
+    await assistant.call("review_audit", since="2020-01-01", until="0s")
+    await assistant.call("generate_report", time_range="24h")
+    await assistant.refused("manage_access", action="list", reason="abuse")
+    events = (await assistant.site.gateway.audit.page(AuditFilter(source="mcp", limit=100))).items
+    told = [
+        (event.resource_id, event.details["arguments"])
+        for event in reversed(events)
+        if event.action.endswith(":invoked") and event.details is not None
+    ]
+    assert told == [
+        ("manage_access", {
+            "action": "3 characters", "list_type": "deny", "entry_type": "DOMAIN", "value": "12 characters",
+            "reason": "5 characters", "expires_at": "3 characters",
+        }),
+        ("manage_budget", {"action": "3 characters", "daily_limit_usd": 5, "alert_threshold_pct": 70}),
+        ("manage_budget", {"action": "8 characters", "limit": 20, "until": "2 characters"}),
+        ("configure_provider", {
+            "action": "3 characters", "name": "4 characters", "base_url": f"{len(PLACE)} characters",
+            "api_key": "24 characters", "allow_private": False,
+        }),
+        ("review_audit", {"since": "10 characters", "until": "2 characters", "limit": 20}),
+        ("generate_report", {"type": "executive_summary", "format": "markdown", "time_range": "3 characters"}),
+        ("manage_access", {}),
+    ]  # fmt: skip
+
+
 def test_there_are_ten_tools_and_their_rows_are_whole() -> None:
     assert {tool.name for tool in TOOLS} == {
         "shield_scan", "check_posture", "query_threats", "review_audit", "manage_access", "configure_provider",
         "generate_report", "run_shield_tests", "run_trust_audit", "manage_budget",
     }  # fmt: skip
     assert all((tool.call is None) != (tool.long_call is None) for tool in TOOLS)
+    for tool in TOOLS:
+        if tool.actions:
+            rows: Any = tool.input_schema()["properties"]
+            assert list(rows["action"]["enum"])[0] == tool.takes().action == next(iter(tool.actions))
+            assert set(rows["action"]["enum"]) == set(tool.actions)
+            assert {name for names in tool.actions.values() for name in names} == set(rows) - {"action"}
