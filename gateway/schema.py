@@ -163,6 +163,8 @@ def _bounds_schema(takes: JsonSchema, bounds: Bounds) -> JsonSchema:
 
 
 def _bounded(kind: Kind, bounds: Bounds) -> Read:
+    if "anyOf" in kind.takes:
+        raise TypeError("bounds are those of one type: in a union they stand with that one")
     inner = kind.read
     unit = {"string": " characters", "array": " items", "object": " entries"}.get(str(kind.takes.get("type")))
     low, high = (-inf if bounds.low is None else bounds.low), (inf if bounds.high is None else bounds.high)

@@ -204,6 +204,15 @@ def test_type_without_json_form_is_refused_when_compiled() -> None:
         schema.decoder(int)
 
 
+def test_bounds_of_a_union_are_refused_when_compiled() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Odd:
+        percent: Annotated[int | None, schema.Bounds(1, 100)] = None
+
+    with pytest.raises(TypeError, match="of one type"):
+        schema.decoder(Odd)
+
+
 def test_union_of_records_is_read_and_written_by_what_fits() -> None:
     @dataclass(frozen=True, slots=True)
     class Garage:
