@@ -40,7 +40,7 @@ JOBS = (
     Job("ask_peers", 15.0, lambda gateway: gateway.fleet_peers.ask_all(), is_alone=True, first_seconds=1.0),
     Job("prune", 600.0, lambda gateway: gateway.retention.prune(), is_alone=True, first_seconds=9.0),
     Job("watch_archive", 3600.0, lambda gateway: gateway.archive_watch.look(), is_alone=True, first_seconds=7.0),
-    Job("sum_traffic", 5.0, lambda gateway: gateway.traffic.advance(), is_alone=True),
+    Job("sum_traffic", 1.0, lambda gateway: gateway.traffic.keep_up(), is_alone=True),
     Job("let_go_unpacked", 10.0, lambda _: bundle.let_go_unpacked()),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )

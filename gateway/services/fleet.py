@@ -69,7 +69,7 @@ class Fleet:
         now_at = self._clock.now_at()
         load = self._load.look()
         threat_score, _ = await self._threat()
-        await self._traffic.advance()
+        await self._traffic.keep_up()
         status = self._status()
 
         def work(tx: Transaction) -> None:

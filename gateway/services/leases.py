@@ -14,17 +14,20 @@ class Leases:
         self._holder = ids.new("prc")
 
     async def hold(self, name: str, seconds: float) -> bool:
-        """Take or renew the lease of this name for a while, and tell whether it is ours."""
+        """Take the lease of this name for a while, renew it when a third of that is over; tell whether it is ours."""
         now_at = self._clock.now_at()
         until_at = now_at + round(seconds * 1000)
         leases, holder = self._store.leases, self._holder
         try:
-            if not self._store.db.read_now(
-                lambda tx: leases.is_free(tx, name, holder, now_at=now_at, until_at=until_at)
-            ):
-                return False
+            is_ours = self._store.db.read_now(
+                lambda tx: leases.is_held(tx, name, holder, now_at=now_at, until_at=until_at)
+            )
+            if is_ours is not None:
+                return is_ours
             return await self._store.db.write(
                 lambda tx: leases.take(tx, name, holder, now_at=now_at, until_at=until_at),
+                is_brief=True,
+                is_job=True,
                 is_durable=False,  # a power cut ends its holder as well
             )
         except StoreUnavailable:

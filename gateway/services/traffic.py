@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import anyio
+
 from gateway.clock import Clock
 from gateway.domain.captures import Capture, KeptText
 from gateway.domain.paging import Page
@@ -24,13 +26,15 @@ from gateway.errors import Conflict, NotFound
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
-from gateway.store.traffic import Pending
 from gateway.wire import LAST_AT
 
 MOST_POINTS = 2000
 TOP = 10
-_ROWS_AT_ONCE = MOST_VALUES  # so that of the agents of a large fleet none is counted among the others
-_MOST_ROUNDS = 200
+_ROWS_AT_ONCE = MOST_VALUES // 2  # at most MOST_VALUES, so that of a large fleet's agents none is counted among others
+_BRIEF_SUMS = 64
+_BEHIND_SECONDS = 1.0
+_KEEP_UP_SECONDS = 4.0
+_MOST_ROUNDS = 400
 _STEPS: Mapping[str, int] = {"minute": MINUTE_MS, "5m": FIVE_MINUTES_MS, "hour": HOUR_MS, "day": DAY_MS}
 
 Step = Literal["auto", "minute", "5m", "hour", "day"]
@@ -137,6 +141,7 @@ class Traffic:
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._is_keeping_up = False
 
     async def page(self, wanted: TrafficFilter) -> Page[TrafficRow]:
         """List rows, newest first."""
@@ -170,19 +175,40 @@ class Traffic:
         """
         added = 0
         for _ in range(_MOST_ROUNDS):
-            pending = await self._store.db.read(lambda tx: self._store.traffic.pending(tx, limit=_ROWS_AT_ONCE))
-            if not pending.rows:
-                break
-
-            def add(tx: Transaction, batch: Pending = pending) -> bool:
-                return self._store.traffic.add(tx, batch)
-
-            # What a power cut takes of the sums is made again: up to where they go is undone with them.
-            if await self._store.db.write(add, is_durable=False):
-                added += pending.rows
-            if pending.rows < _ROWS_AT_ONCE:
+            rows, left = await self._add_some()
+            added += rows
+            if not left:
                 break
         return added
+
+    async def keep_up(self) -> None:
+        """Add rows to the sums for some seconds at most, a second behind where many come; nothing if that is going on.
+
+        So nobody's request meets the sums of all that came in a second, or waits for a group that holds a part of them.
+        """
+        if self._is_keeping_up:
+            return
+        self._is_keeping_up = True
+        try:
+            until_seconds = self._clock.monotonic_seconds() + _KEEP_UP_SECONDS
+            _, left = await self._add_some()
+            while left >= _ROWS_AT_ONCE and self._clock.monotonic_seconds() < until_seconds:
+                await anyio.sleep(_BEHIND_SECONDS / (left // _ROWS_AT_ONCE))
+                _, left = await self._add_some()
+        finally:
+            self._is_keeping_up = False
+
+    async def _add_some(self) -> tuple[int, int]:
+        """Add the oldest rows that are in no sum, and return how many were added, and how many places are left."""
+        pending = await self._store.db.read(lambda tx: self._store.traffic.pending(tx, limit=_ROWS_AT_ONCE))
+        # What a power cut takes of the sums is made again: up to where they go is undone with them.
+        is_added = pending.rows and await self._store.db.write(
+            lambda tx: self._store.traffic.add(tx, pending),
+            is_durable=False,
+            is_brief=len(pending.sums) <= _BRIEF_SUMS,
+            is_job=True,
+        )
+        return pending.rows if is_added else 0, pending.left
 
     async def summary(self, wanted: SummaryFilter) -> TrafficSummary:
         """Sum up a window.

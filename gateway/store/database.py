@@ -99,12 +99,14 @@ class Database(Protocol):
         *,
         is_durable: bool = True,
         is_brief: bool = False,
+        is_job: bool = False,
         record: Callable[[], tuple[str, str]] | None = None,
     ) -> T:
         """Run `work` and return its result once it is committed and on the disk.
 
         is_durable: false when every process has to see it, but a power cut may undo it: the disk is not waited for, and
         has it a tenth of a second later. is_brief: it takes microseconds, so that the event loop may do it itself.
+        is_job: the caller comes once, where others who have their answer come back: no group waits for its like.
         record: returns the name and the record of a work without a result, which is noted, as by `note`, and returned
         from where it would have to wait for something. Works of many callers share one commit. An exception of `work`
         takes back that work alone and is raised here. A caller that is cancelled no longer waits; the work is

@@ -13,10 +13,15 @@ TAKE = """
 class LeaseRepository:
     """The table of leases."""
 
-    def is_free(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool:
-        """Tell whether `take` would succeed."""
+    def is_held(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool | None:
+        """Tell whether a lease is the holder's, or somebody else's; None when it is time to `take` it."""
         rows = tx.query(HELD, {"name": name})
-        return not rows or rows[0]["holder"] == holder or not now_at < rows[0]["until_at"] <= _latest(now_at, until_at)
+        if not rows:
+            return None
+        held_until_at = int(rows[0]["until_at"])
+        if rows[0]["holder"] == holder:
+            return True if until_at - (until_at - now_at) // 3 < held_until_at <= until_at else None
+        return False if now_at < held_until_at <= _latest(now_at, until_at) else None
 
     def take(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool:
         """Take or renew a lease; tell whether it was had. One that ends later than any should is of a wrong clock."""

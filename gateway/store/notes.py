@@ -21,7 +21,9 @@ class Notes:
     def __init__(self, redo: RedoLog, log: Log) -> None:
         self._redo = redo
         self._log = log
-        self._good_seconds = 0.0  # when the last brief work was committed for which somebody waited, or had been noted
+        self._good_seconds = (
+            0.0  # when the last brief work of a caller who waited, or one that was noted, was committed
+        )
 
     @property
     def pending(self) -> int:
@@ -42,7 +44,7 @@ class Notes:
     def settle(self, group: Sequence[Work], now_seconds: float) -> None:
         """Say that works were committed."""
         self._redo.committed += sum(map(_IS_NOTED, group))
-        if any(work.is_noted or (work.is_brief and work.waiter is not None) for work in group):
+        if any(work.is_noted or (work.is_brief and work.waiter and not work.is_job) for work in group):
             self._good_seconds = now_seconds
 
     def lose(self, work: Work) -> None:

@@ -63,10 +63,11 @@ class SqliteDatabase:
         *,
         is_durable: bool = True,
         is_brief: bool = False,
+        is_job: bool = False,
         record: Callable[[], tuple[str, str]] | None = None,
     ) -> Coroutine[Any, Any, T]:
         """Run `work` and return once it is committed. See `Database.write`."""
-        return self._writer.write(Work(work, is_durable=is_durable, is_brief=is_brief, record=record))
+        return self._writer.write(Work(work, is_durable=is_durable, is_brief=is_brief, is_job=is_job, record=record))
 
     async def change(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` and return once it is committed, however long that takes. See `Database.change`."""

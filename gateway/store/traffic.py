@@ -70,6 +70,7 @@ UNSUMMED = f"""
              ORDER BY position LIMIT :limit) AS unsummed
      GROUP BY {_UNLIKE}
 """  # noqa: S608
+LAST = "SELECT COALESCE((SELECT MAX(position) FROM traffic_fresh), (SELECT MAX(position) FROM traffic), 0) AS position"
 SUMMED = "SELECT position FROM traffic_summed WHERE name = 'traffic'"
 NOTE_SUMMED = """
     INSERT INTO traffic_summed (name, position) VALUES ('traffic', :position)
@@ -112,11 +113,15 @@ PRUNE_SUMS = "DELETE FROM traffic_sums WHERE size_ms = :size_ms AND bucket_at < 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Rows that are not in the sums yet, added up. after, upto: the places between which they stand."""
+    """Rows that are not in the sums yet, added up. after, upto: the places between which they stand.
+
+    left: how many places after these are taken.
+    """
 
     after: int
     upto: int
     rows: int
+    left: int
     sums: Mapping[SumKey, Counters]
 
 
@@ -180,7 +185,8 @@ class TrafficRepository:
         kinds = tx.query(UNSUMMED, {"position": after, "limit": limit})
         upto = max((int(kind["position"]) for kind in kinds), default=after)
         rows = sum(int(kind["requests"]) for kind in kinds)
-        return Pending(after, upto, rows, sum_up((kind, _rules(kind["detections"])) for kind in kinds))
+        left = int(tx.query(LAST)[0]["position"]) - upto
+        return Pending(after, upto, rows, left, sum_up((kind, _rules(kind["detections"])) for kind in kinds))
 
     def add(self, tx: Transaction, pending: Pending) -> bool:
         """Add rows to the sums, unless somebody else has done so; tell whether it was done."""

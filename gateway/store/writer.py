@@ -175,7 +175,7 @@ class Writer:
         if not self._notes.pending or self.has_failed:
             return
         with anyio.move_on_after(CATCH_UP_SECONDS), contextlib.suppress(StoreUnavailable):
-            await self.write(Work(lambda tx: None))  # which goes after all that is queued
+            await self.write(Work(lambda tx: None, is_brief=True, is_job=True))  # which goes after all that is queued
 
     def _put(self, work: Work) -> None:
         if self._is_stopping or len(self._queue) >= QUEUE_WORKS:
@@ -302,7 +302,8 @@ class Writer:
             self._notes.clear()
         if not is_durable:
             self._syncs.ask()
-        self._expected = len(waiters) + self._fresh or 1
+        callers = sum(not work.is_job for work in group if work.waiter is not None)
+        self._expected = callers + self._fresh or 1
         self._look()
 
     def _give_up(self) -> None:

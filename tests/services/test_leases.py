@@ -43,3 +43,20 @@ async def test_a_lease_has_one_holder_until_it_is_over() -> None:
         assert await first.hold("sum", 10)
     finally:
         await store.aclose()
+
+
+async def test_a_lease_is_written_again_when_a_third_of_it_is_over() -> None:
+    clock = FakeClock()
+    ids = SystemIds(clock)
+    store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
+    leases = Leases(store=store, clock=clock, ids=ids)
+    ends = []
+    try:
+        for _ in range(8):
+            assert await leases.hold("sum", 9)
+            rows = await store.db.read(lambda tx: tx.query("SELECT until_at FROM leases"))
+            ends.append(rows[0]["until_at"] - 1_800_000_000_000)
+            clock.at += 1_000
+    finally:
+        await store.aclose()
+    assert ends == [9_000, 9_000, 9_000, 12_000, 12_000, 12_000, 15_000, 15_000]

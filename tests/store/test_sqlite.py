@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,23 @@ async def test_writes_that_wait_together_are_committed_together(store: Store) ->
             go.set()
     assert len(set(groups)) == 1
     assert len(await store.db.read(names)) == 40
+
+
+async def test_callers_who_come_back_do_not_wait_for_more_jobs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "AWAITED_SECONDS", 60.0)
+
+    async def write(name: str, *, is_job: bool = False) -> None:
+        await store.db.write(setter(name), is_durable=False, is_brief=True, is_job=is_job)
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            for number in range(2):
+                tasks.start_soon(write, f"first-{number}")
+            tasks.start_soon(partial(write, "job", is_job=True))
+        async with anyio.create_task_group() as tasks:
+            for number in range(2):
+                tasks.start_soon(write, f"second-{number}")
+    assert len(await store.db.read(names)) == 5
 
 
 async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
