@@ -216,8 +216,8 @@ class Limits:
     head_bytes, line_bytes, header_count: of a request's head; chunk_line_bytes: a chunk's size with its extensions.
     head_seconds: from the first byte of a head to its last, and from the accepted connection to its first byte;
     idle_seconds: between an answer and the next request; write_seconds: until a peer takes `piece_bytes` of an answer.
-    linger_seconds, linger_bytes: how long and how much is read and thrown away after a refusal, so that the peer can
-    read the answer. drain_idle_seconds, drain_seconds: what idle and busy connections get after `stop`.
+    linger_seconds, linger_bytes: how long and how much is read and thrown away after a last answer, so that the peer
+    can read that. drain_idle_seconds, drain_seconds: what idle and busy connections get after `stop`.
     unchecked_bytes: how much of a body is read before the head is checked. connections: beyond it, a request is
     answered 503. held_bytes: bodies of all connections that have not arrived whole
     or are being handled; beyond it, 503.

@@ -59,11 +59,8 @@ class Session:
                     raise HttpError(503, "overloaded", "Too many connections are open.", headers=_RETRY)
                 while head is not None and await self._serve(head):
                     head = await self._next_head()
-                if self._unread or connection.has_unread():
-                    await self._linger(site.limits.linger_seconds)
-                elif self._is_long:
-                    # What the peer sends while the end of a long answer is on its way would have it cut off.
-                    await self._linger(site.limits.write_seconds)
+                if head is not None:
+                    await self._linger()
             except HttpError as error:
                 await self._refuse(site.refuse(error))
             except _Refused as refused:
@@ -371,22 +368,28 @@ class Session:
         connection, site = self._connection, self._site
         self._release()
         connection.write(site.writer.render(response, is_last=True, is_head=self._is_head))
-        connection.is_idle = True  # all that is owed was sent: nobody's end waits for it
-        await self._linger(site.limits.drain_idle_seconds if site.is_stopping else site.limits.linger_seconds)
+        await self._linger()
 
-    async def _linger(self, most_seconds: float) -> None:
-        """After the last answer, read and throw away for a while what was sent besides.
+    async def _linger(self) -> None:
+        """After the last answer, read and throw away what is sent besides, for a while or until the peer ends its side.
 
-        Closing at once would reset the connection, and the reset can overtake the answer.
+        Closing at once would reset the connection of who sends more, and the reset can overtake the answer.
         """
-        connection, site = self._connection, self._site
+        connection, limits = self._connection, self._site.limits
+        if connection.has_ended or connection.is_gone:
+            return
         connection.end_writing()
-        connection.deadline_seconds = site.sweep.now_seconds() + most_seconds
-        left_bytes = site.limits.linger_bytes
+        if self._is_long:
+            most_seconds = limits.write_seconds  # its end may still be on its way
+        else:
+            connection.is_idle = True  # all that is owed was sent: nobody's end waits for it
+            most_seconds = limits.drain_idle_seconds if self._site.is_stopping else limits.linger_seconds
+        connection.deadline_seconds = self._site.sweep.now_seconds() + most_seconds
+        left_bytes = limits.linger_bytes
         try:
             while left_bytes > 0:
                 data = await connection.read()
-                if not data or site.sweep.now_seconds() >= connection.deadline_seconds:
+                if not data or self._site.sweep.now_seconds() >= connection.deadline_seconds:
                     return
                 left_bytes -= len(data)
         except DeadlinePassed:
