@@ -82,9 +82,9 @@ def turns(names: Sequence[str], rounds: int) -> list[list[str]]:
 def measure(
     field: Field, names: Sequence[str], shots: dict[str, Shot], plan: Plan, *, connections: int, core: int | None
 ) -> Samples:
-    """Measure servers round by round, after a second of warming up each."""
+    """Measure servers round by round, after a second of warming up each with as many connections."""
     for name in names:
-        shoot(shots[name], field.pids[name], connections=8, seconds=1, core=core)
+        shoot(shots[name], field.pids[name], connections=connections, seconds=1, core=core)
     samples: Samples = {name: [] for name in names}
     for order in turns(names, plan.rounds):
         for name in order:
@@ -132,6 +132,13 @@ def ratio(samples: Samples, over: str, under: str, what: str = "cpu_us") -> floa
         return None
     pairs = zip(samples[over], samples[under], strict=True)
     return float(statistics.median(getattr(one, what) / getattr(other, what) for one, other in pairs))
+
+
+def spread(samples: Samples, name: str) -> float | None:
+    """Return the median of p99 against p50 in each round; None when the server is not there."""
+    if name not in samples:
+        return None
+    return float(statistics.median(one.p99_us / max(1, one.p50_us) for one in samples[name]))
 
 
 def times(value: float | None) -> str:
@@ -194,19 +201,23 @@ def chat(field: Field, plan: Plan) -> list[Line]:
 
 
 def latency(field: Field, plan: Plan) -> list[Line]:
-    """Compare what is added to the upstream's time, and the slow answers of a crowd with the usual ones."""
+    """Compare what is added to the upstream's time, and the slow answers of a crowd with the usual ones.
+
+    A host that others use makes answers slow as well. How much of that there was is told by nginx as a plain proxy,
+    which was asked in the same rounds.
+    """
     one = compared(field, CHAT, (DIRECT, OURS, NGINX), plan, connections=1)
-    crowd = compared(field, CHAT, (OURS,), plan, connections=CROWD)
+    crowd = compared(field, CHAT, (OURS, NGINX), plan, connections=CROWD)
     added = None
     if NGINX in one:
         rounds = zip(one[OURS], one[NGINX], one[DIRECT], strict=True)
         added = statistics.median(
             (ours.p50_us - direct.p50_us) / max(1, nginx.p50_us - direct.p50_us) for ours, nginx, direct in rounds
         )
-    spread = statistics.median(sample.p99_us / max(1, sample.p50_us) for sample in crowd[OURS])
     return [
         Line("added p50 of one client, nginx", times(added), "<= 3x", "<= 2x"),
-        Line(f"p99 against p50 at {CROWD} clients", times(spread), "<= 2.5x", "<= 1.3x"),
+        Line(f"p99 against p50 at {CROWD} clients", times(spread(crowd, OURS)), "<= 2.5x", "<= 1.3x"),
+        Line(f"host: p99 against p50 of nginx at {CROWD} clients", times(spread(crowd, NGINX)), "", "", "no goal"),
     ]
 
 
@@ -217,12 +228,11 @@ def large(field: Field, plan: Plan) -> list[Line]:
     samples = compared(field, CHAT, (OURS, OURS_LARGE, NGINX), plan)
     crowd = compared(field, CHAT, (OURS, OURS_LARGE), plan, connections=CROWD)
     among = f"among {plan.large_chats} chats"
-    spread = statistics.median(sample.p99_us / max(1, sample.p50_us) for sample in crowd[OURS_LARGE])
     return [
         Line(f"chat CPU, {among}, against a fresh database", times(ratio(samples, OURS_LARGE, OURS)), "", ""),
         Line(f"chat CPU, {among}, against nginx", times(ratio(samples, OURS_LARGE, NGINX)), "<= 8x", "<= 4.5x"),
         Line(f"chat CPU at {CROWD} clients, {among}, fresh", times(ratio(crowd, OURS_LARGE, OURS)), "", ""),
-        Line(f"p99 against p50 at {CROWD} clients, {among}", times(spread), "<= 2.5x", "<= 1.3x"),
+        Line(f"p99 against p50 at {CROWD} clients, {among}", times(spread(crowd, OURS_LARGE)), "<= 2.5x", "<= 1.3x"),
     ]
 
 
