@@ -14,6 +14,7 @@ class Job:
     """Something to do every `every_seconds` in each process. call: runs in the event loop and must not hold it up.
 
     is_alone: whether only one process of all on the database does it; another one goes on when that one is gone.
+    is_due: whether there is something to do, asked before who does it is written anywhere; None for always.
     first_seconds: when it is done first, if not after `every_seconds`. What loads much of the program is done soon, so
     that a process has all the memory it needs before long, and one after the other.
     """
@@ -23,6 +24,7 @@ class Job:
     call: Callable[[Gateway], Awaitable[object] | None]
     is_alone: bool = False
     first_seconds: float | None = None
+    is_due: Callable[[Gateway], bool] | None = None
 
 
 _GRACE_SECONDS = 5.0
@@ -40,7 +42,13 @@ JOBS = (
     Job("ask_peers", 15.0, lambda gateway: gateway.fleet_peers.ask_all(), is_alone=True, first_seconds=1.0),
     Job("prune", 600.0, lambda gateway: gateway.retention.prune(), is_alone=True, first_seconds=9.0),
     Job("watch_archive", 3600.0, lambda gateway: gateway.archive_watch.look(), is_alone=True, first_seconds=7.0),
-    Job("sum_traffic", 1.0, lambda gateway: gateway.traffic.keep_up(), is_alone=True),
+    Job(
+        "sum_traffic",
+        1.0,
+        lambda gateway: gateway.traffic.keep_up(),
+        is_alone=True,
+        is_due=lambda gateway: gateway.traffic.is_behind(),
+    ),
     Job("let_go_unpacked", 10.0, lambda _: bundle.let_go_unpacked()),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )
@@ -72,6 +80,8 @@ async def _repeat(job: Job, gateway: Callable[[], Gateway], defer_seconds: float
 
 async def _run(job: Job, gateway: Gateway) -> None:
     try:
+        if job.is_due is not None and not job.is_due(gateway):
+            return
         is_ours = not job.is_alone or await gateway.leases.hold(job.name, 2 * job.every_seconds + _GRACE_SECONDS)
         waiting = job.call(gateway) if is_ours else None
         if waiting is not None:

@@ -60,6 +60,26 @@ def test_every_job_has_a_name_of_its_own_and_waits() -> None:
     assert all(job.every_seconds >= 1 for job in JOBS)
 
 
+async def test_a_job_that_has_nothing_to_do_takes_no_lease() -> None:
+    asked: list[str] = []
+    calls: list[object] = []
+
+    class Leases:
+        """Gives the lease to everybody."""
+
+        async def hold(self, name: str, seconds: float) -> bool:
+            asked.append(name)
+            return True
+
+    jobs = [
+        Job(f"sum-{is_due}", 1.0, calls.append, is_alone=True, is_due=lambda gateway, is_due=is_due: is_due)
+        for is_due in (False, True)
+    ]
+    await run_each(cast(Gateway, SimpleNamespace(leases=Leases())), jobs)
+    assert asked == ["sum-True"]
+    assert len(calls) == 1
+
+
 async def test_a_job_for_one_alone_is_done_by_whoever_holds_its_lease() -> None:
     calls: list[str] = []
     asked: list[tuple[str, float]] = []

@@ -181,6 +181,13 @@ class Traffic:
                 break
         return added
 
+    def is_behind(self) -> bool:
+        """Tell whether a row is in no sum yet, as far as that can be told now."""
+        try:
+            return self._store.db.read_now(lambda tx: self._store.traffic.pending(tx, limit=1)).rows > 0
+        except StoreUnavailable:
+            return False
+
     async def keep_up(self) -> None:
         """Add rows to the sums for some seconds at most, a second behind where many come; nothing if that is going on.
 

@@ -86,8 +86,10 @@ async def test_rows_that_came_all_at_once_are_added_a_part_at_a_time_within_a_se
     assert summed == [size, 2 * size, 3 * size]
     assert pauses == [traffic._BEHIND_SECONDS / parts for parts in (3, 2, 1)]
     assert await requests(store) == 4 * size
+    assert sums.is_behind()
     await sums.keep_up()
     assert await requests(store) == ROWS
+    assert not sums.is_behind()
 
 
 async def test_who_keeps_up_leaves_the_rest_for_later_when_time_is_over(
