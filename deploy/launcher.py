@@ -9,6 +9,9 @@ gc.disable()  # while it is loaded nothing is garbage; the command line turns it
 # Ctrl-C while it loads ends it at once, without a stack of what was being imported; `__main__` gives Python its turn.
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+# A hang-up tells a server to reload: it waits until there is one that listens, and does not end it before.
+if sys.argv[1:2] == ["serve"] and hasattr(_signal, "SIGHUP"):
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGHUP])
 if sys.version_info < (3, 11):
     sys.exit("gateway needs Python 3.11 or newer; this is %d.%d" % sys.version_info[:2])
 if sys.argv[1:] == ["--version"]:

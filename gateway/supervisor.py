@@ -38,6 +38,16 @@ def hold_signals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
 
 
+def hold_reload() -> None:
+    """Have the signal that reloads wait, because nobody can obey it yet, and by itself it would end the program."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+
+
+def heed_stops() -> None:
+    """Let in the signals that stop, and those that have waited. One that reloads still waits."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+
+
 def heed_signals() -> None:
     """Let signals in again, and those that have waited."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
@@ -121,6 +131,7 @@ class Supervisor:
         self._leaving: list[_Process] = []
         self._age = 0
         self._has_begun = False
+        self._is_to_reload = False
         self._result = 0
         self._ready, self._signals, self._life = _pipe(), _pipe(), _pipe()
         self.is_stopping = False
@@ -143,9 +154,8 @@ class Supervisor:
         while (code := process.ended()) is None:
             self._leaving = [process]
             self._wait()
-            for number in _drain(self._signals[0]):
-                if number in _STOPS and not is_last:
-                    self._stop(lambda: None)
+            if self._is_told_to_stop() and not is_last:
+                self._stop(lambda: None)
             self._kill_late()
         self._leaving = []
         return code
@@ -155,9 +165,10 @@ class Supervisor:
     ) -> Child | int:
         """Keep `count` workers until SIGTERM or SIGINT. In a worker, return at once; here, the exit code for all.
 
-        ready: called once, when every worker is ready. reload: called on SIGHUP; says whether all workers are to be
-        replaced. stopping: called before they are told to stop. The code is 0 when all ended with 0. When a worker
-        ends before all were ready for the first time, none is restarted, and its code is returned.
+        ready: called once, when every worker is ready. reload: called on SIGHUP, of one that came earlier once all are
+        ready; says whether all workers are to be replaced. stopping: called before they are told to stop. The code is 0
+        when all ended with 0. When a worker ends before all were ready for the first time, none is restarted, and its
+        code is returned.
         """
         self._places = [_Place(number) for number in range(count)]
         while not self.is_stopping or any(self._processes()):
@@ -169,11 +180,11 @@ class Supervisor:
             if not self._has_begun and all(place.current for place in self._places):
                 self._has_begun = True
                 ready()
-            told = frozenset(_drain(self._signals[0]))
-            if not told.isdisjoint(_STOPS):
+            if self._is_told_to_stop():
                 self._stop(stopping)
-            elif signal.SIGHUP in told and self._has_begun and not self.is_stopping and reload():
-                self._age += 1
+            elif self._is_to_reload and self._has_begun and not self.is_stopping:
+                self._is_to_reload = False
+                self._age += reload()
             self._reap(stopping)
             self._kill_hung()
             self._kill_late()
@@ -239,6 +250,12 @@ class Supervisor:
         due_seconds = min(times, default=_NEVER)
         wait_seconds = None if due_seconds == _NEVER else max(0.0, due_seconds - self._clock.monotonic_seconds())
         select.select([self._signals[0], self._ready[0]], [], [], wait_seconds)
+
+    def _is_told_to_stop(self) -> bool:
+        """Tell whether a signal to stop has come, and take note of one to reload."""
+        told = frozenset(_drain(self._signals[0]))
+        self._is_to_reload |= signal.SIGHUP in told
+        return not told.isdisjoint(_STOPS)
 
     def _take_places(self) -> None:
         """Let the processes that are ready work, and tell those before them to finish."""

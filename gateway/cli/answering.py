@@ -27,7 +27,7 @@ from gateway.http.server import Server
 from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.supervisor import Child, heed_signals, ignore_signals
+from gateway.supervisor import Child, heed_signals, heed_stops, ignore_signals
 
 if TYPE_CHECKING:
     from gateway.cli.mcp_port import McpPort
@@ -112,7 +112,7 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
     """Open the gateway and answer until told to stop. child: this process is one of several workers."""
     report_faults(site.log)
     if child is None:
-        heed_signals()
+        heed_stops()
     with ExitStack() as when_closed:
         await _answer(site, shared, child, when_closed)
 
@@ -146,8 +146,8 @@ async def _answer(site: Site, shared: parts.Shared | None, child: Child | None, 
                 defer_seconds = _DEFER_SECONDS if child is not None and child.number else 0.0
                 group.start_soon(partial(run_jobs, live.gateway, defer_seconds=defer_seconds))
                 group.start_soon(settle, live, child)
+                heed_signals()
                 if child is not None:
-                    heed_signals()
                     group.start_soon(stop_when_alone, child, stop, site.log)
                     started = partial(group.start_soon, keep_telling, child)
                 await server.serve([site.listener], started=started)

@@ -4,7 +4,6 @@ import argparse
 import gc
 import os
 import resource
-import signal
 import socket
 import sys
 from contextlib import ExitStack
@@ -28,7 +27,7 @@ from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.store import metric_board, rate_windows
-from gateway.supervisor import Child, Supervisor, heed_signals, hold_signals, ignore_signals
+from gateway.supervisor import Child, Supervisor, heed_signals, hold_reload, hold_signals, ignore_signals
 
 if TYPE_CHECKING:
     from gateway.shield import Shield
@@ -41,12 +40,12 @@ SWITCH_SECONDS = 0.000_05
 
 def serve(options: argparse.Namespace, console: Console) -> int:
     """Run the HTTP server until SIGTERM or SIGINT, then finish what is in flight."""
+    hold_reload()  # until somebody can obey it; the archive's first lines have done so already
     loaded = load_settings(options)
     config = loaded.settings
     if options.show_settings:
         console.print(settings.show(loaded))
         return OK
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until somebody can obey it
     raise_descriptor_limit()
     # Whoever has the interpreter gives it to a thread that asks after so long. With the usual 5 ms, the writer waits
     # that long after each step of SQLite, and the event loop after each byte it sends while a long text is scanned.

@@ -416,6 +416,6 @@ def test_an_interrupt_during_the_start_leaves_no_traceback(
 
 
 def has_left_the_interpreter(pid: int) -> bool:
-    """Tell whether our first line has run: it sees to the hang-up, which Python itself never does."""
-    masks = re.findall(r"^Sig(?:Ign|Cgt):\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    """Tell whether our first lines have run: they see to the hang-up, which Python itself never does."""
+    masks = re.findall(r"^Sig(?:Blk|Ign|Cgt):\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return any(int(mask, 16) >> (signal.SIGHUP - 1) & 1 for mask in masks)
