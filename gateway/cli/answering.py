@@ -21,6 +21,7 @@ from gateway import __version__, bundle, compose, libc, parts
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
+from gateway.cli.deadline import Deadline
 from gateway.errors import AuditUnavailable, GatewayError
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.server import Server
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from gateway.cli.mcp_port import McpPort
 
 BEAT_SECONDS = 5.0
+CLOSING_SECONDS = 15.0
 FIRST_JOBS_SECONDS = 12.0
 SETTLE_SECONDS = 0.2
 _DEFER_SECONDS = 2.0
@@ -141,7 +143,8 @@ async def _answer(site: Site, shared: parts.Shared | None, child: Child | None, 
 
                     mcp = McpPort(live.gateway, group, drain_seconds=site.config.drain_seconds)
                     await beside.start(mcp.serve, site.mcp_listener)
-                stop = partial(stop_all, server, mcp)
+                deadline = Deadline(site.log)
+                stop = partial(stop_all, server, mcp, deadline, site.config.drain_seconds + CLOSING_SECONDS)
                 await group.start(obey_signals, when_closed, stop, None if child else live, site.options)
                 defer_seconds = _DEFER_SECONDS if child is not None and child.number else 0.0
                 group.start_soon(partial(run_jobs, live.gateway, defer_seconds=defer_seconds))
@@ -152,6 +155,7 @@ async def _answer(site: Site, shared: parts.Shared | None, child: Child | None, 
                     started = partial(group.start_soon, keep_telling, child)
                 await server.serve([site.listener], started=started)
             group.cancel_scope.cancel()
+            deadline.set(CLOSING_SECONDS)
         composition.gateway.metrics.publish()
         if child is None:
             await end(composition.gateway)
@@ -235,11 +239,12 @@ def report_faults(log: Log) -> None:
     loop.set_exception_handler(report)
 
 
-def stop_all(server: Server, mcp: "McpPort | None") -> None:
-    """Have both ports finish what is in flight."""
+def stop_all(server: Server, mcp: "McpPort | None", deadline: Deadline, seconds: float) -> None:
+    """Have both ports finish what is in flight, and the process end within so many seconds whatever comes of it."""
     server.stop()
     if mcp is not None:
         mcp.stop()
+    deadline.set(seconds)
 
 
 async def obey_signals(

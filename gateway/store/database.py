@@ -90,7 +90,11 @@ class Database(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Write what is queued, then close. May be called twice."""
+        """Write what is queued, then close. May be called twice.
+
+        Raises:
+            StoreUnavailable: a thread still waits for the disk or for another program, so not all may be written.
+        """
         ...
 
     async def write(

@@ -50,12 +50,14 @@ class SqliteDatabase:
         return not self._writer.has_failed
 
     async def aclose(self) -> None:
-        """Write what is queued, then close."""
+        """Write what is queued, then close. See `Database.aclose`."""
         if self._state == "open":
             self._state = "closing"
             self._writer.end()
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._close)
+                has_ended = await to_thread.run_sync(self._close)
+            if not has_ended:
+                raise StoreUnavailable("The disk did not answer in time: not all that was queued is written.")
 
     def write(
         self,
@@ -156,16 +158,19 @@ class SqliteDatabase:
         while self._idle:
             self._idle.pop().close()
 
-    def _close(self) -> None:
+    def _close(self) -> bool:
+        """Close what can be, and tell whether the threads have ended: else one of them waits, for the disk or the lock.
+
+        The process is about to end then, and what it has noted stays for the next one.
+        """
         has_ended = self._writer.join()
         self._state = "closed"
         self._close_idle()
-        if (
-            has_ended
-        ):  # else the thread still waits for the lock that another process holds: the process is about to end
+        if has_ended:
             self._commits.close()
             if (kept := self._redo.close()) is not None:
                 self._log.error("redo_log_kept", file=kept)
+        return has_ended
 
     def _open(self) -> None:
         try:

@@ -98,10 +98,12 @@ class Store(Assembly):
         self.origin: str | None = None
 
     async def aclose(self) -> None:
-        """Write what is queued, then close everything."""
-        await self.db.aclose()
-        self.headfile.close()
-        self.generation.close()
+        """Write what is queued, then close everything. Raises what `Database.aclose` raises."""
+        try:
+            await self.db.aclose()
+        finally:
+            self.headfile.close()
+            self.generation.close()
 
 
 _REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {

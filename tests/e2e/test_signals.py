@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -184,3 +184,99 @@ def test_what_one_caller_was_answered_in_a_row_before_kill_9_is_there_once_after
     assert not [*data_dir.glob("gateway.db.redo-*")]
     command = [sys.executable, "-I", str(archive), "audit", "verify", "--data-dir", str(data_dir)]
     assert subprocess.run(command, capture_output=True, text=True, env=environment()).returncode == 0
+
+
+# A disk that hangs, as one of a server that went away: a thread that has to do with it never comes back. What hangs, and
+# in which thread: on the way to the disk, where a group is committed, and where something is read.
+_HANGING = {"store-sync": "os.fdatasync", "store-writer": "fcntl.flock", "AnyIO worker thread": "os.scandir"}
+_DRIVER = """
+import fcntl, os, runpy, sys, threading
+trigger, thread, name = sys.argv[1:4]
+module, _, function = name.partition(".")
+real = getattr(sys.modules[module], function)
+def call(*arguments):
+    if threading.current_thread().name == thread and os.path.exists(trigger):
+        threading.Event().wait()
+    return real(*arguments)
+setattr(sys.modules[module], function, call)
+del sys.argv[:4]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def start_on_hanging_disk(archive: Path, data_dir: Path, trigger: Path, thread: str, *flags: str) -> Served:
+    """Start `serve`; once `trigger` exists, what `thread` wants of the disk hangs."""
+    key = make_key(archive, data_dir, ALL_SCOPES)
+    command = [sys.executable, "-I", "-c", _DRIVER, str(trigger), thread, _HANGING[thread], str(archive), "serve"]
+    popen = subprocess.Popen(
+        [*command, "--port", "0", "--data-dir", str(data_dir), "--drain-seconds", "1", *flags],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        cwd="/",
+    )
+    process = Process(popen)
+    return Served(process, int(process.wait_for(READY)[3]), key, data_dir)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not is_so():
+        assert time.monotonic() < end, "it did not come true"
+        time.sleep(0.02)
+
+
+def requests_of_chats(served: Served) -> list[str]:
+    """Return the ids of all requests for a chat in the audit log."""
+    found, cursor = [], ""
+    while cursor is not None:
+        page = served.ask("GET", f"/api/v1/audit?limit=1000&source=chat{cursor and '&cursor='}{cursor}").json
+        found += [one["request_id"] for one in page["data"]]
+        cursor = page["page"]["next"]
+    return found
+
+
+def test_where_the_disk_hangs_the_end_comes_all_the_same_says_so_and_keeps_what_was_answered(
+    archive: Path, tmp_path: Path
+) -> None:
+    trigger = tmp_path / "hang"
+    cases = [(thread, ()) for thread in _HANGING] + [("store-writer", ("--workers", "2"))]
+    all_served = [
+        start_on_hanging_disk(archive, tmp_path / str(number), trigger, thread, *flags)
+        for number, (thread, flags) in enumerate(cases)
+    ]
+    answered: list[list[str]] = [[] for _ in all_served]
+
+    def ask(served: Served, noted: list[str]) -> None:
+        for _ in range(200):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                answer = served.chat("Good morning.")
+                if answer.status == 200:
+                    noted.append(answer.headers["x-request-id"])
+                served.ask("GET", "/api/traffic", key=None)
+
+    callers = [threading.Thread(target=ask, args=pair, daemon=True) for pair in zip(all_served, answered, strict=True)]
+    for caller in callers:
+        caller.start()
+    until(lambda: all(len(noted) > 3 for noted in answered))
+    trigger.touch()
+    for caller in callers:
+        caller.join(1)  # some are answered yet, as long as the disk may be late, and the others wait
+    for served in all_served:
+        served.process.popen.terminate()
+    for served, (thread, _) in zip(all_served, cases, strict=True):
+        try:
+            assert served.process.popen.wait(2 * START_SECONDS) == 2, (thread, served.process.lines)
+        finally:
+            served.process.stop()
+        told = "".join(served.process.lines)
+        assert "disk did not answer in time" in told, (thread, told)
+        assert "Traceback" not in told
+    trigger.unlink()
+    for served, noted in zip(all_served, answered, strict=True):
+        again = start(archive, served.data_dir)
+        again.key = served.key
+        assert set(noted) <= set(requests_of_chats(again))
+        assert again.process.stop() == 0

@@ -257,6 +257,19 @@ async def test_what_waits_for_the_disk_waits_for_what_is_on_its_way_there(
     await store.aclose()
 
 
+async def test_who_closes_on_a_disk_that_does_not_answer_is_told_that_not_all_is_written(
+    place: Any, slow_disk: SlowDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "STOP_SECONDS", 0.1)
+    store = await place.open()
+    slow_disk.hang()
+    await store.db.write(append(store), is_durable=False, is_brief=True)
+    await until(slow_disk.is_hanging)
+    with pytest.raises(StoreUnavailable, match="did not answer in time"):
+        await store.aclose()
+    slow_disk.go_on()
+
+
 async def test_a_disk_that_has_refused_is_asked_again_before_anything_is_left_to_it(
     place: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
