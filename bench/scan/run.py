@@ -212,6 +212,8 @@ def main() -> None:
         "stream": lambda: streams.measure(shield, options.rounds),
         "rules": lambda: rules(ruleset, options.data),
     }
+    if unknown := set(options.sets) - set(sets):
+        parser.error(f"no such set: {', '.join(sorted(unknown))}")
     for name, run in sets.items():
         if not options.sets or name in options.sets:
             print(f"\n{name}")
