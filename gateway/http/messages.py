@@ -75,9 +75,10 @@ class Response:
     """An answer. Either `body` is sent whole, or `stream` piece by piece.
 
     headers: names and values of printable Latin-1. Content-Length, Transfer-Encoding, Connection and Date are the
-    server's business and may not be among them. ends_with_peer: the stream is broken off when the peer ends its side,
-    because it may be silent for so long that nothing else would tell. lines: more headers, in lower case and as they
-    are sent, each with its CRLF; nobody looks at them again, so that no value may be from outside.
+    server's business and may not be among them. ends_with_peer: the stream may be silent for so long that nothing would
+    tell that its peer is gone: when that ends its side, the stream's `nudge` has it speak; without one it is broken
+    off. lines: more headers, in lower case and as they are sent, each with its CRLF; nobody looks at them again, so
+    that no value may be from outside.
     """
 
     status: int

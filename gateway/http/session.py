@@ -1,5 +1,6 @@
 """One connection of the server: head, body, handler, answer, again. Knows no route and no API key."""
 
+import contextlib
 from collections.abc import AsyncIterator
 
 import anyio
@@ -311,7 +312,7 @@ class Session:
                 await close()
 
     async def _send_while_heard(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:
-        """Send a stream until it ends, or the peer does: then the connection is closed."""
+        """Send a stream until it ends or the peer is gone: then the connection is closed."""
         async with anyio.create_task_group() as tasks:
 
             def end() -> None:
@@ -320,7 +321,10 @@ class Session:
 
             async def break_off() -> None:
                 await self._connection.wait_end()
-                end()
+                if self._connection.is_gone or (nudge := getattr(stream, "nudge", None)) is None:
+                    end()
+                else:
+                    nudge()  # who has left looks like who has said all, until something is sent
 
             tasks.start_soon(break_off)
             self._site.watchers.add(end)
@@ -384,16 +388,12 @@ class Session:
         else:
             connection.is_idle = True  # all that is owed was sent: nobody's end waits for it
             most_seconds = limits.drain_idle_seconds if self._site.is_stopping else limits.linger_seconds
-        connection.deadline_seconds = self._site.sweep.now_seconds() + most_seconds
+        now_seconds = self._site.sweep.now_seconds
+        connection.deadline_seconds = now_seconds() + most_seconds
         left_bytes = limits.linger_bytes
-        try:
-            while left_bytes > 0:
-                data = await connection.read()
-                if not data or self._site.sweep.now_seconds() >= connection.deadline_seconds:
-                    return
+        with contextlib.suppress(DeadlinePassed):
+            while left_bytes > 0 and now_seconds() < connection.deadline_seconds and (data := await connection.read()):
                 left_bytes -= len(data)
-        except DeadlinePassed:
-            return
 
 
 def _body_too_large() -> HttpError:

@@ -9,6 +9,7 @@ import anyio
 
 KEEP_ALIVE = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS = 15.0
+_NUDGED_SECONDS = 1.0
 WAITING_BYTES = 16 * 1024 * 1024
 SSE_HEADERS = (
     ("content-type", "text/event-stream"),
@@ -66,6 +67,11 @@ class EventStream:
     def end(self) -> None:
         """End the stream after what was sent."""
         self._has_ended = True
+        self._wake.set()
+
+    def nudge(self) -> None:
+        """Say something now and then each second: the peer has ended its side, and who is gone answers with a reset."""
+        self._keep_alive_seconds = min(self._keep_alive_seconds, _NUDGED_SECONDS)
         self._wake.set()
 
     def __aiter__(self) -> "EventStream":

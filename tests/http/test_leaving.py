@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.http import leaving
+from gateway.http import leaving, sse
 from gateway.http.messages import Request, Response
 from gateway.http.wakeups import Waiter, wakeups_here
 
@@ -137,9 +137,7 @@ async def test_who_has_said_all_and_waits_is_answered(serve: Serve) -> None:
             one.shutdown(socket.SHUT_WR)
             await anyio.sleep(0.3)
             handler.reply.call()
-            raw = b""
-            while data := await anyio.to_thread.run_sync(one.recv, 10_000):
-                raw += data
+            raw = await anyio.to_thread.run_sync(all_of, one)
         assert raw.startswith(2 * INTERIM + b"HTTP/1.1 200 OK\r\n")
         assert raw.endswith(b"\r\n\r\nreply")
 
@@ -161,6 +159,47 @@ async def test_what_may_not_be_left_is_done_and_nothing_is_sent_before(serve: Se
             handler.reply.call()
             reply.call()
             assert (await anyio.to_thread.run_sync(one_answer, still)).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize("how", ["half", "close", "reset"])
+@pytest.mark.parametrize("when", ["before", "within"])
+async def test_events_go_on_for_who_has_said_all_and_end_for_who_has_left(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, how: str, when: str
+) -> None:
+    monkeypatch.setattr(sse, "_NUDGED_SECONDS", 0.05)
+    has_ended, has_begun = anyio.Event(), anyio.Event()
+    stream = sse.EventStream(has_ended.set, keep_alive_seconds=60)
+
+    async def handle(request: Request) -> Response:
+        has_begun.set()
+        return Response(200, sse.SSE_HEADERS, stream=stream, ends_with_peer=True)
+
+    async with serve(handle) as house:
+        with asking(house) as one:
+            if when == "within":
+                await has_begun.wait()
+                stream.send(b"first,")
+                await anyio.wait_all_tasks_blocked()
+            if how == "half":
+                one.shutdown(socket.SHUT_WR)
+                await has_begun.wait()
+                await anyio.sleep(0.3)
+                stream.send(b"last.")
+                stream.end()
+                raw = await anyio.to_thread.run_sync(all_of, one)
+                assert sse.KEEP_ALIVE in raw
+                assert raw.endswith(b"\r\nlast.\r\n0\r\n\r\n")
+            else:
+                leave(one, how)
+            with anyio.fail_after(5):
+                await has_ended.wait()
+
+
+def all_of(one: socket.socket) -> bytes:
+    raw = b""
+    while data := one.recv(10_000):
+        raw += data
+    return raw
 
 
 def one_answer(one: socket.socket) -> bytes:
