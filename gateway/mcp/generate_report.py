@@ -11,13 +11,13 @@ from gateway.mcp.progress import Progress
 from gateway.mcp.tool import Tool, ToolOutput
 from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.reports import NewReport
-from gateway.wire import read_time
+from gateway.wire import read_age, read_time
 
 MAX_DOCUMENT_CHARS = 100_000  # what a tool answers is read by a model, which pays by the word
 
 
 def _read_range(text: str, *, param: str, now_at: int) -> int:
-    if not text[-1:].isalpha():
+    if read_age(text) is None:
         raise InvalidRequest(f"{param} must be an age such as 15m, 24h or 7d.", param=param)
     return read_time(text, param=param, now_at=now_at)
 
