@@ -11,6 +11,9 @@ was clean. When it comes again with more behind it, it is scanned again from a p
 than any rule reaches, and nothing before that can be part of a match that was not there before. How far a rule reaches
 is counted in ASCII characters that are no white space, since no reading of a text leaves those out. If anything is
 found so, all of it is scanned: the answer is then that of a scan of the whole.
+
+Digests lie one behind the other in a table, a sixth of what a set of them takes. Its rows have room for sixteen; the
+first bytes of a digest tell its row, in which the latest stands first and the last is forgotten.
 """
 
 import hashlib
@@ -21,12 +24,13 @@ from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.patterns import LONGEST_MATCH_CHARS
 from gateway.shield.scoring import Policy
 
-MOST_TEXTS = 8_192
-"""How many digests one generation holds; there are two, and the older one goes when the newer one is full."""
+MOST_TEXTS = 16_384
+"""How many digests are kept: sixteen times a power of two."""
 MOST_OWNERS = 4_096
 TAIL_CHARS = 2 * LONGEST_MATCH_CHARS
 """How much of a beginning that is known is scanned again with what follows."""
 _DIGEST_BYTES = 16
+_ROW_BYTES = 16 * _DIGEST_BYTES
 _WHOLE, _BEGINNING = b"w", b"b"
 
 Owner = tuple[str, Direction, frozenset[str] | None]
@@ -36,19 +40,14 @@ Owner = tuple[str, Direction, frozenset[str] | None]
 class CleanTexts:
     """The memory of one process. ids: where its key comes from."""
 
-    __slots__ = ("_generation", "_ids", "_key", "_keys", "_newer", "_older")
+    __slots__ = ("_generation", "_ids", "_key", "_keys", "_table")
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._key = b""
         self._keys: dict[Owner, bytes] = {}
-        self._newer: set[bytes] = set()
-        self._older: set[bytes] = set()
+        self._table = bytearray()  # made when the first text is asked for
         self._generation = -1
-
-    def __len__(self) -> int:
-        """How many texts are noted."""
-        return len(self._newer) + len(self._older)
 
     def mark(self, text: str, owner: str, direction: Direction, policy: Policy) -> bytes:
         """Return what stands for a text of an owner. Takes time in proportion to the text, a hundredth of a scan's."""
@@ -72,15 +71,14 @@ class CleanTexts:
     def knows(self, mark: bytes, generation: int) -> bool:
         """Tell whether a text was found clean since authority last changed. generation: the store's."""
         if generation != self._generation:
-            self._newer, self._older = set(), set()
+            self._table = bytearray(MOST_TEXTS * _DIGEST_BYTES)
             self._generation = generation
             return False
-        if mark in self._newer:
-            return True
-        if mark not in self._older:
-            return False
-        self._add(mark)  # what is still sent outlives what is not
-        return True
+        row = self._row(mark)
+        place = self._table.find(mark, row, row + _ROW_BYTES)
+        if place - row >= _ROW_BYTES // 2:
+            self._add(mark)  # what is still sent outlives what is not
+        return place >= 0
 
     def note(self, mark: bytes, result: ScanResult, generation: int) -> None:
         """Note a text if nothing was found in it. generation: of before the scan."""
@@ -101,10 +99,14 @@ class CleanTexts:
                 return text[start:] if sum(map(len, visible)) >= LONGEST_MATCH_CHARS else text
         return text
 
+    def _row(self, mark: bytes) -> int:
+        """Return where the row of a digest begins."""
+        return ((mark[0] << 8 | mark[1]) * _ROW_BYTES) & (len(self._table) - 1)
+
     def _add(self, mark: bytes) -> None:
-        if len(self._newer) >= MOST_TEXTS:
-            self._older, self._newer = self._newer, set()
-        self._newer.add(mark)
+        row, table = self._row(mark), self._table
+        table[row + _DIGEST_BYTES : row + _ROW_BYTES] = table[row : row + _ROW_BYTES - _DIGEST_BYTES]
+        table[row : row + _DIGEST_BYTES] = mark
 
     def _new_key(self, owner: str, direction: Direction, policy: Policy) -> bytes:
         if not self._key:  # not before the process is forked

@@ -177,10 +177,13 @@ async def test_what_was_let_through_by_a_rule_taken_out_is_found_once_it_is_back
 async def test_a_changed_policy_has_everything_scanned_anew(site: Site) -> None:
     policy = (await site.ask("POST", "/api/policies", {"name": "lab"}))["data"]["id"]
     key = await site.key(policy="lab")
-    await site.scan(key, HARMLESS)
+    texts = [HARMLESS, "the weather of today", "the weather of tomorrow"]
+    for text in texts:
+        await site.scan(key, text)
     await site.ask("PATCH", f"/api/policies/{policy}", {"block_score": 50})
-    await site.scan(key, HARMLESS)
-    assert site.shield.scanned == [HARMLESS, HARMLESS]
+    for text in texts:
+        await site.scan(key, text)
+    assert site.shield.scanned == texts * 2
 
 
 async def test_nobody_can_tell_what_another_key_has_sent(site: Site) -> None:
@@ -207,10 +210,25 @@ async def test_a_shield_that_failed_has_found_nothing_clean(site: Site) -> None:
 
 
 async def test_the_memory_is_bounded_and_keeps_what_is_still_sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clean_texts, "MOST_TEXTS", 10)
-    key = await site.key()
-    for number in range(60):
+    monkeypatch.setattr(clean_texts, "MOST_TEXTS", 32)
+    key = await site.key(rate_limit=100_000)
+    days = [f"the weather of day {number}" for number in range(300)]
+    for day in days:
         await site.scan(key, HARMLESS)
-        await site.scan(key, f"the weather of day {number}")
+        await site.scan(key, day)
     assert site.shield.scanned.count(HARMLESS) == 1
-    assert len(site.gateway.scans.judge.clean) <= 20
+    site.shield.scanned.clear()
+    for day in reversed(days):
+        await site.scan(key, day)
+    assert 16 <= len(days) - len(site.shield.scanned) <= 32
+
+
+async def test_thousands_of_texts_are_known_whatever_else_is_sent(site: Site) -> None:
+    key = await site.key(rate_limit=100_000)
+    texts = [f"the weather of day {number}" for number in range(1000)]
+    for text in texts:
+        await site.scan(key, text)
+    site.shield.scanned.clear()
+    for text in texts:
+        await site.scan(key, text)
+    assert site.shield.scanned == []
