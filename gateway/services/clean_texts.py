@@ -12,7 +12,7 @@ than any rule reaches, and nothing before that can be part of a match that was n
 is counted in ASCII characters that are no white space, since no reading of a text leaves those out. If anything is
 found so, all of it is scanned: the answer is then that of a scan of the whole.
 
-Digests lie one behind the other in a table, a sixth of what a set of them takes. Its rows have room for sixteen; the
+Digests lie one behind the other in a table, a seventh of what sets of them take. Its rows have room for sixteen; the
 first bytes of a digest tell its row, in which the latest stands first and the last is forgotten.
 """
 
