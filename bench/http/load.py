@@ -61,13 +61,19 @@ def on_core(number: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def shoot(shot: Shot, pid: int, *, connections: int, seconds: float, core: int | None = LOAD_CORE) -> Sample:
-    """Send requests one after the other over each of `connections` for some seconds; `pid` is the server."""
+def shoot(
+    shot: Shot, pid: int, *, connections: int, seconds: float, core: int | None = LOAD_CORE, most: int | None = None
+) -> Sample:
+    """Send requests one after the other over each of `connections` for some seconds; `pid` is the server.
+
+    most: how many answers are enough, None to go on until time is over.
+    """
     environment = os.environ | {
         "BENCH_BODY": str(shot.body or ""),
         "BENCH_KEYS": str(shot.keys or ""),
         "BENCH_HEADERS": shot.headers,
         "BENCH_TEXT": str(shot.text or ""),
+        "BENCH_MOST": str(most or ""),
     }
     command = [find_wrk(), "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "20s", "--latency"]
     before = cpu_us(pid)

@@ -1,7 +1,7 @@
 -- For wrk: a body from the file $BENCH_BODY (a GET without), headers from $BENCH_HEADERS ("A: b|C: d"), and the API keys
 -- of the file $BENCH_KEYS in turn. The text in the file $BENCH_TEXT, which is part of the body, is another one in every
--- request: its words in another order, and one word that was never there. Prints one line of JSON at the end; times are
--- microseconds.
+-- request: its words in another order, and one word that was never there. Sends no more when it has $BENCH_MOST answers.
+-- Prints one line of JSON at the end; times are microseconds.
 local function read(path)
   local file = assert(io.open(path, "rb"))
   local content = file:read("*a")
@@ -59,6 +59,13 @@ function make_new()
     local turned = table.concat(words, " ", cut + 1) .. (cut > 0 and " " .. table.concat(words, " ", 1, cut) or "")
     local head = heads[sent % #heads + 1]
     return head[1] .. turned .. string.rep(" ", pad) .. " " .. word(sent) .. head[2]
+  end
+end
+local most, got = tonumber(os.getenv("BENCH_MOST") or ""), 0
+if most then
+  function response()
+    got = got + 1
+    if got >= most then wrk.thread:stop() end
   end
 end
 function done(summary, latency)
