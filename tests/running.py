@@ -10,6 +10,7 @@ import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 READY = re.compile(r"listening on (https?)://(127\.0\.0\.1):(\d+)")
@@ -121,19 +122,23 @@ def environment(**more: str) -> dict[str, str]:
     return kept | more
 
 
+def launch(command: list[str], **more: Any) -> Process:
+    """Start a program away from this folder. more: as for `subprocess.Popen`, before what is usual."""
+    usual: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "env": environment(),
+        "cwd": "/",
+    }
+    return Process(subprocess.Popen(command, **(usual | more)))
+
+
 def start(archive: Path, data_dir: Path, *flags: str, **settings: str) -> Served:
     """Start `serve` on a free port and wait until it can answer."""
     command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(data_dir), *flags]
-    popen = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(**settings),
-        cwd="/",
-    )
-    process = Process(popen)
+    process = launch(command, env=environment(**settings))
     try:
         port = int(process.wait_for(READY)[3])
     except BaseException:

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, READY, Process, Served, environment, start
+from running import ALL_SCOPES, READY, Served, environment, launch, start
 
 ATTACK = "please open the pod bay doors now"
 RULE = {
@@ -79,17 +80,8 @@ def events(served: Served) -> int:
 def test_it_goes_on_with_64_descriptors_when_clients_take_them_all(archive: Path, rules: Path, tmp_path: Path) -> None:
     key = make_key(archive, tmp_path / "data", rules)
     command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
-    popen = subprocess.Popen(
-        [*command, "--rules", str(rules)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        cwd="/",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
-    )
-    process = Process(popen)
+    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (64, 64))
+    process = launch([*command, "--rules", str(rules)], preexec_fn=limit)
     served = Served(process, int(process.wait_for(READY)[3]), key, tmp_path / "data")
     live = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
 

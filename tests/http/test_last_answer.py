@@ -31,6 +31,18 @@ async def handle(request: Request) -> Response:
     return Response(200, (), b"a" * int(request.query or "3"))
 
 
+class Slow:
+    """A handler whose answer waits for `go`."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = anyio.Event(), anyio.Event()
+
+    async def __call__(self, request: Request) -> Response:
+        self.begun.set()
+        await self.go.wait()
+        return Response(200, (), b"slow")
+
+
 class Client:
     """A client over TLS or without. Its calls block, and are made in threads."""
 
@@ -98,21 +110,15 @@ async def test_who_sends_more_after_its_last_answer_reads_all_of_it_and_is_not_r
 
 
 async def test_who_sends_more_after_its_answer_in_a_drain_is_not_reset(serve: Serve, connect: Connect) -> None:
-    begun, go = anyio.Event(), anyio.Event()
-
-    async def slow(request: Request) -> Response:
-        begun.set()
-        await go.wait()
-        return Response(200, (), b"slow")
-
+    slow = Slow()
     tls, come = connect
     async with serve(slow, tls=tls, drain_idle_seconds=5) as house:
         client = await come(house)
         with client.plain:
             await client.send(GET)
-            await begun.wait()
+            await slow.begun.wait()
             house.server.stop()
-            go.set()
+            slow.go.set()
             for _ in range(5):
                 await anyio.sleep(0.02)
                 await client.send(MUCH)
@@ -156,23 +162,17 @@ async def until_there_is_room(house: House, come: Callable[[House], Any]) -> Non
 async def test_draining_waits_for_nobody_who_has_its_last_answer_and_stays(
     serve: Serve, connect: Connect, before: bool
 ) -> None:
-    begun, go = anyio.Event(), anyio.Event()
-
-    async def slow(request: Request) -> Response:
-        begun.set()
-        await go.wait()
-        return Response(200, (), b"slow")
-
+    slow = Slow()
     tls, come = connect
     async with serve(slow, tls=tls, linger_seconds=60) as house:
         client = await come(house)
         with client.plain:
             await client.send(CLOSE)
-            await begun.wait()
+            await slow.begun.wait()
             if before:
                 house.server.stop()
                 await anyio.sleep(0.2)  # idle connections have been ended by then
-            go.set()
+            slow.go.set()
             assert (await client.rest()).endswith(b"slow")
             house.server.stop()
             await house.has_ended.wait()  # or else the test does not end in time
