@@ -2,24 +2,24 @@
 
 Theory of operation. SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once,
 and an archive runs on whatever SQLite the host has. So whoever writes holds a flock (`filelock`), and makes checkpoints
-under that lock too; every other connection is read-only. `:memory:` is one connection under one lock.
+under that lock too, but for those that go on while others commit (`checkpoints`); every other connection is read-only.
+`:memory:` is one connection under one lock.
 """
 
 import os
 import threading
 from collections.abc import Callable, Sequence
-from urllib.parse import quote
 
 from gateway.errors import GatewayError, SetupError
 from gateway.log import Log
+from gateway.store.checkpoints import Checkpoints
 from gateway.store.database import StoreUnavailable
 from gateway.store.driver import MEMORY, Busy, Connection, Error, Writable
 from gateway.store.filelock import FileLock
-from gateway.store.place import Place
+from gateway.store.place import APPLICATION_ID, Place, address
 from gateway.store.upkeep import Upkeep
 from gateway.store.works import Work
 
-APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _MAGIC = b"SQLite format 3\0"
 
 
@@ -32,10 +32,10 @@ class Commits:
     def __init__(self, path: str, log: Log) -> None:
         self._path = path
         self._is_memory = path == MEMORY
-        self._wal_path = os.path.realpath(path) + "-wal"  # beside the file itself, if the path is a link
         self._log = log
         self.lock: FileLock | threading.RLock = threading.RLock() if self._is_memory else FileLock(path + ".lock")
         self.place = Place(path, magic=_MAGIC)
+        self._checkpoints = None if self._is_memory else Checkpoints(self.place, log)
         self.before_sync: Callable[[], Callable[[], None] | None] = _nothing
         self._writable: Writable | None = None
         self._upkeep: Upkeep
@@ -52,14 +52,18 @@ class Commits:
         Raises:
             OSError, StoreUnavailable, driver.Error: it cannot be used. SetupError: it is another program's.
         """
-        if not self._is_memory:
-            self.place.prepare()
-        with self.lock:
-            try:
-                self._check(self._connected())
-            except BaseException:
-                self._drop()  # under the lock, since closing may make a checkpoint
-                raise
+        try:
+            if not self._is_memory:
+                self.place.prepare()
+            with self.lock:
+                try:
+                    self._check(self._connected())
+                except BaseException:
+                    self._drop()  # under the lock, since closing may make a checkpoint
+                    raise
+        except BaseException:
+            self.place.close()
+            raise
 
     def connection(self) -> Connection:
         """Return the connection, to read by where there is only one. For whoever holds the lock.
@@ -69,22 +73,22 @@ class Commits:
         """
         return self._connected().connection
 
+    def end(self, timeout_seconds: float) -> bool:
+        """Have the thread that carries over the log end, and tell whether it has. Nobody commits any more."""
+        return self._checkpoints is None or self._checkpoints.end(timeout_seconds)
+
     def close(self) -> None:
-        """Bring all to where it belongs, and close the connection. Nobody commits any more."""
+        """Bring all to where it belongs, and close the connection, after `end`."""
         self._is_closed = True
-        if self._writable is None:
-            return
         try:
             with self.lock:
-                if not self._is_memory:
-                    self._upkeep.end()
-                    self._do(self.before_sync())
-                self._writable.close()
+                self._close()
         except (StoreUnavailable, OSError) as error:
             self._log.error("store_close_failed", error=error)
         self._writable = None
         if isinstance(self.lock, FileLock):
             self.lock.close()
+        self.place.close()
 
     def commit(self, works: Sequence[Work], is_durable: bool) -> None:
         """Do a group of works in one transaction. See `works.Base`."""
@@ -133,8 +137,8 @@ class Commits:
             if not self.lock.acquire(blocking=False):
                 return False
             try:
-                if self._is_carried:  # the next commit begins the log anew, and SQLite waits for the disk then
-                    return False
+                if self._is_carried or self._upkeep.is_carried:
+                    return False  # the next commit begins the log anew, and SQLite waits for the disk then
                 self._commit(works, is_durable=False, is_patient=False)
             except Busy:
                 return False
@@ -144,19 +148,26 @@ class Commits:
             raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
         return True
 
+    def at_due(self, call: Callable[[], None]) -> None:
+        """Say what is called when the thread that carries over the log has done its part. See `works.Base`."""
+        if self._checkpoints is not None:
+            self._checkpoints.when_ready = call
+
     def is_due(self) -> bool:
         """Tell whether `tidy` has something to do. See `works.Base`."""
         return self._upkeep.is_due(is_pause=False)
 
     def tidy(self, is_pause: bool) -> None:
         """Do what nobody waits for. See `works.Base`."""
-        if self._writable is None or self._is_closed or not self._upkeep.is_due(is_pause=is_pause):
+        if self._is_closed or not self._upkeep.is_due(is_pause=is_pause):
             return
         try:
             with self.lock:
                 try:
                     if self._writable is not None:
                         self._is_carried |= self._upkeep.run(is_pause=is_pause)
+                    elif self._checkpoints is not None and self._checkpoints.is_ready:
+                        self._checkpoints.carry(lambda: None)  # by whichever process can: this one may not write again
                 except BaseException:
                     self._drop()
                     raise
@@ -199,7 +210,7 @@ class Commits:
         """
         count, note = self._unsynced, self.before_sync()
         try:
-            descriptor = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(self.place.wal_path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 getattr(os, "fdatasync", os.fsync)(descriptor)  # macOS has the second alone
             finally:
@@ -220,6 +231,7 @@ class Commits:
             with writable.transaction(is_durable=is_durable, is_patient=is_patient) as tx:
                 tx.do(works)
                 tx.finish()
+                self._upkeep.mark()
         except StoreUnavailable as error:
             if is_patient or not isinstance(error, Busy):
                 self._drop()
@@ -247,8 +259,17 @@ class Commits:
             raise StoreUnavailable("The database is closed.")
         if self._writable is None:
             self._writable = Writable(MEMORY if self._is_memory else address(self._path, "rw"))
-            self._upkeep = Upkeep(self._writable, None if self._is_memory else self._wal_path)
+            self._upkeep = Upkeep(self._writable, self._checkpoints)
         return self._writable
+
+    def _close(self) -> None:
+        if self._writable is not None:
+            if not self._is_memory:
+                self._upkeep.end()
+                self._do(self.before_sync())
+            self._writable.close()
+        if self._checkpoints is not None:
+            self._checkpoints.close()
 
     def _drop(self) -> None:
         if self._writable is not None and not self._is_memory:
@@ -268,11 +289,6 @@ class Commits:
         mode = writable.run("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":
             raise SetupError(f"The file system of {self._path} cannot hold the database (no WAL): use a local disk.")
-
-
-def address(path: str, mode: str) -> str:
-    """Return the URI of a database file. mode: ``ro`` or ``rw``."""
-    return f"file:{quote(os.path.abspath(path))}?mode={mode}"
 
 
 def _nothing() -> None:

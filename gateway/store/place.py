@@ -1,18 +1,26 @@
 """Where a database file lies: made for its owner alone, refused when it is something else, and still the same file."""
 
 import os
+from urllib.parse import quote
 
 from gateway.errors import SetupError
 from gateway.store.database import StoreUnavailable
 
+APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _RETRY_SECONDS = 5
 
 
 class Place:
-    """The path of a database file. magic: what the file begins with, if it is not empty."""
+    """The path of a database file. magic: what the file begins with, if it is not empty.
+
+    wal_path: its log. descriptor: the open file, from `prepare` to `close`, -1 before and after. It must not be closed
+    while SQLite has the file open, in this process: that would take away all of SQLite's locks.
+    """
 
     def __init__(self, path: str, *, magic: bytes) -> None:
         self.path = path
+        self.wal_path = os.path.realpath(path) + "-wal"  # beside the file itself, if the path is a link
+        self.descriptor = -1
         self._magic = magic
         self._identity: tuple[int, int] | None = None
 
@@ -24,18 +32,15 @@ class Place:
         """
         os.makedirs(os.path.dirname(os.path.abspath(self.path)), mode=0o700, exist_ok=True)
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            if os.pread(descriptor, len(self._magic), 0) not in (b"", self._magic):
-                raise SetupError(f"The file {self.path} is not a database: choose another path.")
-            found = os.fstat(descriptor)
-            if found.st_mode & 0o077:
-                os.fchmod(descriptor, 0o600)
-            self._identity = (found.st_dev, found.st_ino)
-        finally:
-            os.close(descriptor)
+            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        if os.pread(self.descriptor, len(self._magic), 0) not in (b"", self._magic):
+            raise SetupError(f"The file {self.path} is not a database: choose another path.")
+        found = os.fstat(self.descriptor)
+        if found.st_mode & 0o077:
+            os.fchmod(self.descriptor, 0o600)
+        self._identity = (found.st_dev, found.st_ino)
 
     def check(self) -> None:
         """See to it that the file is still there: a database goes on writing into one that was removed.
@@ -51,3 +56,14 @@ class Place:
             raise StoreUnavailable(
                 "The database file was replaced: restart to use the new one.", retry_after_seconds=_RETRY_SECONDS
             )
+
+    def close(self) -> None:
+        """Close the file, after every connection to it."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def address(path: str, mode: str) -> str:
+    """Return the URI of a database file. mode: ``ro`` or ``rw``."""
+    return f"file:{quote(os.path.abspath(path))}?mode={mode}"

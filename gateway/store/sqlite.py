@@ -1,5 +1,6 @@
 """A SQLite file, or memory: one writer, whose commits are in `commits`, and readers that cannot write."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -10,13 +11,14 @@ from anyio import to_thread
 
 from gateway.errors import SetupError
 from gateway.log import Log
-from gateway.store.commits import Commits, address
+from gateway.store.commits import Commits
 from gateway.store.database import Redo, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.driver import MEMORY, Connection, Error, OperationalError, connect, run, transaction
+from gateway.store.place import address
 from gateway.store.redo import RedoLog
 from gateway.store.redone import Redone
 from gateway.store.works import Work
-from gateway.store.writer import Writer
+from gateway.store.writer import STOP_SECONDS, Writer
 
 T = TypeVar("T")
 
@@ -163,7 +165,8 @@ class SqliteDatabase:
 
         The process is about to end then, and what it has noted stays for the next one.
         """
-        has_ended = self._writer.join()
+        until_seconds = time.monotonic() + STOP_SECONDS
+        has_ended = self._writer.join() and self._commits.end(max(0.0, until_seconds - time.monotonic()))
         self._state = "closed"
         self._close_idle()
         if has_ended:

@@ -140,10 +140,11 @@ _REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {
 async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, log: Log) -> Store:
     """Make or open the database at `path`, or in memory when it is ``:memory:``, and bring its schema up to date.
 
-    Beside the file lie, with its name before them: ``-wal`` and ``-shm`` (SQLite's), ``.lock`` and ``.lock.turn`` (one
-    writer at a time), ``.generation`` (changes of authority), ``.head`` (the end of the audit chain),
-    ``.provider-keys`` (keys of providers that were typed in), ``.redo-NUMBER`` (what a process has noted and commits in
-    a moment), and a copy of the database from before each change of its schema, ``.schema-NUMBER-TIME``.
+    Beside the file lie, with its name before them: ``-wal`` and ``-shm`` (SQLite's), ``.lock``, ``.lock.turn`` and
+    ``.checkpoint`` (one writer at a time, one that carries over the log), ``.generation`` (changes of authority),
+    ``.head`` (the end of the audit chain), ``.provider-keys`` (keys of providers that were typed in), ``.redo-NUMBER``
+    (what a process has noted and commits in a moment), and a copy of the database from before each change of its
+    schema, ``.schema-NUMBER-TIME``.
 
     Raises:
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.

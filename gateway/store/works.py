@@ -65,6 +65,10 @@ class Base(Protocol):
         """
         ...
 
+    def at_due(self, call: Callable[[], None]) -> None:
+        """Call `call`, from any thread, whenever `tidy` has something to do that no group has brought."""
+        ...
+
     def is_due(self) -> bool:
         """Tell whether `tidy` has something to do."""
         ...

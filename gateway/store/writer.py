@@ -85,6 +85,7 @@ class Writer:
         """Start the thread."""
         self._wakeups = wakeups_here()
         self._loop = self._wakeups.loop
+        self._base.at_due(self._ring)
         self._thread.start()
         self._syncs.start(self._loop)
 
