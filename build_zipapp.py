@@ -63,14 +63,7 @@ PLATFORMS = (
     ("win_amd64",),
 )
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
-UNUSED = (
-    "anyio/pytest_plugin.py",
-    "anyio/_backends/_trio.py",
-    "anyio/to_interpreter.py",
-    "anyio/to_process.py",
-    "idna/__main__.py",
-    "idna/cli.py",
-)
+UNUSED = "anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "anyio/to_process.py", "idna/__main__.py", "idna/cli.py"
 DATA = (".sql", ".json", ".html", ".css", ".js", ".svg")
 # What is packed already, has to be read in place, or is compiled by Python itself at each start.
 STORED = (".pack", ".plans", ".difference", "data.zip", "__main__.py")

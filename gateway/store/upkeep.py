@@ -99,7 +99,7 @@ class Upkeep:
         with self._writable.transaction(is_durable=True) as tx:
             settle(tx)
         if self._log is not None:
-            self._log.carry(lambda: self._checkpoint("TRUNCATE"))
+            self._log.carry(lambda: self._checkpoint("TRUNCATE", is_patient=True))
 
     def _most_rows(self) -> tuple[str, int]:
         return max(self._fresh_rows.items(), key=itemgetter(1), default=("", 0))
@@ -127,11 +127,11 @@ class Upkeep:
         if not (is_long or log.is_ready or is_pause):
             log.begin()
             return False
-        # A log that a long look has made large is cut once that has ended.
+        # A log that a long look has made large is cut once that has ended: it is not waited for.
         mode = "TRUNCATE" if os.stat(log.path).st_size > _TRUNCATE_BYTES else "PASSIVE"
-        return log.carry(lambda: self._checkpoint(mode))
+        return log.carry(lambda: self._checkpoint(mode, is_patient=mode == "PASSIVE"))
 
-    def _checkpoint(self, mode: str) -> None:
+    def _checkpoint(self, mode: str, *, is_patient: bool) -> None:
         """Carry over what no reader holds back."""
-        self._writable.be_patient(mode == "PASSIVE")  # else whoever writes would wait for whoever reads
+        self._writable.be_patient(is_patient)
         self._writable.run(f"PRAGMA wal_checkpoint({mode})")
