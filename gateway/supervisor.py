@@ -18,45 +18,17 @@ import select
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FrameType
 
 from gateway.clock import Clock
 from gateway.log import Log
+from gateway.signals import ORDERS, STOPS, Ear, drain, heed_signals, hold_signals, pipe
 
 _FAILED = 1
 _PID_BYTES = 8
-_STOPS = (signal.SIGTERM, signal.SIGINT)
-_WATCHED = (*_STOPS, signal.SIGHUP, signal.SIGCHLD)
 _LEAST_WAIT_SECONDS = 0.1
 _MOST_WAIT_SECONDS = 10.0
 _STEADY_SECONDS = 10.0
 _NEVER = float("inf")
-
-
-def hold_signals() -> None:
-    """Have the signals that stop or reload wait, because an interrupt would come at a bad moment."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-
-
-def hold_reload() -> None:
-    """Have the signal that reloads wait, because nobody can obey it yet, and by itself it would end the program."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
-
-
-def heed_stops() -> None:
-    """Let in the signals that stop, and those that have waited. One that reloads still waits."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-
-
-def heed_signals() -> None:
-    """Let signals in again, and those that have waited."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
-
-
-def ignore_signals() -> None:
-    """Have no signal end what is left of this process: all is written and closed."""
-    for number in (*_STOPS, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
 
 
 class Child:
@@ -133,11 +105,9 @@ class Supervisor:
         self._has_begun = False
         self._is_to_reload = False
         self._result = 0
-        self._ready, self._signals, self._life = _pipe(), _pipe(), _pipe()
+        self._ready, self._life = pipe(), pipe()
+        self._ear = Ear((*ORDERS, signal.SIGCHLD))
         self.is_stopping = False
-        signal.set_wakeup_fd(self._signals[1], warn_on_full_buffer=False)
-        for number in _WATCHED:
-            signal.signal(number, _be_woken)
 
     def once(self, *, is_last: bool = False) -> Child | int:
         """Fork one child and wait for its end. In the child, return at once; here, its exit code.
@@ -232,13 +202,13 @@ class Supervisor:
                 heed_signals()
         if pid:
             return _Process(pid, self._age, started_seconds)
-        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        for descriptor in (*self._signals, self._ready[0], self._life[1]):
-            os.close(descriptor)
+        self._ear.close()
+        os.close(self._ready[0])
+        os.close(self._life[1])
         return Child(number, is_replacement, ready=self._ready[1], life=self._life[0])
 
     def _wait(self) -> None:
@@ -249,17 +219,17 @@ class Supervisor:
             times += [process.heard_seconds + self._hung_seconds for process in self._placed()]
         due_seconds = min(times, default=_NEVER)
         wait_seconds = None if due_seconds == _NEVER else max(0.0, due_seconds - self._clock.monotonic_seconds())
-        select.select([self._signals[0], self._ready[0]], [], [], wait_seconds)
+        select.select([self._ear.descriptor, self._ready[0]], [], [], wait_seconds)
 
     def _is_told_to_stop(self) -> bool:
         """Tell whether a signal to stop has come, and take note of one to reload."""
-        told = frozenset(_drain(self._signals[0]))
+        told = self._ear.hear()
         self._is_to_reload |= signal.SIGHUP in told
-        return not told.isdisjoint(_STOPS)
+        return not told.isdisjoint(STOPS)
 
     def _take_places(self) -> None:
         """Let the processes that are ready work, and tell those before them to finish."""
-        words = _drain(self._ready[0])
+        words = drain(self._ready[0])
         pids = {int.from_bytes(words[at : at + _PID_BYTES], "big") for at in range(0, len(words), _PID_BYTES)}
         for process in self._processes():
             if process.pid in pids:
@@ -349,21 +319,3 @@ class Supervisor:
         self._log.error(
             "worker_ended", worker=place.number, exit_code=code, restart_in_seconds=round(place.wait_seconds, 1)
         )
-
-
-def _pipe() -> tuple[int, int]:
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    os.set_blocking(writing, False)
-    return reading, writing
-
-
-def _drain(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 4096)
-    except BlockingIOError:
-        return b""
-
-
-def _be_woken(number: int, frame: FrameType | None) -> None:
-    """Do nothing: that there is a handler makes Python write the signal's number into the pipe."""

@@ -19,7 +19,8 @@ import os, signal, sys, time
 sys.path.insert(0, ROOT)
 from gateway.clock import SystemClock
 from gateway.log import Log
-from gateway.supervisor import Child, Supervisor, heed_signals
+from gateway.signals import heed_signals
+from gateway.supervisor import Child, Supervisor
 
 def say(*words):
     os.write(2, (" ".join(map(str, words)) + "\\n").encode())

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio import open_signal_receiver, to_thread
+from anyio import to_thread
 from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 
@@ -28,7 +28,8 @@ from gateway.http.server import Server
 from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.supervisor import Child, heed_signals, heed_stops, ignore_signals
+from gateway.signals import ORDERS, Ear, heed_signals, heed_stops, ignore_signals
+from gateway.supervisor import Child
 
 if TYPE_CHECKING:
     from gateway.cli.mcp_port import McpPort
@@ -260,8 +261,9 @@ async def obey_signals(
     Who asks again while a reload is under way gets one more, however often that was. when_closed: until then signals
     are taken, and afterwards ignored: a second SIGTERM would end the process before it has written what is queued.
     """
-    when_closed.callback(ignore_signals)
-    signals = when_closed.enter_context(open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+    ear = Ear(ORDERS)
+    when_closed.callback(ear.close)
+    when_closed.callback(ignore_signals)  # which comes first
     task_status.started()
     wanted = anyio.Event()
 
@@ -275,11 +277,13 @@ async def obey_signals(
     async with anyio.create_task_group() as group:
         if live is not None:
             group.start_soon(reload, live)
-        async for number in signals:
-            if number == signal.SIGHUP:
-                wanted.set()
-            else:
-                stop()
+        while True:
+            await anyio.wait_readable(ear.descriptor)
+            for number in ear.hear():
+                if number == signal.SIGHUP:
+                    wanted.set()
+                else:
+                    stop()
 
 
 async def keep_telling(child: Child) -> None:

@@ -27,8 +27,9 @@ from gateway.http.server import Server
 from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
 from gateway.settings import Settings
+from gateway.signals import heed_signals, hold_reload, hold_signals, ignore_signals
 from gateway.store import metric_board, rate_windows
-from gateway.supervisor import Child, Supervisor, heed_signals, hold_reload, hold_signals, ignore_signals
+from gateway.supervisor import Child, Supervisor
 
 if TYPE_CHECKING:
     from gateway.shield import Shield

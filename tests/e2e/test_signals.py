@@ -117,6 +117,33 @@ def test_who_is_told_to_end_again_and_again_ends_well(
     assert [event["action"] for event in events].count("gateway_stopped") == 1
 
 
+_TOLD_AT_EACH_CHANGE = """
+import os, runpy, signal, sys
+trigger, change = sys.argv[1], signal.signal
+def signal_and_tell(number, action):
+    before = change(number, action)
+    if os.path.exists(trigger):
+        os.kill(os.getpid(), number)
+    return before
+signal.signal = signal_and_tell
+del sys.argv[:2]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_is_told_to_end_whenever_what_that_does_is_changed_ends_well(
+    archive: Path, tmp_path: Path, workers: int
+) -> None:
+    trigger = tmp_path / "told"
+    command = [sys.executable, "-I", "-c", _TOLD_AT_EACH_CHANGE, str(trigger), str(archive), "serve"]
+    process = launch([*command, "--port", "0", "--data-dir", str(tmp_path / "data"), "--workers", str(workers)])
+    process.wait_for(READY)
+    trigger.touch()
+    assert process.stop() == 0
+    assert not [line for line in process.lines if "Traceback" in line or "worker_ended" in line]
+
+
 def test_what_was_answered_before_kill_9_is_in_the_audit_after_it(archive: Path, tmp_path: Path) -> None:
     first = start(archive, tmp_path / "data")
     blocked = [first.scan(f"{ATTACK} {number}").headers["x-request-id"] for number in range(20)]

@@ -43,6 +43,7 @@ FLOORS = {
     "gateway.bundle": 1.0,
     "gateway.libc": 1.0,
     "gateway.common_pages": 1.0,
+    "gateway.signals": 1.0,
     "gateway.shield": 1.0,
     "gateway.http": 1.0,
 }
