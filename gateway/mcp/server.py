@@ -239,7 +239,7 @@ class McpServer:
             command = tool.read(arguments, self._gateway.clock.now_at)
         except GatewayError as error:
             refusal = error
-        await self._audit(tool, "invoked", context, details={"arguments": _audited(command, arguments)})
+        await self._audit(tool, "invoked", context, details={"arguments": _audited(tool, command, arguments)})
         reason = "internal_error"
         try:
             if refusal is not None:
@@ -325,7 +325,7 @@ def _described(tool: Tool, peer: _Peer) -> dict[str, object]:
     return row | {"title": tool.title, "outputSchema": tool.gives()} if peer.is_structured else row
 
 
-def _audited(command: object, arguments: Mapping[str, object]) -> dict[str, object]:
+def _audited(tool: Tool, command: object, arguments: Mapping[str, object]) -> dict[str, object]:
     """Return what the audit log may hold of a tool's arguments: choices and numbers, and of texts only the length.
 
     A time is the text that was sent for it. Arguments that make no record are not among them: whatever they are, they
@@ -337,6 +337,8 @@ def _audited(command: object, arguments: Mapping[str, object]) -> dict[str, obje
         given = arguments.get(field.name, value)
         if isinstance(value, Enum):
             told[field.name] = value.value
+        elif field.name == "action" and value in tool.actions:
+            told[field.name] = value
         elif isinstance(given, str):
             told[field.name] = f"{len(given)} characters"
         elif isinstance(value, bool | int | float):

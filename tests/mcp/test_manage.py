@@ -365,13 +365,13 @@ async def test_of_an_argument_that_is_text_the_audit_has_the_length_and_of_a_tim
     ]
     assert told == [
         ("manage_access", {
-            "action": "3 characters", "list_type": "deny", "entry_type": "DOMAIN", "value": "12 characters",
+            "action": "add", "list_type": "deny", "entry_type": "DOMAIN", "value": "12 characters",
             "reason": "5 characters", "expires_at": "3 characters",
         }),
-        ("manage_budget", {"action": "3 characters", "daily_limit_usd": 5, "alert_threshold_pct": 70}),
-        ("manage_budget", {"action": "8 characters", "limit": 20, "until": "2 characters"}),
+        ("manage_budget", {"action": "set", "daily_limit_usd": 5, "alert_threshold_pct": 70}),
+        ("manage_budget", {"action": "override", "limit": 20, "until": "2 characters"}),
         ("configure_provider", {
-            "action": "3 characters", "name": "4 characters", "base_url": f"{len(PLACE)} characters",
+            "action": "add", "name": "4 characters", "base_url": f"{len(PLACE)} characters",
             "api_key": "24 characters", "allow_private": False,
         }),
         ("review_audit", {"since": "10 characters", "until": "2 characters", "limit": 20}),
