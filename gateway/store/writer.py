@@ -34,7 +34,7 @@ from gateway.store.works import Base, Work, is_brief, refuse
 
 QUEUE_WORKS = 10_000
 CROWD_WORKS = 5_000
-GROUP_WORKS = 512
+GROUP_WORKS = 256
 GATHER_SECONDS = 0.04
 AWAITED_SECONDS = 0.004
 RETRY_SECONDS = 0.5
