@@ -2,12 +2,14 @@
 
 import json
 import re
+import select
 import traceback
 from datetime import UTC, datetime
 from typing import TextIO
 
 from gateway.clock import Clock
 
+_PATIENCE_SECONDS = 0.1
 LEVELS = ("debug", "info", "warning", "error")
 _KEY = re.compile(r"svc_[0-9a-f]{36}(?=[0-9a-f]{4})|(?<=Bearer )[^\s\"]{8,}")
 
@@ -16,13 +18,15 @@ class Log:
     """Writes one JSON object a line: `at`, `level`, `event` and the fields given.
 
     A field is data, never a format. Whatever looks like an API key is masked as a last line of defence; callers keep
-    prompts, replies, keys and passwords out in the first place.
+    prompts, replies, keys and passwords out in the first place. A reader that takes no more lines, such as a collector
+    that hangs, loses them and keeps nobody waiting; the first line after that says in `lost_lines` how many.
     """
 
     def __init__(self, stream: TextIO, clock: Clock, level: str = "info") -> None:
         self._stream = stream
         self._clock = clock
         self._least = LEVELS.index(level)
+        self._lost_lines = 0
 
     def debug(self, event: str, **fields: object) -> None:
         """Write what only a developer wants to read."""
@@ -51,6 +55,11 @@ class Log:
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
         if LEVELS.index(level) < self._least:
             return
+        if not self._has_room():
+            self._lost_lines += 1
+            return
+        if self._lost_lines:
+            fields, self._lost_lines = fields | {"lost_lines": self._lost_lines}, 0
         at = datetime.fromtimestamp(self._clock.now_at() / 1000, UTC)
         record = {"at": at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z", "level": level}
         line = json.dumps(record | {"event": event} | fields, ensure_ascii=True, default=str)
@@ -59,3 +68,10 @@ class Log:
             self._stream.flush()
         except (OSError, ValueError):
             return  # a closed or full log must not stop the traffic; the audit log has what matters
+
+    def _has_room(self) -> bool:
+        """Tell whether the stream takes 4 KB without making us wait, which a pipe that nobody reads would for ever."""
+        try:
+            return bool(select.select((), (self._stream,), (), 0 if self._lost_lines else _PATIENCE_SECONDS)[1])
+        except (OSError, ValueError):  # it is in memory, or closed
+            return True

@@ -3,7 +3,10 @@
 import contextlib
 import http.client
 import json
+import os
 import resource
+import select
+import signal
 import socket
 import sqlite3
 import struct
@@ -13,9 +16,10 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
-from running import ALL_SCOPES, READY, Served, environment, launch, start
+from running import ALL_SCOPES, READY, Process, Served, environment, launch, start
 
 ATTACK = "please open the pod bay doors now"
 RULE = {
@@ -189,3 +193,27 @@ def test_a_client_that_leaves_in_the_middle_leaves_its_audit_event_all_the_same(
     until(lambda: events(served) >= before + 20)
     assert served.scan(ATTACK).status == 200
     assert before + 21 <= events(served) <= before + 41
+
+
+def test_a_collector_of_the_log_that_hangs_keeps_nobody_waiting(archive: Path, rules: Path, tmp_path: Path) -> None:
+    key = make_key(archive, tmp_path / "data", rules)
+    reading, writing = os.pipe()
+    command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    popen = subprocess.Popen(command, stderr=writing, env=environment(GATEWAY_RULES=str(rules)), cwd="/")
+    try:
+        with os.fdopen(reading) as lines:
+            ready = next(found for found in map(READY.search, lines) if found)
+            while select.select((), (writing,), (), 0)[1]:  # and from now on nobody reads
+                os.write(writing, b"x" * 4095 + b"\n")
+            served = Served(cast(Process, popen), int(ready[3]), key, tmp_path / "data")
+            reloaded = "/api/v1/audit?action=gateway_reloaded"
+            for number in range(3):  # each of which is told when it is done
+                popen.send_signal(signal.SIGHUP)
+                until(lambda number=number: len(served.ask("GET", reloaded).json["data"]) > number)
+                assert served.scan("Good morning.").status == 200
+            popen.terminate()
+            assert popen.wait(20) == 0
+    finally:
+        popen.kill()
+        popen.wait()
+        os.close(writing)
