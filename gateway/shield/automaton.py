@@ -1,7 +1,8 @@
 """Find many words in a text at once: the one door to pyahocorasick, and its twin in Python. Same answers, same order.
 
 Of pyahocorasick only `iter` over a fresh string is used: `iter().set()` corrupts the heap when strings with and
-without astral characters alternate (2.3.1), `iter_long` misses words, and STORE_INTS cuts values at 32 bits.
+without astral characters alternate (2.3.1), and `iter_long` misses words; STORE_INTS cuts values at 32 bits, which indexes
+do not need.
 """
 
 import re
@@ -54,7 +55,8 @@ def _find_nothing(text: str) -> list[tuple[int, int]]:
 
 
 def _build_native(words: Sequence[str], *, is_dense: bool) -> Find:
-    automaton = ahocorasick.Automaton()
+    # Numbers lie in the nodes: as objects, each hit would write to one, and after a fork copy the page it lies in.
+    automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
     for letter in _EARLY_EXITS:
         # NUL never stands in a normalized text, so these words are never found.
         automaton.add_word(letter + "\0", -1)
