@@ -34,6 +34,7 @@ from gateway.services import (
     chat_bill,
     chat_costs,
     circuits,
+    clean_texts,
     event_outputs,
     event_sender,
     event_ways,
@@ -80,13 +81,15 @@ class Shared:
     """What the workers of one host have in common, made before they are forked.
 
     scanner: rules read once. limiter: one rate window a key, over all. board: for the sum of all metrics.
-    started_at: when the group began to serve.
+    started_at: when the group began to serve. clean: texts in which these rules found nothing; None if each worker
+    knows its own.
     """
 
     scanner: "Shield"
     limiter: RateLimiter
     board: Board
     started_at: int
+    clean: "clean_texts.Digests | None" = None
 
 
 class LastingParts(Lasting):
@@ -216,6 +219,7 @@ def _policy(of: _Gateway) -> object:
 
 
 def _scans(of: _Gateway) -> object:
+    shared = of.shared
     return scans.Scans(
         shield=of.shield,
         store=of.store,
@@ -229,6 +233,7 @@ def _scans(of: _Gateway) -> object:
         rules=of.rules,
         max_text_chars=of.settings.max_text_chars,
         max_wait_seconds=of.settings.max_wait_seconds,
+        clean=shared.clean if shared else None,
     )
 
 

@@ -33,7 +33,7 @@ def rehearse(site: Site, shared: parts.Shared, rounds: int = ROUNDS) -> None:
     """Do in memory what a worker does first. Returns when no thread is left, since the next thing is to fork."""
     # Windows and board of its own: those of the workers count what is asked of them.
     limiter, board = rate_windows.RateWindows(), metric_board.MetricBoard(1)
-    apart = replace(shared, limiter=limiter, board=board)
+    apart = replace(shared, limiter=limiter, board=board, clean=None)
     try:
         run(_play, site, apart, rounds)
     except Exception:  # what is wrong is met again by a worker, and told there

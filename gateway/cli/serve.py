@@ -19,13 +19,14 @@ from gateway.cli.answering import CLOSING_SECONDS, Site, answer, begin, end, tid
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.deadline import Deadline
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
-from gateway.clock import SystemClock
+from gateway.clock import SystemClock, SystemIds
 from gateway.errors import GatewayError, SetupError
 from gateway.http.accept import Shares
 from gateway.http.messages import Limits
 from gateway.http.server import Server
 from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
+from gateway.services import clean_texts
 from gateway.settings import Settings
 from gateway.signals import heed_signals, hold_reload, hold_signals, ignore_signals
 from gateway.store import metric_board, rate_windows
@@ -175,8 +176,13 @@ def ready_shield(config: Settings) -> "Shield":
         SetupError: the rules cannot be used.
     """
     scanner = compose.load_shield(config.rules)
-    scanner.ready()
+    scanner.ready(is_shared=True)
     return scanner
+
+
+def no_texts() -> "clean_texts.Digests":
+    """Return a memory of clean texts for workers of the same rules."""
+    return clean_texts.Digests(SystemIds(SystemClock()).random_bytes(32))
 
 
 class Group:
@@ -191,6 +197,7 @@ class Group:
             # While a reload replaces them, there are twice as many.
             board=metric_board.MetricBoard(2 * site.config.workers + 1),
             started_at=SystemClock().now_at(),
+            clean=no_texts(),
         )
 
     def get_ready(self) -> None:
@@ -223,7 +230,7 @@ class Group:
             common_pages.keep_apart()
             return False
         self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config, self.site.log))
-        self.shared = replace(self.shared, scanner=scanner)
+        self.shared = replace(self.shared, scanner=scanner, clean=no_texts())
         self.get_ready()
         return True
 

@@ -21,8 +21,3 @@ class RuleOverride:
     changed_at: int
     changed_by: str
     version: int = 1
-
-    @property
-    def says_nothing(self) -> bool:
-        """Whether the rule holds as the file says, so that nothing need be kept."""
-        return self.enabled and self.severity is None

@@ -7,6 +7,7 @@ bytes come and go is `plain`'s and, with TLS, `secure`'s. No timer belongs to a 
 """
 
 import asyncio
+import mmap
 import socket
 import ssl
 import time
@@ -224,8 +225,9 @@ class Sweep:
     def __init__(self, every_seconds: float, on_tick: Callable[[], None] | None = None) -> None:
         self.connections: set[Connection] = set()
         # Where a socket puts what it has, one after the other. A piece of memory for each read, large enough for any,
-        # would lie among small things that stay, and the C library never gives back what is between them.
-        self.room = memoryview(bytearray(_ROOM_BYTES))
+        # would lie among small things that stay, and the C library never gives back what is between them. Mapped by
+        # itself, of which no more is taken than was ever needed.
+        self.room = memoryview(mmap.mmap(-1, _ROOM_BYTES))
         self.loop = asyncio.get_running_loop()
         self.wakeups = wakeups_here()
         self._every_seconds = every_seconds

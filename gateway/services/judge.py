@@ -6,7 +6,7 @@ from typing import Protocol
 from gateway.aside import Aside
 from gateway.clock import Ids
 from gateway.errors import Shed, ShieldUnavailable
-from gateway.services.clean_texts import CleanTexts
+from gateway.services.clean_texts import CleanTexts, Digests
 from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import Direction, ScanResult, Verdict
@@ -49,16 +49,23 @@ class Judge:
     """Scans texts, and knows again those in which nothing was found.
 
     rules: what operators have set, None for the shield as it is. max_wait_seconds: the longest wait of a long text for
-    its turn, None for no limit.
+    its turn, None for no limit. clean: of texts that other processes have scanned too, by the same rules.
     """
 
     def __init__(
-        self, shield: Shield, store: Store, ids: Ids, *, rules: Rules | None, max_wait_seconds: float | None
+        self,
+        shield: Shield,
+        store: Store,
+        ids: Ids,
+        *,
+        rules: Rules | None,
+        max_wait_seconds: float | None,
+        clean: Digests | None = None,
     ) -> None:
         self._shield = shield
         self._store = store
         self._rules = rules
-        self.clean = CleanTexts(ids)
+        self.clean = CleanTexts(ids, clean)
         # More threads scan no more, and each takes its turn before the event loop gets another: with one for each of 64
         # processors, all else takes ten times as long.
         self._aside = Aside(THREADS, wait_seconds=max_wait_seconds)
@@ -90,22 +97,22 @@ class Judge:
                 return await self._scan(text, direction, policy, is_patient)
             clean = self.clean
             if not ends:
-                mark = clean.mark(text, owner, direction, policy)
-                if clean.knows(mark, generation):
+                mark = clean.mark(text, owner, direction, policy, generation)
+                if clean.knows(mark):
                     return _nothing(policy)
                 result = await self._scan(text, direction, policy, is_patient)
-                clean.note(mark, result, generation)
+                clean.note(mark, result)
                 return result
             # The whole is its own last beginning: a long text is gone through once for all of them.
-            *marks, mark = clean.beginnings(text, (*ends, len(text)), owner, direction, policy)
-            if clean.knows(mark, generation):
+            *marks, mark = clean.beginnings(text, (*ends, len(text)), owner, direction, policy, generation)
+            if clean.knows(mark):
                 return _nothing(policy)
-            rest = clean.unknown(text, ends, marks, generation)
+            rest = clean.unknown(text, ends, marks)
             result = await self._scan(rest, direction, policy, is_patient)
             if result.detections and rest is not text:
                 result = await self._scan(text, direction, policy, is_patient=True)
-            clean.note(mark, result, generation)
-            clean.note(marks[-1], result, generation)
+            clean.note(mark, result)
+            clean.note(marks[-1], result)
             return result
         except Shed:
             raise
@@ -125,11 +132,11 @@ class Judge:
             if not owner:
                 return self._shield.scan(text, direction, policy)
             clean = self.clean
-            mark = clean.mark(text, owner, direction, policy)
-            if clean.knows(mark, generation):
+            mark = clean.mark(text, owner, direction, policy, generation)
+            if clean.knows(mark):
                 return _nothing(policy)
             result = self._shield.scan(text, direction, policy)
-            clean.note(mark, result, generation)
+            clean.note(mark, result)
             return result
         except Exception as error:  # as above
             raise _unavailable() from error

@@ -22,6 +22,7 @@ from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts, described
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
+from gateway.services.clean_texts import Digests
 from gateway.services.judge import Judge
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -113,7 +114,9 @@ class Scans:
         rules: Rules | None = None,
         max_text_chars: int = MAX_TEXT_CHARS,
         max_wait_seconds: float | None = None,
+        clean: Digests | None = None,
     ) -> None:
+        """clean: of texts that are known by all workers, as for `Judge`."""
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -123,7 +126,7 @@ class Scans:
         self._policies = policies
         self._acceptances = acceptances
         self._max_text_chars = max_text_chars
-        self.judge = Judge(shield, store, ids, rules=rules, max_wait_seconds=max_wait_seconds)
+        self.judge = Judge(shield, store, ids, rules=rules, max_wait_seconds=max_wait_seconds, clean=clean)
         self._captures = Captures(self.judge.judge_text)
 
     async def scan(self, principal: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:

@@ -1,8 +1,8 @@
 """Find many words in a text at once: the one door to pyahocorasick, and its twin in Python. Same answers, same order.
 
 Of pyahocorasick only `iter` over a fresh string is used: `iter().set()` corrupts the heap when strings with and
-without astral characters alternate (2.3.1), and `iter_long` misses words; STORE_INTS cuts values at 32 bits, which indexes
-do not need.
+without astral characters alternate (2.3.1), and `iter_long` misses words. STORE_INTS cuts values at 32 bits, and
+indexes need no more.
 """
 
 import re

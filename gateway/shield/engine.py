@@ -109,12 +109,15 @@ class Shield:
         """SHA-256 of the rule file."""
         return self._ruleset.digest
 
-    def ready(self) -> None:
+    def ready(self, *, is_shared: bool = False) -> None:
         """Do now what the first scan would do: put the words of the rules into the automaton.
 
-        For a process that stays: it holds what is there and seldom wanted no longer.
+        For a process that stays: it holds what is there and seldom wanted no longer. is_shared: by several processes,
+        each of which would make the long regexes for itself when its texts come to them.
         """
         self._matcher.ready()
+        if is_shared:
+            self._matcher.make_long()
         self._leave()
 
     @property

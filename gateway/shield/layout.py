@@ -22,7 +22,9 @@ from gateway.shield.plan import Plan
 from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 18
+VERSION = 19
+# A regex with as long a text takes some 16 KB and more when it is made.
+LONG_CHARS = 2_000
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -113,7 +115,7 @@ class Layout:
         return int(self._head["rules"])
 
     def numbers(self, how: str) -> list[int]:
-        """Return the numbers of the rules that are found by ``digits`` or by ``unseen``."""
+        """Return the numbers of the rules that are found by ``digits`` or by ``unseen``, or have a ``long`` regex."""
         return list(self._head[how])
 
     def dearest(self, index: str) -> int:
@@ -250,6 +252,7 @@ def make_layout(
         "left_out": left_out,
         "letters": ["".join(sorted(set(map(first_letter, leads[name])))) for name in SCRIPTS],
         **{how: [number for number, plan in enumerate(plans) if plan.how == how] for how in ("digits", "unseen")},
+        "long": [number for number, plan in enumerate(plans) if max(map(len, plan.regexes())) >= LONG_CHARS],
     }
     lines = [head, *(list(found[name]) for name in INDEXES)]
     mute = frozenset(left_out[Direction.OUTBOUND])

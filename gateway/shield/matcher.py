@@ -14,12 +14,12 @@ Nothing here works on more of a text at a time than a block: another thread neve
 import re
 from collections.abc import Callable
 
-from gateway.shield import automaton
+from gateway.shield import anchors, automaton
 from gateway.shield.attempt import Attempt, Match, Matches
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.detections import Direction
 from gateway.shield.index import BEFORE_CHARS, Index
-from gateway.shield.layout import Layout
+from gateway.shield.layout import LONG_CHARS, Layout
 from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import View
 from gateway.shield.patterns import DIGIT_SEPARATORS
@@ -44,6 +44,7 @@ class Matcher:
     """All rules of a set, ready to scan. Holds nothing of any text; safe in threads."""
 
     __slots__ = (
+        "_gates",
         "_indexes",
         "_layout",
         "_letters",
@@ -60,6 +61,7 @@ class Matcher:
         self._native = native
         self._runners: list[Runner | None] = [None] * layout.count
         self._letters = layout.letters()
+        self._gates = anchors.Gates()
         self._indexes: dict[tuple[str, Direction | None], Index] = {}
         self._runs = tuple(map(self._runner, layout.numbers("digits")))
         unseen = map(self._runner, layout.numbers("unseen"))
@@ -70,6 +72,11 @@ class Matcher:
         """Do now what the first scan would do."""
         for direction in Direction:
             self._index("words", direction)
+
+    def make_long(self) -> None:
+        """Make the regexes whose texts are long: one in ten of all, and two thirds of what they take."""
+        for number in self._layout.numbers("long"):
+            self._runner(number).make_long(self._layout.rule(number)[1], LONG_CHARS)
 
     def _runner(self, number: int) -> Runner:
         runner = self._runners[number]
@@ -87,7 +94,7 @@ class Matcher:
     def _index(self, name: str, direction: Direction | None) -> Index:
         index = self._indexes.get((name, direction))
         if index is None:
-            index = Index(self._layout, name, self._runner, direction=direction, native=self._native)
+            index = Index(self._layout, name, self._runner, self._gates, direction=direction, native=self._native)
             self._indexes[name, direction] = index
         return index
 

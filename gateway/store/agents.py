@@ -20,7 +20,6 @@ BY_ID = f"SELECT {_NAMES} FROM agents WHERE id = :id"  # noqa: S608
 BY_NAME = f"SELECT {_NAMES} FROM agents WHERE folded = :folded"  # noqa: S608
 COUNT = "SELECT COUNT(*) AS count FROM agents"
 BLOCKED = "SELECT id, folded FROM agents WHERE blocked_at IS NOT NULL"
-SEEN_SINCE = "SELECT COUNT(*) AS count FROM agents WHERE last_seen_at >= :since"
 
 
 class AgentRepository:
@@ -56,10 +55,6 @@ class AgentRepository:
     def count(self, tx: Transaction) -> int:
         """Return how many agents there are."""
         return int(tx.query(COUNT)[0]["count"])
-
-    def seen_since(self, tx: Transaction, since: int) -> int:
-        """Return how many agents were seen since a time."""
-        return int(tx.query(SEEN_SINCE, {"since": since})[0]["count"])
 
     def blocked(self, tx: Transaction) -> dict[str, str]:
         """Return the ids of the blocked agents by their folded names."""
