@@ -15,6 +15,7 @@ from gateway import bundle, compose, parts
 from gateway.cli.answering import Site
 from gateway.cli.command import Console
 from gateway.cli.rehearsal import rehearse
+from gateway.cli.serve import Group
 from gateway.clock import SystemClock
 from gateway.errors import SetupError
 from gateway.http.server import Server
@@ -38,6 +39,25 @@ def make(folder: Path, stream: io.StringIO) -> tuple[Site, parts.Shared]:
         "",
     )
     return site, parts.Shared(compose.load_shield(None), RateWindows(), MetricBoard(5), started_at=0)
+
+
+def test_workers_know_together_what_is_clean_and_after_a_reload_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Group, "get_ready", lambda group: None)  # which lays out the memory of its whole process
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    site, _ = make(tmp_path, io.StringIO())
+    group = Group(site)
+    before = group.shared.clean
+    assert before is not None
+    assert group.reload()
+    after = group.shared.clean
+    assert after is not None
+    assert before.secret != after.secret
+    text = bytes(range(16))
+    before.add(text)
+    assert not after.has(text)
+    site.close()
 
 
 def test_a_rehearsal_leaves_no_thread_no_file_and_no_word(tmp_path: Path) -> None:
