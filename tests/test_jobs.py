@@ -9,7 +9,7 @@ import anyio
 
 from gateway.app import Gateway
 from gateway.clock import SystemClock
-from gateway.jobs import JOBS, Job, run_each, run_jobs
+from gateway.jobs import JOBS, By, Job, run_each, run_jobs
 from gateway.log import Log
 
 
@@ -72,7 +72,7 @@ async def test_a_job_that_has_nothing_to_do_takes_no_lease() -> None:
             return True
 
     jobs = [
-        Job(f"sum-{is_due}", 1.0, calls.append, is_alone=True, is_due=lambda gateway, is_due=is_due: is_due)
+        Job(f"sum-{is_due}", 1.0, calls.append, by=By.ONE, is_due=lambda gateway, is_due=is_due: is_due)
         for is_due in (False, True)
     ]
     await run_each(cast(Gateway, SimpleNamespace(leases=Leases())), jobs)
@@ -94,7 +94,7 @@ async def test_a_job_for_one_alone_is_done_by_whoever_holds_its_lease() -> None:
                 enough.set()
             return len(asked) % 2 == 0
 
-    job = Job("sum", 0.001, lambda gateway: calls.append("sum"), is_alone=True, first_seconds=0)
+    job = Job("sum", 0.001, lambda gateway: calls.append("sum"), by=By.ONE, first_seconds=0)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(run_jobs, lambda: SimpleNamespace(leases=Leases()), (job,))
@@ -105,29 +105,37 @@ async def test_a_job_for_one_alone_is_done_by_whoever_holds_its_lease() -> None:
     assert len(calls) in (2, 3)
 
 
-async def test_a_process_that_defers_does_later_only_what_one_does_alone() -> None:
-    calls: list[str] = []
-    enough = anyio.Event()
-
+async def test_the_first_of_a_group_does_every_job_and_the_others_what_each_process_does() -> None:
     class Leases:
         """Gives every lease."""
 
         async def hold(self, name: str, seconds: float) -> bool:
             return True
 
-    def count(_: object) -> None:
-        calls.append("each")
-        if len(calls) == 9:
-            enough.set()
+    async def done(*, is_first: bool) -> set[str]:
+        calls: list[str] = []
+        enough = anyio.Event()
 
-    alone = Job("alone", 0.001, lambda _: calls.append("alone"), is_alone=True, first_seconds=0)
-    jobs = (alone, Job("each", 0.001, count))
-    with anyio.fail_after(60):
-        async with anyio.create_task_group() as group:
-            group.start_soon(partial(run_jobs, lambda: SimpleNamespace(leases=Leases()), jobs, defer_seconds=3600.0))
-            await enough.wait()
-            group.cancel_scope.cancel()
-    assert calls == ["each"] * 9
+        def each(_: object) -> None:
+            calls.append("each")
+            if len(calls) >= 9:
+                enough.set()
+
+        jobs = (
+            Job("one", 0.001, lambda _: calls.append("one"), by=By.ONE, first_seconds=0),
+            Job("group", 0.001, lambda _: calls.append("group"), by=By.GROUP, first_seconds=0),
+            Job("each", 0.001, each),
+        )
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                run = partial(run_jobs, lambda: SimpleNamespace(leases=Leases()), jobs, is_first=is_first)
+                group.start_soon(run)
+                await enough.wait()
+                group.cancel_scope.cancel()
+        return set(calls)
+
+    assert await done(is_first=True) == {"one", "group", "each"}
+    assert await done(is_first=False) == {"each"}
 
 
 async def test_each_job_is_run_once_in_turn_even_after_one_that_fails() -> None:

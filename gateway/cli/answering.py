@@ -38,7 +38,6 @@ BEAT_SECONDS = 5.0
 CLOSING_SECONDS = 15.0
 FIRST_JOBS_SECONDS = 12.0
 SETTLE_SECONDS = 0.2
-_DEFER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +125,7 @@ async def _answer(site: Site, shared: parts.Shared | None, child: Child | None, 
             await begin(composition.gateway, site.console)
         elif child.is_replacement and child.number == 0:
             await note_reload(composition.gateway)
+        is_first = child is None or child.number == 0
         live = Live(composition)
         server = site.make_server(
             handle=live.handle,
@@ -139,7 +139,7 @@ async def _answer(site: Site, shared: parts.Shared | None, child: Child | None, 
             async with anyio.create_task_group() as beside:
                 mcp = None
                 # Its sessions live in one process: among several workers, in the first.
-                if site.mcp_listener is not None and (child is None or child.number == 0):
+                if site.mcp_listener is not None and is_first:
                     from gateway.cli.mcp_port import McpPort  # slow to import, and many do not want it
 
                     mcp = McpPort(live.gateway, group, drain_seconds=site.config.drain_seconds)
@@ -147,8 +147,7 @@ async def _answer(site: Site, shared: parts.Shared | None, child: Child | None, 
                 deadline = Deadline(site.log)
                 stop = partial(stop_all, server, mcp, deadline, site.config.drain_seconds + CLOSING_SECONDS)
                 await group.start(obey_signals, when_closed, stop, None if child else live, site.options)
-                defer_seconds = _DEFER_SECONDS if child is not None and child.number else 0.0
-                group.start_soon(partial(run_jobs, live.gateway, defer_seconds=defer_seconds))
+                group.start_soon(partial(run_jobs, live.gateway, is_first=is_first))
                 group.start_soon(settle, live, child)
                 heed_signals()
                 if child is not None:

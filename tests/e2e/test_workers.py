@@ -271,6 +271,18 @@ def test_a_killed_worker_is_replaced_and_no_acknowledged_event_is_lost(group: Gr
     assert_chain_is_whole(archive, group.data_dir)
 
 
+def test_what_the_first_worker_does_for_all_is_done_by_whoever_takes_its_place(group: Group) -> None:
+    before = group.workers()
+    os.kill(before[0], signal.SIGKILL)
+    until(lambda: len(group.workers()) == WORKERS and before[0] not in group.workers())
+    output = {"name": "file", "kind": "jsonl", "target": "events.jsonl", "kinds": ["audit"], "min_severity": "high"}
+    made = group.ask("POST", "/api/event-outputs", output, key=None)
+    assert made.status == 201
+    written = group.data_dir / "events" / "events.jsonl"
+    request_id = group.scan(ATTACK).headers["x-request-id"]
+    until(lambda: written.exists() and request_id in written.read_text())
+
+
 def test_sigterm_answers_a_hundred_requests_in_flight(
     archive: Path, rules: Path, upstream: str, tmp_path: Path
 ) -> None:
