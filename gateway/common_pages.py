@@ -83,7 +83,8 @@ def lay_together(codes: Iterable[CodeType]) -> None:
         made = copies.get(id(code))
         if made is None:
             inner = tuple(copied(one) if id(one) in wanted else one for one in code.co_consts)
-            made = copies[id(code)] = code.replace(co_consts=inner)
+            name, qualname = _apart(code.co_name), _apart(code.co_qualname)
+            made = copies[id(code)] = code.replace(co_consts=inner, co_name=name, co_qualname=qualname)
         return made
 
     for code in wanted.values():
@@ -91,7 +92,14 @@ def lay_together(codes: Iterable[CodeType]) -> None:
     gc.unfreeze()
     for one in gc.get_objects():
         if type(one) is FunctionType and id(one.__code__) in copies:
-            one.__code__ = copies[id(one.__code__)]
+            one.__code__ = code = copies[id(one.__code__)]
+            if (one.__name__, one.__qualname__) == (code.co_name, code.co_qualname):
+                one.__name__, one.__qualname__ = code.co_name, code.co_qualname
+
+
+def _apart(name: str) -> str:
+    """Return a name as a string of its own, which lies where it is made."""
+    return name[:1] + name[1:]
 
 
 def _fill(size: int, most_bytes: int) -> bool:

@@ -54,11 +54,13 @@ from gateway import common_pages
 fillers, functions = [], []
 for number in range(400):
     names = {}
-    text = f"def made(x):\\n    def inner(y):\\n        return x + y + {number}\\n    return inner(1), [z * x for z in (1, 2)]"
+    text = f"def made{number}(x):\\n    def inner(y):\\n        return x + y + {number}\\n    return inner(1), [z * x for z in (1, 2)]"
     exec(text, names)
-    functions.append(names["made"])
+    functions.append(names[f"made{number}"])
     fillers += [bytes(size) for size in range(100, 480, 16) for _ in range(9)]
+functions[8].__name__ = "renamed"
 expected = [function(3) for function in functions]
+names = [(function.__name__, function.__qualname__) for function in functions]
 with common_pages.noted() as ran:
     for function in functions[::2]:
         function(3)
@@ -69,6 +71,11 @@ assert sys.getprofile() is None
 assert [function(3) for function in functions] == expected
 moved = [function.__code__ is not code for function, code in zip(functions, before)]
 assert moved == [place % 2 == 0 for place in range(400)]
+assert [(function.__name__, function.__qualname__) for function in functions] == names
+apart = [function.__qualname__ is not sys.intern(function.__qualname__) for function in functions]
+if sys.version_info < (3, 13):  # later ones keep each name of code once
+    assert apart == [place % 2 == 0 and place != 8 for place in range(400)]
+assert all(function.__qualname__ is function.__code__.co_qualname for place, function in enumerate(functions) if place != 8)
 pages = lambda codes: len({id(code) // 4096 for code in codes})
 print(pages(before[::2]), pages(function.__code__ for function in functions[::2]))
 """
