@@ -37,7 +37,7 @@ class _Anchor(NamedTuple):
     far before and behind its last character the long value stands that each match holds, or None if one needs none.
     """
 
-    then: frozenset[str] | None
+    then: anchors.Gate | None
     end: int
     steps: tuple[PlainStep, ...] | None
     edge: frozenset[str] | None = None
@@ -48,7 +48,7 @@ class _Anchor(NamedTuple):
 
 # The fields of an anchor, and of a step, in order: a plain tuple is taken apart in a third of the time of a named one.
 _Plain = tuple[
-    frozenset[str] | None,
+    anchors.Gate | None,
     int,
     tuple[PlainStep, ...] | None,
     frozenset[str] | None,

@@ -191,8 +191,9 @@ def read_weights(raw: bytes) -> Weights:
         if entry["version"] != VERSION:
             raise ValueError(f"version {entry['version']} of the weights is not {VERSION}")
         heat = {word: int(warmth) for warmth, words in entry["heat"].items() for word in words.encode().split(b",")}
+        same = {word: word for word in heat}
         tokens = {
-            word: number
+            same.get(word, word): number
             for number, words in enumerate(entry["tokens"].encode().split(b","), 1)
             for word in words.split()
         }

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from gateway.shield import dictionary
 
-_BLOCK_BYTES = 3_072
+_BLOCK_BYTES = 3_584
 # So many lines of the same spacing give `words`, each so much of its beginning.
 _SAMPLES = 300
 _SAMPLE_BYTES = 400

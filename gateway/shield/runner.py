@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gateway.shield.anchors import Gate
 from gateway.shield.literals import ALONE
 from gateway.shield.plan import EDGE, GATE_CHARS, Plan
 from gateway.shield.validators import VALIDATORS
@@ -41,7 +42,7 @@ class Step(NamedTuple):
     """
 
     ahead: int
-    then: frozenset[str] | None
+    then: Gate | None
     end: int
     edge: frozenset[str] | None
     far: int
@@ -50,7 +51,7 @@ class Step(NamedTuple):
     lead: Lead | str
 
 
-PlainStep = tuple[int, frozenset[str] | None, int, frozenset[str] | None, int, Try | None, int, Lead | str]
+PlainStep = tuple[int, Gate | None, int, frozenset[str] | None, int, Try | None, int, Lead | str]
 
 
 class Span(NamedTuple):

@@ -299,6 +299,14 @@ def test_harmless_looks_of_encodings_code_and_prompts_stay_quiet(bundled: Linear
         assert found is None or found.severity is Severity.LOW
 
 
+def test_a_word_that_has_heat_and_a_token_is_kept_once(bundled: LinearModel) -> None:
+    heat, tokens = bundled.weights.heat, bundled.weights.tokens
+    own = {id(word) for word in heat}
+    shared = [word for word in tokens if word in heat]
+    assert len(shared) > 1_000
+    assert all(id(word) in own for word in shared)
+
+
 def test_weights_tell_where_they_come_from_and_hold_no_text(bundled: LinearModel) -> None:
     entry = json.loads(WEIGHTS.read_bytes())
     assert {"command", "data_sha256", "licences", "texts_by_source", "measured_on_sources_left_out"} <= set(

@@ -364,16 +364,21 @@ def test_long_regexes_are_made_for_all_processes_before_they_are_tried_and_no_ot
     assert not [text for text in made[before:] if len(text) >= LONG_CHARS]
 
 
-def test_gates_that_are_equal_are_the_same_and_so_are_their_pieces() -> None:
+def test_gates_that_are_equal_are_the_same_and_so_are_the_pieces_of_large_ones() -> None:
     gates = Gates()
     first, end = gates.of(["abcd", "abxy", "cdef"])
     again, _ = gates.of(["cdef", "abxy", "abcd"])
     other, shorter = gates.of(["abcd1", "zz"])
     assert first is again
     assert (end, shorter) == (5, 3)
-    assert other == {"ab", "zz"}
     assert gates.of([]) == (None, 0)
-    longer, _ = gates.of(["abcd", "wxyz"])
-    assert first is not None
-    assert longer is not None
-    assert {id(piece) for piece in first & longer} <= {id(piece) for piece in first}
+    for gate, held, lacking in ((first, ("abcd", "abxy", "cdef"), ("bcda", "xyab", "yxyc")), (other, ("ab",), ("bz",))):
+        assert gate is not None
+        assert [piece for piece in (*held, *lacking) if piece in gate] == [*held]
+    many = [f"{number:04}" for number in range(500)]
+    large, _ = gates.of(many)
+    larger, _ = gates.of([*many, "0500"])
+    assert isinstance(large, frozenset)
+    assert isinstance(larger, frozenset)
+    assert large is gates.of(many[::-1])[0] == frozenset(many)
+    assert {id(piece) for piece in large} < {id(piece) for piece in larger}
