@@ -46,7 +46,13 @@ JOBS = (
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals(), first_seconds=8.0),
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint(), by=By.ONE),
     Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due(), by=By.ONE, first_seconds=4.0),
-    Job("send_events", 1.0, lambda gateway: gateway.event_sender.run(), by=By.GROUP),
+    Job(
+        "send_events",
+        1.0,
+        lambda gateway: gateway.event_sender.run(),
+        by=By.GROUP,
+        is_due=lambda gateway: gateway.event_sender.has_outputs(),
+    ),
     Job("note_posture", 60.0, lambda gateway: gateway.trust_audits.note(), by=By.ONE, first_seconds=6.0),
     Job(
         "release_budget_orphans",

@@ -56,8 +56,15 @@ class EventSender:
         self._leases = leases
         self._serving: dict[str, tuple[int, anyio.CancelScope]] = {}
 
+    def has_outputs(self) -> bool:
+        """Tell whether an output is on, as far as that can be told now."""
+        try:
+            return self._store.db.read_now(lambda tx: self._store.event_outputs.is_any_on(tx))
+        except StoreUnavailable:
+            return False
+
     async def run(self) -> None:
-        """Send until another process has the lease, or for ever. One task for each output."""
+        """Send until no output is on, or another process has the lease. One task for each output."""
         try:
             async with anyio.create_task_group() as group:
                 while await self._has_lease():
@@ -78,8 +85,7 @@ class EventSender:
             self._serving.clear()
 
     async def _has_lease(self) -> bool:
-        outputs = await self._store.db.read(self._store.event_outputs.all)
-        if not any(output.enabled for output in outputs) and not self._serving:
+        if not self._serving and not self.has_outputs():
             return False  # nothing to send, so nothing to write
         return await self._leases.hold(LEASE, LEASE_SECONDS)
 

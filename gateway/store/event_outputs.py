@@ -16,6 +16,7 @@ INSERT = f"""
     INSERT INTO event_outputs ({_NAMES}) VALUES ({", ".join(":" + name for name in _COLUMNS)})
 """  # noqa: S608  # our own column names
 ALL = f"SELECT {_NAMES} FROM event_outputs ORDER BY id"  # noqa: S608
+ANY_ON = "SELECT EXISTS (SELECT * FROM event_outputs WHERE enabled) AS found"
 CHANGE = """
     UPDATE event_outputs
        SET name = :name, target = :target, secret = :secret, kinds = :kinds, min_severity = :min_severity,
@@ -52,6 +53,10 @@ class EventOutputRepository:
     def all(self, tx: Transaction) -> tuple[EventOutput, ...]:
         """Return all outputs, oldest first."""
         return tuple(_output(row) for row in tx.query(ALL))
+
+    def is_any_on(self, tx: Transaction) -> bool:
+        """Tell whether an output is enabled."""
+        return bool(tx.query(ANY_ON)[0]["found"])
 
     def change(self, tx: Transaction, output: EventOutput) -> None:
         """Write what an operator may change, and raise the version."""

@@ -299,6 +299,27 @@ async def test_only_one_process_of_a_database_sends(site_with: Any, tmp_path: Pa
                 await second.gateway.event_sender.run()  # ends at once: another has the lease
 
 
+async def test_while_no_output_is_on_nobody_takes_the_lease(site_with: Any) -> None:
+    async with site_with() as site:
+        sender = site.gateway.event_sender
+
+        async def has_taken_it() -> bool:
+            with anyio.move_on_after(0.1 if sender.has_outputs() else 5) as waited:
+                await sender.run()
+            assert waited.cancelled_caught is sender.has_outputs()
+            rows = await site.gateway.store.db.read(lambda tx: tx.query("SELECT name FROM leases"))
+            return "event_outputs" in {row["name"] for row in rows}
+
+        assert not await has_taken_it()
+        made = await output(site, kind="jsonl", target="events.jsonl", enabled=False)
+        assert not await has_taken_it()
+        one = f"{OUTPUTS}/{made['id']}"
+        assert (await site.ask("PATCH", one, {"enabled": True, "version": 1}))["status"] == 200
+        assert await has_taken_it()
+        assert (await site.ask("PATCH", one, {"enabled": False, "version": 2}))["status"] == 200
+        assert not sender.has_outputs()
+
+
 async def test_an_output_is_changed_tried_and_removed(site_with: Any) -> None:
     async with site_with() as site:
         made = await output(site, kind="webhook", target="https://hooks.example.com/a", secret="env:HOOK_SECRET")
