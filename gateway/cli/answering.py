@@ -21,7 +21,7 @@ from gateway import __version__, bundle, compose, libc, parts
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
-from gateway.cli.deadline import Deadline
+from gateway.cli.deadline import CLOSING_SECONDS, Deadline
 from gateway.errors import AuditUnavailable, GatewayError
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.server import Server
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from gateway.cli.mcp_port import McpPort
 
 BEAT_SECONDS = 5.0
-CLOSING_SECONDS = 15.0
 FIRST_JOBS_SECONDS = 12.0
 SETTLE_SECONDS = 0.2
 

@@ -7,6 +7,8 @@ import time
 from gateway.cli.command import FAILED
 from gateway.log import Log
 
+CLOSING_SECONDS = 15.0
+
 
 class Deadline:
     """Ends the process when that takes longer than it may, as a kill would: what was answered is as safe as then."""

@@ -1,25 +1,35 @@
 """`mcp`: the gateway for one assistant on this host, over stdin and stdout."""
 
 import argparse
+from contextlib import ExitStack
+from functools import partial
 
 import anyio
 
 from gateway import compose
 from gateway.cli.command import OK, Command, Console, load_settings, make_log, nothing
+from gateway.cli.deadline import CLOSING_SECONDS, Deadline
 from gateway.domain.principals import local
 from gateway.mcp import stdio
 from gateway.mcp.server import McpServer
+from gateway.signals import STOPS, Ear, ignore_signals
 
 
 def mcp(options: argparse.Namespace, console: Console) -> int:
-    """Speak MCP on stdin and stdout until the input ends."""
+    """Speak MCP on stdin and stdout until the input ends, or a signal says so. What is queued then is still written."""
     config = load_settings(options).settings
 
-    async def run() -> None:
-        async with compose.open_gateway(config, log=make_log(config)) as gateway:
-            await stdio.serve(McpServer(gateway, local("mcp")))
+    async def run(when_closed: ExitStack) -> None:
+        log = make_log(config)
+        async with compose.open_gateway(config, log=log) as gateway:
+            ear = Ear(STOPS)
+            when_closed.callback(ear.close)
+            when_closed.callback(ignore_signals)  # which comes first
+            ending = partial(Deadline(log).set, CLOSING_SECONDS)
+            await stdio.serve(McpServer(gateway, local("mcp")), ear=ear, ending=ending)
 
-    anyio.run(run)
+    with ExitStack() as when_closed:
+        anyio.run(run, when_closed)
     return OK
 
 

@@ -15,9 +15,9 @@ import anyio
 
 from gateway import common_pages, compose, libc, parts, settings
 from gateway.cli import rehearsal
-from gateway.cli.answering import CLOSING_SECONDS, Site, answer, begin, end, tidy_up
+from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
-from gateway.cli.deadline import Deadline
+from gateway.cli.deadline import CLOSING_SECONDS, Deadline
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import GatewayError, SetupError

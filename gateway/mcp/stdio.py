@@ -6,7 +6,6 @@ neither a silent peer nor one that reads nothing can keep the process from endin
 
 import os
 import queue
-import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import CancelledError
@@ -22,6 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Invalid, Message, Request
 from gateway.mcp.server import McpServer
+from gateway.signals import Ear
 
 LINE_BYTES = 8 * 1024 * 1024
 RUNNING_CALLS = 64
@@ -128,11 +128,19 @@ def _close(fd: int) -> None:
         os.close(fd)
 
 
-async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = None) -> None:
-    """Serve one peer until its input ends, it stops listening, or SIGTERM or SIGINT comes.
+async def serve(
+    server: McpServer,
+    *,
+    read_fd: int = 0,
+    write_fd: int | None = None,
+    ear: Ear | None = None,
+    ending: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve one peer until its input ends, it stops listening, or a signal comes.
 
     What runs then is finished within `GRACE_SECONDS` or cancelled. Without `write_fd` the protocol takes standard
-    output for itself, and whatever else writes there goes to standard error.
+    output for itself, and whatever else writes there goes to standard error. ear: what it hears is the end of the
+    input; None where nobody hears. ending: called when nothing more is taken, before what runs is waited for.
     """
     # Each thread has a descriptor of its own: one that outlives the conversation never meets the number of another.
     output_fd = _own(1 if write_fd is None else write_fd)
@@ -142,14 +150,16 @@ async def serve(server: McpServer, *, read_fd: int = 0, write_fd: int | None = N
     give, take = anyio.create_memory_object_stream[bytes](16)
 
     def end() -> None:
+        ending()
         give.close()
         ended.set()
 
     reader = (_own(read_fd), give, end, anyio.lowlevel.current_token())
     threading.Thread(target=_read, args=reader, name="mcp-stdin", daemon=True).start()
     async with give, take, anyio.create_task_group() as group:
-        group.start_soon(_end_on_signal, end)
-        group.start_soon(_cancel_when, closed, group)
+        if ear is not None:
+            group.start_soon(_end_on_signal, ear, end)
+        group.start_soon(_cancel_when, closed, ending, group)
         group.start_soon(_cancel_late, ended, group)
         output = _Output(output_fd, closed)
         try:
@@ -199,16 +209,17 @@ def _parsed(line: bytes | None) -> Message | Batch:
     return jsonrpc.parse(line)
 
 
-async def _end_on_signal(end: Callable[[], None]) -> None:
-    """Take SIGTERM and SIGINT, once, for the end of the input."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            end()
-            return
+async def _end_on_signal(ear: Ear, end: Callable[[], None]) -> None:
+    """Take each signal for the end of the input."""
+    while True:
+        await anyio.wait_readable(ear.descriptor)
+        ear.hear()
+        end()
 
 
-async def _cancel_when(event: anyio.Event, group: TaskGroup) -> None:
+async def _cancel_when(event: anyio.Event, ending: Callable[[], None], group: TaskGroup) -> None:
     await event.wait()
+    ending()
     group.cancel_scope.cancel()
 
 
