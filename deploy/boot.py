@@ -2,9 +2,10 @@
 
 Byte code comes from the pack of this Python (layout: gateway/cli/packs.py), held in memory as it was read; without a
 pack the sources are compiled. Data files are read at once and kept compressed. Sources, which only tracebacks want, are
-read through a descriptor that stays open: the file may be renamed over or deleted meanwhile. Every file is checked
-against its CRC, so what was overwritten in place is an error and never another version's bytes. So are the compiled
-regexes read, by those who have a digest of each and make anew what is not what it was.
+read through a descriptor that stays open: the file may be renamed over or deleted meanwhile. The launcher has checked
+every member against the manifest. A member that is read again is checked again, so a file that was overwritten in place
+is an error and never another version's bytes. So are the compiled regexes read, by those who have a digest of each and
+make anew what is not what it was.
 
 Both are zips within the zip: Python reads the names of all members at each start, one after the other. That of the
 sources is packed as a whole, and unpacked when the first of them is asked for.
@@ -21,6 +22,7 @@ import zipimport
 from _frozen_importlib import BuiltinImporter, FrozenImporter, ModuleSpec
 from _frozen_importlib_external import PathFinder
 from _thread import RLock
+from hashlib import sha256
 from types import ModuleType
 from zlib import crc32, decompress, decompressobj, error
 
@@ -85,7 +87,7 @@ class Within:
             place = end + number(directory, place + 30, 2) + number(directory, place + 32, 2)
 
     def get(self, name):
-        """Return how a file is packed, its packed bytes and the CRC-32 of the file, or None when there is none."""
+        """Return how a file is packed and its packed bytes, or None when there is none."""
         wanted, directory, found = name.encode(), self._directory, -1
         while (found := directory.find(wanted, found + 1)) >= 0:
             place = found - 46  # where the entry begins if this is a name, and not a part of one
@@ -97,21 +99,24 @@ class Within:
                 offset = number(directory, place + 42, 4)
                 begin = offset + 30 + number(self._raw, offset + 26, 2) + number(self._raw, offset + 28, 2)
                 packed = self._raw[begin : begin + number(directory, place + 20, 4)]
-                return number(directory, place + 10, 2), packed, number(directory, place + 16, 4)
+                return number(directory, place + 10, 2), packed
         return None
 
 
 class Finder:
-    """Finder and loader of everything in the archive. archive: its path. descriptor: the open file, or None."""
+    """Finder and loader of everything in the archive. archive: its path. descriptor: the open file, or None.
 
-    def __init__(self, reader, pack):
+    hashes: the SHA-256 of each member by its name.
+    """
+
+    def __init__(self, reader, pack, hashes):
         self.archive = os.path.abspath(reader.archive)
         # {name: (path, method, packed bytes, bytes, offset of the local header, time, date, crc)}
         self._members = dict(zipimport._zip_directory_cache[reader.archive])
         self.descriptor = os.open(reader.archive, os.O_RDONLY) if hasattr(os, "pread") else None
-        self._sha256, self._methods, self._blocks = "", {}, {}
+        self._hashes, self._sha256, self._methods, self._blocks = hashes, "", {}, {}
         self._kept = {name: self._raw(name) for name in KEPT if name in self._members}
-        self._data, self._sources = Within(self._raw(DATA)), None
+        self._data, self._sources = Within(self._checked(DATA, 0)), None
         if pack:
             begin = 16 + int.from_bytes(pack[8:12], "little")
             end = begin + int.from_bytes(pack[begin - 4 : begin], "little")
@@ -242,21 +247,24 @@ class Finder:
 
     def get_data(self, path):
         name = os.path.relpath(path, self.archive) if os.path.isabs(path) else path
-        if name in self._members:
-            member = self._members[name]
-            method, raw, checksum = member[1], self._kept.get(name) or self._raw(name), member[7]
-        else:
-            inner = name.replace(os.sep, "/")
-            found = self._data.get(inner) or (inner.endswith(".py") and self.sources().get(inner))
-            method, raw, checksum = found or (0, None, 0)
-            if raw is None:
-                raise FileNotFoundError(2, "No such file in the archive", path)
+        member, inner = self._members.get(name), name.replace(os.sep, "/")
+        if member:
+            return self._checked(inner, member[1])
+        found = self._data.get(inner) or (inner.endswith(".py") and self.sources().get(inner))
+        if not found:
+            raise FileNotFoundError(2, "No such file in the archive", path)
+        method, raw = found
+        return raw if method == 0 else decompress(raw, -15)
+
+    def _checked(self, name, method):
+        """Return a member's bytes if they are those of the manifest."""
+        raw = self._kept.get(name) or self._raw(name.replace("/", os.sep))
         try:
             data = raw if method == 0 else decompress(raw, -15)
         except error:
-            data = None
-        if data is None or crc32(data) != checksum:
-            raise OSError(5, "The archive was changed", path)
+            data = b""
+        if sha256(data).hexdigest() != self._hashes[name]:
+            raise OSError(5, "The archive was changed", name)
         return data
 
     def part(self, path, begin, end):
@@ -278,9 +286,7 @@ class Finder:
     def sha256(self):
         """Return the SHA-256 of the archive as it was when first asked, which `serve` does before it listens."""
         if not self._sha256:
-            import hashlib
-
-            whole = hashlib.sha256()
+            whole = sha256()
             if self.descriptor is None:
                 with open(self.archive, "rb") as file:
                     whole.update(file.read())
@@ -332,9 +338,9 @@ def module_of(name):
     return name[:-3].removesuffix("/__init__").replace("/", ".")
 
 
-def install(reader, pack):
+def install(reader, pack, hashes):
     """Put the finder before all others and forget what the host has loaded under one of its names."""
-    finder = Finder(reader, pack)
+    finder = Finder(reader, pack, hashes)
     sys.meta_path[:] = [finder, BuiltinImporter, FrozenImporter, PathFinder]
     own = {name.partition(".")[0] for name in finder._index}
     for name in [name for name in sys.modules if name.partition(".")[0] in own and name != "__main__"]:

@@ -1,4 +1,4 @@
-"""The archive's first file: small, since it is compiled at each start. The rest of the start is `_boot.py`."""
+"""The archive's first file: checks every member against the manifest, then runs the rest of the start, `_boot.py`."""
 
 import _signal
 import gc
@@ -33,22 +33,54 @@ def _start(zip):
     own = (lib, lib + "/lib-dynload", base + "/lib-dynload", sys.base_prefix + "\\DLLs")
     sys.path[:] = [path for path in sys.path if path in own]
     import marshal
-    from zlib import crc32, decompress
+    from zlib import decompress
 
-    try:
-        pack = zip.get_data(zip.archive + os.sep + os.path.join("_pyc", sys.implementation.cache_tag + ".pack"))
-    except OSError:
-        pack = b""
+    hashes, pack, boot = _checked(zip, os, "_pyc/%s.pack" % sys.implementation.cache_tag, "_boot.py")
     whole = memoryview(pack)  # whose slices are no copies
-    if pack and crc32(whole[8:]) != int.from_bytes(pack[4:8], "little"):
-        raise ImportError("its byte code was changed")
     if pack[:4] == sys.modules["_frozen_importlib_external"].MAGIC_NUMBER:
         code = marshal.loads(decompress(whole[12 : 12 + int.from_bytes(pack[8:12], "little")], -15))
     else:  # no byte code for this Python: everything is compiled from source
-        pack, code = b"", compile(zip.get_data(zip.archive + os.sep + "_boot.py"), "_boot.py", "exec")
+        pack, code = b"", compile(boot, "_boot.py", "exec")
     names = {}
     exec(code, names)
-    names["install"](zip, pack)
+    names["install"](zip, pack, hashes)
+
+
+def _checked(zip, os, *wanted):
+    """Compare every member with the manifest. Return the SHA-256 of each by its name, then the bytes of those wanted.
+
+    Of the manifest itself, the zip's CRC-32 and the form are checked: whoever rewrites both can write what they like.
+    """
+    import json
+    import zipimport
+    from hashlib import sha256
+    from zlib import crc32, error
+
+    def read(name):
+        try:
+            return zip.get_data(os.path.join(zip.archive, name))
+        except (ImportError, OSError, EOFError, ValueError, error):
+            raise ImportError("%s cannot be read" % name) from None
+
+    files = zipimport._zip_directory_cache[zip.archive]
+    names = {name.replace(os.sep, "/"): entry for name, entry in files.items() if entry}  # None: a folder
+    manifest = "META/manifest.json"
+    told = read(manifest)
+    if crc32(told) != names.pop(manifest)[7]:
+        raise ImportError("%s was changed" % manifest)
+    try:
+        hashes = dict(json.loads(told)["sha256"])
+    except (ValueError, LookupError, TypeError):
+        raise ImportError("%s is not a manifest" % manifest) from None
+    kept = {}
+    for name in sorted(names.keys() | hashes.keys()):
+        data = read(name)
+        if sha256(data).hexdigest() != hashes.get(name):
+            raise ImportError("%s does not match the manifest" % name)
+        if name in wanted:
+            kept[name] = data
+    hashes[manifest] = sha256(told).hexdigest()
+    return (hashes, *(kept.get(name, b"") for name in wanted))
 
 
 try:

@@ -13,7 +13,7 @@ def main() -> int:
     try:
         report = bundle.load_native(settings.native_choice())
     except bundle.BundleDamaged as error:
-        sys.stderr.write(f"gateway: the archive is damaged, so it does not start: {error}. Get a fresh copy.\n")
+        sys.stderr.write(f"gateway: the archive is damaged, so it does not start ({error}). Get a fresh copy.\n")
         return 2
     try:
         from gateway.cli import main as cli

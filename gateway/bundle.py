@@ -98,10 +98,18 @@ def let_go_unpacked() -> None:
 
 
 def manifest() -> dict[str, object] | None:
-    """Return the archive's own manifest, or None in a checkout."""
+    """Return the archive's own manifest, or None in a checkout.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not a manifest.
+    """
     if archive_path() is None:
         return None
     value: dict[str, object] = json.loads(read("META/manifest.json"))
+    form = {"version": str, "packs": list, "native": dict, "sha256": dict}
+    if not all(isinstance(value.get(name), kind) for name, kind in form.items()):
+        raise ValueError("it is not a manifest")
     return value
 
 
@@ -127,10 +135,10 @@ def load_native(wish: str | None) -> NativeReport:
     if member not in natives:
         return _without_native(None, (("native", f"none in this archive for {EXTENSION_SUFFIXES[0]}"),))
     try:
-        data = _read_native(member, natives[member]["like"])
-    except (OSError, zlib.error) as error:
+        data, sha256 = _read_native(member, natives[member]["like"]), natives[member]["sha256"]
+    except (OSError, LookupError, TypeError, zlib.error) as error:
         raise BundleDamaged(f"{member}: {error}") from error
-    if hashlib.sha256(data).hexdigest() != natives[member]["sha256"]:
+    if hashlib.sha256(data).hexdigest() != sha256:
         raise BundleDamaged(f"{member} does not match the manifest")
     tried: list[tuple[str, str]] = []
     ways: tuple[tuple[str, Callable[[bytes], None]], ...] = (("memfd", _by_memfd), ("unlinked-file", _by_file))

@@ -1,5 +1,6 @@
 """What travels with the program: read from a checkout, and from an archive whose file is harmed meanwhile."""
 
+import hashlib
 import importlib.util
 import io
 import os
@@ -43,8 +44,10 @@ def zipped(files: dict[str, bytes]) -> bytes:
 def finder(tmp_path: Path) -> Any:
     """The archive's own finder over a small archive without any byte code."""
     path = tmp_path / "small.pyz"
-    path.write_bytes(zipped(MEMBERS | {"sources.zip": zipped(SOURCES), "data.zip": zipped(DATA)}))
-    return boot().Finder(zipimport.zipimporter(str(path)), b"")
+    members = MEMBERS | {"sources.zip": zipped(SOURCES), "data.zip": zipped(DATA)}
+    path.write_bytes(zipped(members))
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
+    return boot().Finder(zipimport.zipimporter(str(path)), b"", hashes)
 
 
 def test_a_checkout_reads_its_files_and_is_no_archive() -> None:

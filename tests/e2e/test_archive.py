@@ -133,6 +133,9 @@ def test_a_native_file_that_is_kept_as_its_difference_to_another_is_loaded_and_c
         like, other = f"{name}.like", data[:30_000] + b"more" + data[31_000:]
         manifest["native"][name]["like"] = like
         change |= {like: other, f"{name}.difference": bundle.difference(other, data)}
+    for name in kept:
+        del manifest["sha256"][name]
+    manifest["sha256"] |= {name: hashlib.sha256(data).hexdigest() for name, data in change.items()}
     change["META/manifest.json"] = json.dumps(manifest).encode()
     whole = rewrite(archive, tmp_path / "whole.pyz", change, tuple(kept))
     assert json.loads(run(whole, "version", "--json").stdout)["matcher"] == "memfd"
@@ -140,6 +143,8 @@ def test_a_native_file_that_is_kept_as_its_difference_to_another_is_loaded_and_c
         packed = bytearray(change[f"{name}.difference"])
         packed[len(packed) // 2] ^= 1
         change[f"{name}.difference"] = bytes(packed)
+        manifest["sha256"][f"{name}.difference"] = hashlib.sha256(packed).hexdigest()
+    change["META/manifest.json"] = json.dumps(manifest).encode()
     done = run(rewrite(archive, tmp_path / "changed.pyz", change, tuple(kept)), "scan", stdin="hello")
     assert done.returncode == 2
     assert "damaged" in done.stderr

@@ -1,0 +1,105 @@
+"""A damaged archive: one flipped bit in any member, and nothing of it is served or scanned with."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from running import environment
+
+MANIFEST = "META/manifest.json"
+WITHIN = (
+    "gateway/shield/linear.json",
+    "gateway/shield/grams.json",
+    "gateway/llm/prices.json",
+    "gateway/dashboard/index.html",
+    "gateway/store/migrations/0001_initial.sql",
+)
+
+
+def run(archive: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", "-S", str(archive), *command],
+        input="hello",
+        capture_output=True,
+        text=True,
+        env=environment(GATEWAY_DATA_DIR=":memory:"),
+        cwd="/",
+        timeout=20,
+    )
+
+
+def repacked(raw: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
+    """Return a zip with one member changed and every checksum right."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(raw)) as old, zipfile.ZipFile(made, "w") as new:
+        for info in old.infolist():
+            data = old.read(info)
+            new.writestr(info, change(data) if info.filename == name else data)
+    return made.getvalue()
+
+
+def flip(data: bytes) -> bytes:
+    """Flip one bit in the middle."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def flip_as_it_lies(raw: bytes, name: str) -> bytes:
+    """Flip one bit of a member as a bad disk does: no checksum is made anew."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        info = archive.getinfo(name)
+    place = info.header_offset + 30 + len(name) + info.compress_size // 2
+    return raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
+
+
+def is_refused(path: Path, named: str) -> None:
+    for command in (["scan"], ["serve", "--port", "0"], ["mcp"], ["doctor"]):
+        done = run(path, *command)
+        assert (done.returncode, done.stdout) == (2, ""), (named, command, done.stderr)
+        assert re.fullmatch(r"gateway: the archive is damaged, so it does not start \(.*\)\. Get a fresh copy\.\n",
+                            done.stderr), done.stderr  # fmt: skip
+        assert named in done.stderr
+
+
+def test_a_flipped_bit_in_any_member_starts_nothing_and_names_the_member(archive: Path, tmp_path: Path) -> None:
+    raw, copy = archive.read_bytes(), tmp_path / "gateway.pyz"
+    with zipfile.ZipFile(archive) as whole:
+        names = [name for name in whole.namelist() if name != "__main__.py"]
+    kinds = {re.sub(r"[^/]+$", "", name) or name: name for name in names}
+    for name in {*kinds.values(), *(name for name in names if "/" not in name or name.startswith("_"))}:
+        copy.write_bytes(flip_as_it_lies(raw, name))
+        is_refused(copy, name)
+        if name != MANIFEST:
+            copy.write_bytes(repacked(raw, name, flip))
+            is_refused(copy, name)
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_a_flipped_bit_in_a_data_file_starts_nothing(archive: Path, tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(archive) as whole:
+        data = whole.read("data.zip")
+    copy = tmp_path / "gateway.pyz"
+    for damaged in (flip_as_it_lies(data, name), repacked(data, name, flip)):
+        copy.write_bytes(repacked(archive.read_bytes(), "data.zip", lambda _, damaged=damaged: damaged))
+        is_refused(copy, "data.zip")
+
+
+def test_a_manifest_of_another_form_starts_nothing(archive: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive) as whole:
+        manifest = json.loads(whole.read(MANIFEST))
+    forms: list[object] = [[], {}, {"sha256": []}, {"sha256": {}}, manifest | {"native": []}]
+    forms.append({name: value for name, value in manifest.items() if name != "packs"})
+    hashes = manifest["sha256"]
+    forms.append(manifest | {"sha256": hashes | {"rules.json": "0" * 64}})
+    forms.append(manifest | {"sha256": {name: value for name, value in hashes.items() if name != "rules.json"}})
+    forms.append(manifest | {"sha256": hashes | {"gateway/more.py": "0" * 64}})
+    copy = tmp_path / "gateway.pyz"
+    for form in forms:
+        copy.write_bytes(repacked(archive.read_bytes(), MANIFEST, lambda _, form=form: json.dumps(form).encode()))
+        is_refused(copy, "")
