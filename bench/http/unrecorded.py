@@ -7,11 +7,7 @@ here too: what follows would cost more without.
 """
 
 import sys
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gateway.store.plain_chats import PlainChat
+from typing import Any
 
 
 def main() -> int:
@@ -19,18 +15,19 @@ def main() -> int:
     sys.path.insert(0, sys.argv.pop(1))
     what = sys.argv.pop(1)
     from gateway.__main__ import main as run
-    from gateway.services.audit import NOTED, Audit
-    from gateway.store.traffic import ROWS
+    from gateway.services.audit import Audit
 
-    if not hasattr(Audit, "chat"):
-        sys.exit("unrecorded.py: chats are recorded by other means than those that are taken away here")
+    commit = Audit.commit
 
-    def chat(self: Audit, chat: "PlainChat", *, chats: int) -> Awaitable[None]:
+    async def unrecorded(self: Audit, work: Any, *, is_plain: bool = False) -> Any:
+        if not is_plain:
+            return await commit(self, work)
         if what == "event":
-            self._store.db.write_behind(lambda tx: tx.add(ROWS, chat.values), is_brief=True)
-        return NOTED
+            _, row, _, _ = work.args
+            self._store.db.write_behind(lambda tx: self._store.traffic.insert(tx, row), is_brief=True)
+        return None
 
-    Audit.chat = chat  # type: ignore[method-assign]
+    Audit.commit = unrecorded  # type: ignore[method-assign]
     return run()
 
 

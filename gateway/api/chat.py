@@ -1,6 +1,5 @@
 """The edge of the chat: reads the body, calls the chat service, adds the shield's headers. Decides nothing."""
 
-from gateway.api.credentials import facts_of
 from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.api.responses import JSON, Headers, error_response, json_response, shaped_error
 from gateway.app import Gateway
@@ -8,9 +7,8 @@ from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.llm.base import UpstreamRefused
-from gateway.services.chat import PromptBlocked
+from gateway.services.chat import PromptBlocked, ReadPrompt
 from gateway.services.chat_turn import ShieldSummary
-from gateway.services.known_prompts import ReadPrompt
 from gateway.wire import write_json
 
 
@@ -25,13 +23,10 @@ class ChatEdge:
         """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""
         request.may_be_left = self._chat.may_be_left
         try:
-            known = self._chat.recall(who, request.body) if facts_of(request.headers).is_plain_json else None
-            if isinstance(known, ReadPrompt):
-                prompt = known
-            elif len(request.body) > LARGE_BYTES:
+            if len(request.body) > LARGE_BYTES:
                 prompt = await self._aside.run(self._read, request)
             else:
-                prompt = self._read(request, known)
+                prompt = self._read(request)
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             refused = error_response(error, request_id=context.request_id)
@@ -44,8 +39,8 @@ class ChatEdge:
         headers = JSON + reply.headers if reply.headers else JSON
         return Response(200, headers, body, None, False, _shield_lines(answer.shield))
 
-    def _read(self, request: Request, mark: bytes | None = None) -> ReadPrompt:
-        return self._chat.read(read_body(request), request.body, mark=mark)
+    def _read(self, request: Request) -> ReadPrompt:
+        return self._chat.read(read_body(request), request.body)
 
     async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """List the models that the caller may use."""

@@ -8,11 +8,8 @@ beside it.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from operator import attrgetter
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from gateway.records import record
@@ -24,26 +21,6 @@ DEFAULT_AUDIT_LIMIT = 100
 
 Outcome = Literal["success", "refused", "failed"]
 
-_quote = json.encoder.encode_basestring  # as `canonical_text` writes a text
-
-# The fields of an event that are the same in many events, in the order of their names.
-_OF_FORM = attrgetter(
-    "action",
-    "actor",
-    "actor_id",
-    "actor_type",
-    "instance_id",
-    "ip",
-    "key_prefix",
-    "outcome",
-    "reason",
-    "resource_id",
-    "resource_type",
-    "source",
-    "user_agent",
-)
-_FORMS = 256
-
 canonical_text = json_writer(sort_keys=True)
 """Write a value as JSON with sorted keys and no blanks."""
 
@@ -54,8 +31,7 @@ class AuditEvent:
 
     occurred_at: Unix milliseconds, ``timestamp`` in JSON. source: which part saw it, such as ``api``, ``mcp``, ``cli``.
     actor: the name of who did it. before, after: the changed fields of the resource. details: JSON values only.
-    seq, prev_hash, hash: 0 and empty until the store has appended the event. details_json: the canonical JSON of
-    `details`, where it was written already.
+    seq, prev_hash, hash: 0 and empty until the store has appended the event.
     """
 
     id: str
@@ -78,30 +54,16 @@ class AuditEvent:
     request_id: str | None = None
     instance_id: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
-    details_json: str | None = field(default=None, compare=False, repr=False, metadata={"json_name": None})
     prev_hash: str = ""
     hash: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CanonicalForm:
-    """The canonical JSON around what is another in each event, of which the rest comes again and again."""
-
-    to_after: str
-    to_request: str
-    to_seq: str
-    to_time: str
-    to_end: str
-
-    def around_seq(
-        self, id: str, occurred_at: int, request_id: str, details: str, *, before: str = "null", after: str = "null"
-    ) -> tuple[str, str]:
-        """Return what stands before and after the place of an event. Texts as JSON."""
-        return (
-            f'{self.to_after}{after},"before":{before},"details":{details},"id":{id}{self.to_request}{request_id}'
-            f"{self.to_seq}",
-            f"{self.to_time}{occurred_at}{self.to_end}",
-        )
+# The fields of an event that its hash covers, under the names of the API.
+_HASHED = tuple(
+    (one.metadata.get("json_name", one.name), one.name)
+    for one in fields(AuditEvent)
+    if one.name not in ("prev_hash", "hash")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,36 +122,14 @@ def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
     """
-    begin, end = around_seq(event)
-    return f"{begin}{event.seq if seq is None else seq}{end}".encode()
-
-
-def around_seq(event: AuditEvent) -> tuple[str, str]:
-    """Return the canonical JSON of `event` before and after its place. Raises what `canonical` does."""
-    return form_of(event).around_seq(
-        _quote(event.id),
-        event.occurred_at,
-        _text(event.request_id),
-        event.details_json or canonical_text(event.details),
-        before="null" if event.before is None else canonical_text(event.before),
-        after="null" if event.after is None else canonical_text(event.after),
-    )
-
-
-def form_of(event: AuditEvent) -> CanonicalForm:
-    """Return the form of the canonical JSON of `event`."""
-    return _form(*_OF_FORM(event))
+    hashed = {name: getattr(event, field) for name, field in _HASHED}
+    hashed["seq"] = event.seq if seq is None else seq
+    return canonical_text(hashed).encode()
 
 
 def chain(prev_hash: str, event: AuditEvent, *, seq: int | None = None) -> str:
     """Return the hash of `event` at its place, or at `seq`, after the event whose hash is `prev_hash`."""
-    begin, end = around_seq(event)
-    return chain_text(prev_hash, begin, event.seq if seq is None else seq, end)
-
-
-def chain_text(prev_hash: str, begin: str, seq: int, end: str) -> str:
-    """Return the hash of the event whose canonical JSON is `begin`, its place and `end`."""
-    return hashlib.sha256(f"{prev_hash}{begin}{seq}{end}".encode()).hexdigest()
+    return hashlib.sha256(prev_hash.encode() + canonical(event, seq=seq)).hexdigest()
 
 
 def link(head: ChainHead, event: AuditEvent) -> AuditEvent:
@@ -221,24 +161,6 @@ def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHea
         head = ChainHead(event.seq, event.hash)
         good += 1
     return head, ChainReport(ok=True, events=good)
-
-
-@lru_cache(maxsize=_FORMS)
-def _form(*texts: str | None) -> CanonicalForm:
-    action, actor, actor_id, actor_type, instance_id, ip, key_prefix, outcome, reason, *more = map(_text, texts)
-    resource_id, resource_type, source, user_agent = more
-    return CanonicalForm(
-        f'{{"action":{action},"actor":{actor},"actor_id":{actor_id},"actor_type":{actor_type},"after":',
-        f',"instance_id":{instance_id},"ip":{ip},"key_prefix":{key_prefix},"outcome":{outcome},"reason":{reason},'
-        '"request_id":',
-        f',"resource_id":{resource_id},"resource_type":{resource_type},"seq":',
-        f',"source":{source},"timestamp":',
-        f',"user_agent":{user_agent}}}',
-    )
-
-
-def _text(text: str | None) -> str:
-    return "null" if text is None else _quote(text)
 
 
 def _recomputed(prev_hash: str, event: AuditEvent) -> str | None:

@@ -1,13 +1,12 @@
 """What passes between chat, dialects and upstreams: records and two protocols. No dialect and no transport."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Protocol, cast
+from typing import Protocol
 
 from gateway.errors import GatewayError, UpstreamUnavailable
 from gateway.records import record
-from gateway.wire import read_json
 
 MOST_TOKENS = 10**8
 """More than any reply takes. Of an upstream that tells more, this is kept, so that no sum overflows."""
@@ -40,122 +39,52 @@ class Leaf:
     view: str = ""
 
 
+@record
 class Leaves:
-    """Every text of one request or of one part of a reply, and the places that hold something no one can read.
+    """Every text of one request or of one part of a reply, and the places that hold something no one can read."""
 
-    usual: all texts as one, joined as they are scanned, where it is known before the leaves are looked for; there is
-    nothing then that no one can read. find: looks for the leaves when somebody asks for them.
-    """
-
-    __slots__ = ("_find", "_texts", "opaque_places", "usual")
-
-    def __init__(
-        self,
-        texts: tuple[Leaf, ...] = (),
-        opaque_places: tuple[str, ...] = (),
-        *,
-        usual: str | None = None,
-        find: "Callable[[], Leaves] | None" = None,
-    ) -> None:
-        self._texts = texts
-        self._find = find
-        self.opaque_places = opaque_places
-        self.usual = usual
-
-    @property
-    def texts(self) -> tuple[Leaf, ...]:
-        """Return the leaves."""
-        if self._find is not None:
-            self._texts, self._find = self._find().texts, None
-        return self._texts
+    texts: tuple[Leaf, ...] = ()
+    opaque_places: tuple[str, ...] = ()
 
 
-class _Checked:
-    """Strict JSON that was checked. Its object is there, or read from `raw` when somebody asks for it."""
-
-    __slots__ = ("_body", "raw")
-
-    def __init__(self, body: Mapping[str, object] | None, raw: bytes | None) -> None:
-        self._body = body
-        self.raw = raw
-
-    @property
-    def body(self) -> Mapping[str, object]:
-        """Return the parsed object."""
-        if self._body is None:
-            self._body = cast(Mapping[str, object], read_json(self.raw or b""))
-        return self._body
-
-
-class Prompt(_Checked):
+class Prompt:
     """A checked chat request.
 
     raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: whom it
-    names as its caller. body: None to have it read from `raw` when somebody asks for it; it has no list of tools then.
-    before: what is known of it, when it has come before. offers_tools: whether it has a list of tools.
+    names as its caller. offers_tools: whether it has a list of tools.
     """
 
-    __slots__ = ("before", "model", "offers_tools", "user")
+    __slots__ = ("body", "model", "offers_tools", "raw", "user")
 
     def __init__(
-        self,
-        model: str,
-        body: Mapping[str, object] | None,
-        raw: bytes | None = None,
-        user: str | None = None,
-        before: "Before | None" = None,
+        self, model: str, body: Mapping[str, object], raw: bytes | None = None, user: str | None = None
     ) -> None:
-        super().__init__(body, raw)
         self.model = model
+        self.body = body
+        self.raw = raw
         self.user = user
-        self.before = before
-        self.offers_tools = body is not None and ("tools" in body or "functions" in body)
+        self.offers_tools = "tools" in body or "functions" in body
 
 
-class Reply(_Checked):
+@record
+class Reply:
     """A checked completion.
 
     headers: the few of the upstream's that may be passed on, lower-case names. Token counts are None when the upstream
     does not tell. is_large: looking through it takes a while. raw: the strict JSON that it was read from, if nothing of
-    it was changed; None to write `body` anew. body: None to have it read from `raw` when somebody asks for it. mark:
-    what stands for `raw`, of a prompt that has come before. is_known: it is, byte for byte, what came the last time.
+    it was changed; None to write `body` anew.
     """
 
-    __slots__ = ("completion_tokens", "headers", "is_known", "is_large", "mark", "prompt_tokens")
-
-    def __init__(
-        self,
-        body: Mapping[str, object] | None,
-        headers: tuple[tuple[str, str], ...] = (),
-        prompt_tokens: int | None = None,
-        completion_tokens: int | None = None,
-        is_large: bool = False,
-        raw: bytes | None = None,
-        mark: bytes | None = None,
-        is_known: bool = False,
-    ) -> None:
-        super().__init__(body, raw)
-        self.headers = headers
-        self.prompt_tokens = prompt_tokens
-        self.completion_tokens = completion_tokens
-        self.is_large = is_large
-        self.mark = mark
-        self.is_known = is_known
+    body: Mapping[str, object]
+    headers: tuple[tuple[str, str], ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    is_large: bool = False
+    raw: bytes | None = None
 
     def with_body(self, body: Mapping[str, object]) -> "Reply":
         """Return this reply with another body."""
         return Reply(body, self.headers, self.prompt_tokens, self.completion_tokens, self.is_large)
-
-
-class Before(Protocol):
-    """What is known of a prompt that has come before: what the model said to it the last time."""
-
-    def recall(self, raw: bytes, headers: tuple[tuple[str, str], ...]) -> Reply | bytes | None:
-        """Return the reply of these bytes, if it is the one that came the last time.
-
-        Else what stands for them; None when they are too many.
-        """
-        ...
 
 
 @record
@@ -270,17 +199,12 @@ class Dialect(Protocol):
         headers: tuple[tuple[str, str], ...] = (),
         is_large: bool = False,
         raw: bytes | None = None,
-        mark: bytes | None = None,
     ) -> Reply:
         """Check a parsed answer. The rest is for the record, see `Reply`.
 
         Raises:
             UpstreamUnavailable: it is no completion.
         """
-        ...
-
-    def usual_reply(self, reply: Reply) -> str | None:
-        """Return all texts of a usual reply, joined as those of `reply_texts` are scanned; None for any other."""
         ...
 
     def reply_texts(self, reply: Reply) -> Leaves:

@@ -5,14 +5,12 @@ scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TypeGuard
 
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.llm.base import MOST_TOKENS, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.leaves import Walk
 from gateway.llm.openai_request import ROLES, TEXT_FIELDS, check_request
-from gateway.llm.openai_usual import usual_prompt, usual_reply
 from gateway.llm.openai_words import WORDS
 
 # What a reply may hold, as it comes out of JSON: no subclasses.
@@ -52,12 +50,7 @@ class OpenAiDialect:
     def read(self, body: object, raw: bytes | None = None) -> tuple[Prompt, Leaves]:
         """Do what `read_prompt` and `prompt_leaves` do, and look at each field once. raw: the JSON of `body`."""
         checked = check_request(body, max_messages=self._max_messages, raw=raw)
-        prompt, said, usual = checked.prompt, checked.said, None
-        if checked.contents is not None:
-            usual = usual_prompt(checked.contents, said, max_chars=self._max_chars)
-        if usual is None:
-            return prompt, self._leaves(prompt, said)
-        return prompt, Leaves(usual=usual, find=partial(self._leaves, prompt, said))
+        return checked.prompt, self._leaves(checked.prompt, checked.said)
 
     def prompt_leaves(self, prompt: Prompt) -> Leaves:
         """Return every text of the prompt that reaches the model.
@@ -90,7 +83,6 @@ class OpenAiDialect:
         headers: tuple[tuple[str, str], ...] = (),
         is_large: bool = False,
         raw: bytes | None = None,
-        mark: bytes | None = None,
     ) -> Reply:
         """Check a parsed answer. The rest is for the record, see `Reply`.
 
@@ -111,7 +103,7 @@ class OpenAiDialect:
                 raise _no_completion()
         usage = body.get("usage")
         if usage is None:
-            return Reply(body, headers, None, None, is_large, raw, mark)
+            return Reply(body, headers, None, None, is_large, raw)
         if not isinstance(usage, dict):
             raise _no_completion()
         sent, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
@@ -123,12 +115,7 @@ class OpenAiDialect:
             min(made, MOST_TOKENS) if type(made) is int and made >= 0 else None,
             is_large,
             raw,
-            mark,
         )
-
-    def usual_reply(self, reply: Reply) -> str | None:
-        """Return all texts of a usual reply, joined as those of `reply_texts` are scanned; None for any other."""
-        return usual_reply(reply.body, max_chars=self._max_reply_chars)
 
     def reply_texts(self, reply: Reply) -> Leaves:
         """Return every text of the reply that reaches the client, one choice after the other.

@@ -3,7 +3,7 @@
 Shape: https://platform.openai.com/docs/api-reference/chat/create. Null stands for absent everywhere.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import cast
 
 from gateway.errors import InvalidRequest, UnsupportedValue
@@ -73,15 +73,10 @@ _OF_MESSAGE = {
 
 @record
 class CheckedRequest:
-    """A request whose shape is good.
-
-    said: what of it may say something: every field but the messages and numbers of the dialect. contents: what the
-    messages say, if each of them is a role and a text and nothing else, as nearly all are; None otherwise.
-    """
+    """A request whose shape is good. said: every field that may say something, but the messages."""
 
     prompt: Prompt
     said: Mapping[str, object]
-    contents: Sequence[str] | None
 
 
 def check_request(body: object, *, max_messages: int, raw: bytes | None = None) -> CheckedRequest:
@@ -109,14 +104,8 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None) 
     messages = body.get("messages")
     if not isinstance(messages, list) or not 0 < len(messages) <= max_messages:
         raise _wrong("messages", f"an array of 1 to {max_messages} messages")
-    contents: list[str] = []
-    for message in messages:
-        content = message.get("content") if type(message) is dict and len(message) == 2 else None
-        if type(content) is str and message.get("role") in ROLES:
-            contents.append(content)
-    if len(contents) != len(messages):
-        for index, message in enumerate(messages):
-            _check_message(message, f"messages[{index}]")
+    for index, message in enumerate(messages):
+        _check_message(message, f"messages[{index}]")
     whole: dict[str, object] = {}
     said: dict[str, object] = {}
     for name, value in body.items():
@@ -137,7 +126,7 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None) 
     if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
         raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
     prompt = Prompt(model, body, raw, cast("str | None", body.get("user")))
-    return CheckedRequest(prompt, said, contents if len(contents) == len(messages) else None)
+    return CheckedRequest(prompt, said)
 
 
 def _wrong(param: str, wanted: str) -> InvalidRequest:

@@ -110,16 +110,11 @@ class HttpUpstream:
             raise _fault(error) from error
         if not 200 <= answer.status < 300:
             raise _refusal(answer)
-        raw, value, mark = answer.body, answer.header(_PASSED_ON), None
+        raw, value = answer.body, answer.header(_PASSED_ON)
         passed = () if value is None else _passed_on(value)
-        if prompt.before is not None:
-            known = prompt.before.recall(raw, passed)
-            if isinstance(known, Reply):
-                return known
-            mark = known
         is_large = len(raw) > LARGE_REPLY_BYTES
         body = _json(answer) if not is_large else await self._aside.run(_json, answer)
-        return self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw, mark=mark)
+        return self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw)
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.

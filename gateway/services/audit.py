@@ -1,9 +1,8 @@
 """Audit events: made complete, committed before what they record is answered, listed and verified."""
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from gateway.clock import Clock, Ids
 from gateway.domain.audit import (
@@ -12,7 +11,6 @@ from gateway.domain.audit import (
     ChainHead,
     ChainReport,
     Outcome,
-    canonical_text,
     check_links,
     placed,
 )
@@ -22,28 +20,13 @@ from gateway.errors import AuditUnavailable
 from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.store import Store
 
-if TYPE_CHECKING:
-    from gateway.store.plain_chats import PlainChat
-
 T = TypeVar("T")
 
 _CHUNK_EVENTS = 500
 _TEXT_CHARS = 500
 _DETAIL_CHARS = 4000
-_SHORT_CHARS = 2000
 _RETRY_SECONDS = 5
 _PLAIN = frozenset((int, bool, float, type(None)))
-
-
-class _Noted:
-    """What need not be waited for."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield from ()
-
-
-NOTED: Awaitable[None] = _Noted()
-"""What to await of an event that was noted."""
 
 
 class Audit:
@@ -78,7 +61,6 @@ class Audit:
         Raises:
             TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
-        details, details_json = _details(details)
         actor, actor_type, actor_id, key_prefix = "gateway", "system", None, None
         if principal is not None:
             actor, actor_type = _text(principal.name) or principal.id, principal.kind
@@ -107,51 +89,29 @@ class Audit:
             None if after is None else _object(after),
             request_id,
             self._instance_id,
-            details,
-            details_json,
+            _object(details) if details else {},
         )
 
     def append(self, tx: Transaction, event: AuditEvent) -> None:
         """Append `event` in a transaction that also does what it records."""
         self._store.audit.append(tx, event)
 
-    async def commit(
-        self,
-        work: Callable[[Transaction], T],
-        *,
-        is_plain: bool = False,
-        record: Callable[[], tuple[str, str]] | None = None,
-    ) -> T:
+    async def commit(self, work: Callable[[Transaction], T], *, is_plain: bool = False) -> T:
         """Run `work`, which appends its event, in one transaction and return once it is on the disk.
 
         is_plain: it takes microseconds, and what it records may be answered before it is on the disk: it is committed
-        then, which no end of a process undoes, and on the disk a tenth of a second later. record: see `Database.write`.
+        then, which no end of a process undoes, and on the disk a tenth of a second later.
 
         Raises:
             AuditUnavailable: nothing was written, so what it records must not be answered.
         """
         try:
-            return await self._store.db.write(work, is_durable=not is_plain, is_brief=is_plain, record=record)
+            return await self._store.db.write(work, is_durable=not is_plain, is_brief=is_plain)
         except StoreUnavailable as error:
             raise AuditUnavailable(
                 "The audit log cannot be written, so nothing was done; try again.",
                 retry_after_seconds=error.retry_after_seconds or _RETRY_SECONDS,
             ) from error
-
-    def chat(self, chat: "PlainChat", *, chats: int) -> Awaitable[None]:
-        """Record a chat of which nothing else is to be written: it may be answered when what is returned was awaited.
-
-        Then no end of the process undoes it. Where few chats are under way, which `chats` says, it is noted, and
-        committed a moment later, before anybody reads; it is on the disk a tenth of a second later.
-
-        Raises:
-            AuditUnavailable: see `commit`.
-        """
-        plain_chats = self._store.plain_chats
-        if plain_chats.note(chat, chats=chats):
-            return NOTED
-        work = partial(plain_chats.append, chat)
-        return self.commit(work, is_plain=True, record=partial(plain_chats.record, chat))
 
     async def record(self, event: AuditEvent) -> AuditEvent:
         """Append `event` by itself and return once it is on the disk.
@@ -252,24 +212,6 @@ def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
     if text is None or (text.isascii() and len(text) <= chars and "\0" not in text):
         return text
     return text[:chars].replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-
-
-def _details(details: Mapping[str, object] | None) -> tuple[Mapping[str, object], str | None]:
-    """Return details as they may be kept, and their canonical JSON if that had to be made.
-
-    What is short and ASCII as JSON holds nothing that has to be cut or replaced; of other details it is made again
-    when they are recorded, unless nothing had to be.
-    """
-    if not details:
-        return {}, "{}"
-    try:
-        text = canonical_text(details)
-    except (TypeError, ValueError):
-        return _object(details), None
-    if len(text) <= _SHORT_CHARS and text.isascii() and "\\u0000" not in text:
-        return details, text
-    kept = _object(details)
-    return kept, text if kept == details else None
 
 
 def _object(values: Mapping[str, object]) -> dict[str, object]:

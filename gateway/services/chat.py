@@ -1,8 +1,8 @@
 """Complete a chat: scan, forward, scan, record, answer, in this order. Knows no HTTP and no provider's protocol.
 
 Nothing is forwarded before the prompt was scanned whole, and nothing is answered before the audit event is committed,
-or noted so that nothing undoes it. A caller who leaves in the middle is recorded as well. A hash and a length stand for
-the texts, which are stored only where the policy of the key says so.
+so that no end of the process undoes it. A caller who leaves in the middle is recorded as well. The record holds a hash
+and a length of the texts, and the texts themselves only where the policy of the key says so.
 """
 
 import contextlib
@@ -31,20 +31,26 @@ from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_alerts import raise_alerts
 from gateway.services.chat_bill import ChatBill
-from gateway.services.chat_guard import ChatGuard, ScannedPrompt, ScannedReply
+from gateway.services.chat_guard import ChatGuard
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.judge import TextJudge
-from gateway.services.known_prompts import KnownPrompt, KnownPrompts, ReadPrompt
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
-from gateway.services.usual_chats import UsualChats
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 SETTLE_SECONDS = 10.0
 MAX_GUARDS = 1_024
+
+
+@record
+class ReadPrompt:
+    """A checked request and every text of it."""
+
+    prompt: Prompt
+    leaves: Leaves
 
 
 @record
@@ -106,7 +112,6 @@ class Chat:
         self._ids = ids
         self._metrics = metrics
         self._meter = CompletionMeter(metrics)
-        self._usual = UsualChats(self._meter)
         self._audit = audit
         self._alerts = alerts
         self._dialect = dialect
@@ -118,36 +123,22 @@ class Chat:
         self._captures = Captures(judge.judge_text)
         self._guard = ChatGuard(judge, dialect, policy, captures=self._captures)
         self._guards: dict[str, ChatGuard] = {}
-        self.known = KnownPrompts(ids)
         self._routing = routing
         self._bill = bill
         self._acceptances = acceptances
         self._access = access or AccessGuard(store=store, clock=clock)
-        self._under_way = 0
         self._generation = -1
         self._has_blocked = self._has_accepted = self._has_budgets = True
 
-    def read(self, body: object, raw: bytes | None = None, *, mark: bytes | None = None) -> ReadPrompt:
+    def read(self, body: object, raw: bytes | None = None) -> ReadPrompt:
         """Check the parsed JSON of a request and find its texts. Pure: a large one is best read in a thread.
 
         raw: the strict JSON that `body` was read from. It goes to the model as it came, unless something is changed.
-        mark: what `recall` has returned for it.
 
         Raises:
             InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
         """
-        prompt, leaves = self._dialect.read(body, raw)
-        return ReadPrompt(prompt, leaves, self._dialect, None if prompt.raw is None else mark)
-
-    def recall(self, principal: Principal, raw: bytes) -> ReadPrompt | bytes | None:
-        """Return the request of these bytes, if this caller has sent it before and nothing was found in it.
-
-        Else it has to be read, together with the mark that is returned; None: it is too long for one.
-        """
-        known = self.known.recall(raw, principal.id, self._store.generation.value())
-        if not isinstance(known, KnownPrompt):
-            return known
-        return ReadPrompt(Prompt(known.model, None, raw, known.user, known), None, self._dialect, None, known)
+        return ReadPrompt(*self._dialect.read(body, raw))
 
     def may_be_left(self) -> bool:
         """Tell whether a chat that is under way may be cancelled, since its caller has left.
@@ -169,22 +160,18 @@ class Chat:
             AuditUnavailable: the event could not be written, so there is no answer.
         """
         turn = Turn(principal, context, request.prompt, self._clock.monotonic_seconds())
-        self._under_way += 1
         try:
-            try:
-                reply = await self._answered(turn, request)
-            except GatewayError as error:
-                turn.fail(error)
-                await self._settle(turn)
-                raise
-            except anyio.get_cancelled_exc_class():
-                turn.fail(None)
-                with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
-                    await self._settle(turn)
-                raise
+            reply = await self._answered(turn, request)
+        except GatewayError as error:
+            turn.fail(error)
             await self._settle(turn)
-        finally:
-            self._under_way -= 1
+            raise
+        except anyio.get_cancelled_exc_class():
+            turn.fail(None)
+            with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
+                await self._settle(turn)
+            raise
+        await self._settle(turn)
         return ChatAnswer(reply, turn.summary(self._clock.monotonic_seconds()))
 
     async def _answered(self, turn: Turn, request: ReadPrompt) -> Reply:
@@ -197,13 +184,9 @@ class Chat:
             self._agents.check(turn.claimed_agent())
         guard = self._guard_of(turn)
         candidates = self._candidates(turn, generation)
-        known, current = request.known, generation
         if self._has_budgets:
             await self._bill.reserve(turn, candidates, len(request.leaves.opaque_places))
-            current = self._store.generation.value()
-        if known is not None and (known.policy is not guard.policy or known.generation != current):
-            known = None  # a scan of now may find something else
-        inbound = turn.inbound = known.scanned if known else await self._scanned(request, guard, generation)
+        inbound = turn.inbound = await guard.inbound(request.leaves, request.prompt)
         if inbound.action == "blocked":
             raise PromptBlocked(turn.summary(now_seconds()))
         if self._access.rules is not None:
@@ -224,31 +207,10 @@ class Chat:
                 self._meter.upstream(turn.upstream_seconds, outcome)
         turn.reply = reply
         self._bill.answered(turn, reply, by)
-        if known is not None and known.generation != self._store.generation.value():
-            known = None
         if self._access.rules is not None:
             await self._access.check_reply(turn.principal, reply, self._dialect)
-        elif known is not None and reply.is_known:
-            turn.outbound = known.replied
-            return reply
-        scanned = guard.outbound_here(reply)
-        if isinstance(scanned, ScannedReply):
-            if known is not None:
-                known.note(reply, scanned)
-        else:
-            scanned = await guard.outbound(reply, scanned)
-        turn.outbound = scanned
-        return scanned.changed or reply
-
-    async def _scanned(self, request: ReadPrompt, guard: ChatGuard, generation: int) -> ScannedPrompt:
-        """Scan a prompt. generation: of before."""
-        prompt = request.prompt
-        inbound = guard.inbound_here(request.leaves)
-        if not isinstance(inbound, ScannedPrompt):
-            return await guard.inbound(request.leaves, prompt, inbound)
-        if request.mark is not None:
-            self.known.note(request.mark, prompt, inbound, guard.policy, generation)
-        return inbound
+        turn.outbound = await guard.outbound(reply)
+        return turn.outbound.changed or reply
 
     def _look_again(self, generation: int) -> None:
         """Find out what there is to heed: once for each generation, which was read before."""
@@ -318,10 +280,6 @@ class Chat:
             AuditUnavailable: nothing was written.
         """
         now_at, now_seconds = self._clock.now_at(), self._clock.monotonic_seconds()
-        form = self._usual.find(turn)
-        if form is not None and not self._is_news(turn, form.agent, now_at):
-            chat = form.chat(turn, self._ids, occurred_at=now_at, now_seconds=now_seconds)
-            return self._audit.chat(chat, chats=self._under_way)
         row = turn.traffic_row(self._ids.new("trf"), occurred_at=now_at, now_seconds=now_seconds)
         self._meter.request(row, turn)
         action, reason = "chat_completed", turn.failure
@@ -344,11 +302,8 @@ class Chat:
         )
         besides = self._besides(turn, row)
         is_plain = besides is None and outcome == "success" and not self._syncs_always
-        if is_plain and self._bill.is_settled(turn, row):
-            chat = self._store.plain_chats.chat(event, row)
-            self._usual.note(turn, event, row, chat)
-            return self._audit.chat(chat, chats=self._under_way)
-        return self._audit.commit(partial(self._record, turn, row, event, besides))
+        is_plain = is_plain and self._bill.is_settled(turn, row)
+        return self._audit.commit(partial(self._record, turn, row, event, besides), is_plain=is_plain)
 
     def _besides(self, turn: Turn, row: TrafficRow) -> "_Besides | None":
         """Return what there is to write of a turn but for its row and event; of most there is nothing."""

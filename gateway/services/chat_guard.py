@@ -99,35 +99,15 @@ class ChatGuard:
         self._captures = captures
         self._owner = owner
 
-    def inbound_here(self, leaves: Leaves) -> ScannedPrompt | ScanResult | None:
-        """Scan a usual prompt without waiting. What is no `ScannedPrompt` is for `inbound` to go on with.
-
-        Raises:
-            ShieldUnavailable: the shield failed; nothing may be forwarded.
-        """
-        text = leaves.usual
-        if text is None or (result := self._judge_usual(text, Direction.INBOUND)) is None:
-            return None
-        if self.policy.capture is not Capture.NONE or not is_clean(result):
-            return result
-        return ScannedPrompt(result, "none", hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(), len(text))
-
-    async def inbound(self, leaves: Leaves, prompt: Prompt, result: ScanResult | None) -> ScannedPrompt:
+    async def inbound(self, leaves: Leaves, prompt: Prompt) -> ScannedPrompt:
         """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
 
-        result: what `inbound_here` has found.
-
         Raises:
             ShieldUnavailable: the shield failed; nothing may be forwarded.
         """
-        policy, text = self.policy, leaves.usual
-        if text is None or result is None or result.detections:
-            joined = await self._join(leaves.texts)
-            if result is None or joined.text != text:
-                result = await self._judge_prompt(leaves, joined, is_patient=False)
-            else:
-                result = _located(result, joined)
-            text = joined.text
+        policy = self.policy
+        joined = await self._join(leaves.texts)
+        result, text = await self._judge_prompt(leaves, joined, is_patient=False), joined.text
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
         if policy.capture is Capture.NONE and is_clean(result):
             return ScannedPrompt(result, "none", digest, len(text))
@@ -149,32 +129,14 @@ class ChatGuard:
         captured = await self._captures.of_leaves(leaves.texts, Direction.INBOUND, policy)
         return ScannedPrompt(result, action, digest, len(text), masked, captured)
 
-    def outbound_here(self, reply: Reply) -> ScannedReply | tuple[str, ScanResult] | None:
-        """Scan a usual reply without waiting. What is no `ScannedReply` is for `outbound` to go on with.
-
-        Raises:
-            ShieldUnavailable: the shield failed; nothing may be given out.
-        """
-        text = None if reply.is_large else self._dialect.usual_reply(reply)
-        if text is None or (result := self._judge_usual(text, Direction.OUTBOUND)) is None:
-            return None
-        if self.policy.capture is not Capture.NONE or not is_clean(result):
-            return text, result
-        return ScannedReply(result, "none")
-
-    async def outbound(self, reply: Reply, found: tuple[str, ScanResult] | None) -> ScannedReply:
-        """Scan every text of a reply; withhold or mask what may not leave. found: what `outbound_here` has.
+    async def outbound(self, reply: Reply) -> ScannedReply:
+        """Scan every text of a reply; withhold or mask what may not leave.
 
         Raises:
             ShieldUnavailable: the shield failed; nothing may be given out.
             UpstreamUnavailable: the reply holds more than can be scanned.
         """
-        text, result = found or ("", None)
-        if result is None:
-            result = await self._judge_reply(reply)
-        elif result.detections:
-            joined = await self._join((await self._reply_texts(reply)).texts)
-            result = _located(result, joined) if joined.text == text else await self._judge_reply(reply)
+        result = await self._judge_reply(reply)
         scanned = ScannedReply(result, "none") if is_clean(result) else await self._decided(reply, result)
         if self.policy.capture is Capture.NONE:
             return scanned
@@ -230,12 +192,6 @@ class ChatGuard:
             joined.text, direction, policy, owner=self._owner, ends=ends, is_patient=is_patient
         )
         return _located(result, joined)
-
-    def _judge_usual(self, text: str, direction: Direction) -> ScanResult | None:
-        """Judge all texts of a prompt or a reply without waiting; None when they are too long for that."""
-        if len(text) > LONG_CHARS:
-            return None
-        return self.judge.judge_here(text, direction, self.policy.scoring, owner=self._owner)
 
     async def _join(self, texts: Sequence[Leaf]) -> JoinedText:
         return join(texts) if len(texts) <= _TEXTS_HERE else await self.aside.run(join, texts)

@@ -35,17 +35,6 @@ _STATUS_BY_CODE: Mapping[str, int] = {
     CLIENT_GONE: 499,
 }
 
-
-MEASURED: Mapping[str, str] = {
-    "chars": "%s",
-    "cost_microusd": "%s",
-    "elapsed_us": "%s",
-    "overhead_us": "%s",
-    "prompt_tokens": "%s",
-    "reply_tokens": "%s",
-    "sha256": '"%s"',
-}
-"""What is another in the details of each completion, however alike they are, in their order: its place in JSON."""
 _NOT_KEPT = (None, None)
 _UNSCANNED = ScanResult(Verdict.ALLOW, 0)
 
@@ -175,7 +164,8 @@ class Turn:
         """Return the row that stands for this completion."""
         inbound, outbound, reply, used, principal = self.inbound, self.outbound, self.reply, self.used, self.principal
         result, action = self._outcome or self._look()
-        elapsed_us, overhead_us = self.times_us(now_seconds)
+        elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
+        overhead_us = max(0, elapsed_us - round(self.upstream_seconds * 1_000_000))
         detections: tuple[Mapping[str, object], ...] = ()
         model: str | None = None
         if inbound is not None:
@@ -209,12 +199,6 @@ class Turn:
             elapsed_us,
             overhead_us,
         )
-
-    def times_us(self, now_seconds: float) -> tuple[int, int]:
-        """Return how long the turn took until now, and how much of that was not the model's, in microseconds."""
-        elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
-        overhead_us = elapsed_us - round(self.upstream_seconds * 1_000_000)
-        return elapsed_us, overhead_us if overhead_us > 0 else 0
 
     def captured(self) -> Sequence[CapturedText]:
         """Return what is kept of the texts of prompt and reply: nothing, unless the policy says so."""

@@ -1,9 +1,7 @@
 """Every SQL statement about audit events. There is none that updates or deletes one."""
 
 import json
-from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any
 
 from gateway.domain.audit import (
     GENESIS_HASH,
@@ -11,12 +9,10 @@ from gateway.domain.audit import (
     AuditEvent,
     AuditFilter,
     ChainHead,
-    around_seq,
     canonical_text,
-    chain_text,
+    chain,
 )
 from gateway.domain.paging import Page, read_cursor, write_cursor
-from gateway.records import record
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit, like
 from gateway.store.headfile import HeadFile
@@ -81,7 +77,6 @@ LATEST_FIRST = " ORDER BY occurred_at DESC LIMIT :limit"
 USUAL = {"action": "chat_completed", "source": "chat", "resource_type": "model"}
 UNLIKE_USUAL = {column: f"{column} <> '{value}'" for column, value in USUAL.items()}
 FIRST_AT = "SELECT occurred_at, position FROM audit_events_all ORDER BY position LIMIT 1"
-HAS = "SELECT 1 FROM audit_events_all WHERE occurred_at = :occurred_at AND id = :id"
 HASH_AT = "SELECT hash FROM audit_events_all WHERE instance_id = :instance_id AND seq = :seq"
 SEARCHED = """
     (lower(action) LIKE lower(:search) ESCAPE '\\' OR lower(actor) LIKE lower(:search) ESCAPE '\\'
@@ -92,23 +87,13 @@ AFTER = " ORDER BY position LIMIT :limit"
 NEWEST_POSITION = "SELECT position FROM audit_events_all ORDER BY position DESC LIMIT 1"
 
 
-@record
-class WrittenEvent:
-    """An event as the log has it, but for its place: `event_values`, and its canonical JSON before and after `seq`."""
-
-    instance_id: str
-    values: tuple[object, ...]
-    begin: str
-    end: str
-
-
 class AuditRepository:
     """The chain of events. headfile: where the end of this gateway's own chain is kept as well."""
 
     def __init__(self, headfile: HeadFile) -> None:
         self._headfile = headfile
 
-    def append(self, tx: Transaction, event: AuditEvent | WrittenEvent) -> tuple[ChainHead, ChainHead]:
+    def append(self, tx: Transaction, event: AuditEvent) -> tuple[ChainHead, ChainHead]:
         """Link `event` to the end of its instance's chain and return the end before and after it.
 
         The end is read once for a group of works, inside the transaction that the writer's lock guards.
@@ -116,13 +101,11 @@ class AuditRepository:
         Raises:
             ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
-        written = event if isinstance(event, WrittenEvent) else written_event(event)
-        name = f"audit_head:{written.instance_id}"
-        before: ChainHead = tx.memo.get(name) or self._begin(tx, written.instance_id, name)
-        seq = before.seq + 1
-        hash = chain_text(before.hash, written.begin, seq, written.end)
-        tx.memo[name] = after = ChainHead(seq, hash)
-        tx.add(EVENTS, (*written.values, seq, before.hash, hash))
+        name = f"audit_head:{event.instance_id}"
+        before: ChainHead = tx.memo.get(name) or self._begin(tx, event.instance_id, name)
+        after = ChainHead(before.seq + 1, chain(before.hash, event, seq=before.seq + 1))
+        tx.memo[name] = after
+        tx.add(EVENTS, (*_values(event), after.seq, before.hash, after.hash))
         return before, after
 
     def _begin(self, tx: Transaction, instance_id: str, name: str) -> ChainHead:
@@ -247,51 +230,10 @@ def _place(rows: list[Row]) -> ChainHead:
     return ChainHead(rows[0]["seq"], rows[0]["hash"]) if rows else ChainHead(0, GENESIS_HASH)
 
 
-def event_values(event: AuditEvent) -> tuple[object, ...]:
+def _values(event: AuditEvent) -> tuple[object, ...]:
     """Return what is to be known of an event that is not in its chain yet: texts, integers and None."""
-    return (*_VALUES(event), *_json(event))
-
-
-def written_event(event: AuditEvent) -> WrittenEvent:
-    """Return an event as the log has it.
-
-    Raises:
-        ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
-    """
-    return WrittenEvent(event.instance_id, event_values(event), *around_seq(event))
-
-
-def has_event(tx: Transaction, event: AuditEvent) -> bool:
-    """Tell whether the event of this id and time is in any chain."""
-    return bool(tx.query(HAS, {"id": event.id, "occurred_at": event.occurred_at}))
-
-
-def kept_fields() -> tuple[str, ...]:
-    """Return the names of what `event_values` returns."""
-    return _FIELDS + _OBJECTS
-
-
-def event_of(values: Sequence[object]) -> AuditEvent:
-    """Return the event of which `event_values` are known.
-
-    Raises:
-        ValueError, TypeError: there is none.
-    """
-    fields: dict[str, Any] = dict(zip(_FIELDS + _OBJECTS, values, strict=True))
-    details_json = fields["details"]
-    for name in _OBJECTS:
-        fields[name] = None if fields[name] is None else json.loads(fields[name])
-    return AuditEvent(**fields, details_json=details_json)
-
-
-def _json(event: AuditEvent) -> tuple[str | None, str | None, str]:
-    """Return the objects of an event as JSON."""
-    before, after = event.before, event.after
-    return (
-        None if before is None else json_text(before),
-        None if after is None else json_text(after),
-        event.details_json or canonical_text(event.details),
-    )
+    before, after = (None if one is None else json_text(one) for one in (event.before, event.after))
+    return (*_VALUES(event), before, after, canonical_text(event.details))
 
 
 def _event(row: Row, *, is_strict: bool = False) -> AuditEvent:

@@ -104,17 +104,14 @@ class Database(Protocol):
         is_durable: bool = True,
         is_brief: bool = False,
         is_job: bool = False,
-        record: Callable[[], tuple[str, str]] | None = None,
     ) -> T:
         """Run `work` and return its result once it is committed and on the disk.
 
         is_durable: false when every process has to see it, but a power cut may undo it: the disk is not waited for, and
         has it a tenth of a second later. is_brief: it takes microseconds, so that the event loop may do it itself.
         is_job: the caller comes once, where others who have their answer come back: no group waits for its like.
-        record: returns the name and the record of a work without a result, which is noted, as by `note`, and returned
-        from where it would have to wait for something. Works of many callers share one commit. An exception of `work`
-        takes back that work alone and is raised here. A caller that is cancelled no longer waits; the work is
-        still done.
+        Works of many callers share one commit. An exception of `work` takes back that work alone and is raised here. A
+        caller that is cancelled no longer waits; the work is still done.
 
         Raises:
             StoreUnavailable: nothing was written, or, after a long wait, nobody knows whether it was.
@@ -143,26 +140,6 @@ class Database(Protocol):
         """
         ...
 
-    def may_note(self, callers: int) -> bool:
-        """Tell whether `note` may be called now, and pays. callers: how many have something under way."""
-        ...
-
-    def note(self, work: Callable[[Transaction], object], name: str, record: str) -> bool:
-        """Note a work and return at once: it is committed a moment later, whatever becomes of this process.
-
-        Tells whether it was noted. Who reads afterwards, in whatever process, finds it committed. Only for a work that
-        fails alone for what an error of the program would be. name, record: what `Redo` knows it by and does it again
-        from; the name without a blank, both of one line.
-        """
-        ...
-
-    async def redo(self, redo: "Callable[[], Redo]") -> None:
-        """Do what processes that have ended had noted and not committed, if it can be done now. Raises nothing.
-
-        redo: asked for only if there is something.
-        """
-        ...
-
     def at_sync(self, take: Callable[[], Callable[[], None] | None]) -> None:
         """Call `take` whenever all that is committed goes to the disk, and what it returns when the disk has it.
 
@@ -183,22 +160,6 @@ class Database(Protocol):
 
         Raises:
             StoreUnavailable: the database cannot be read.
-        """
-        ...
-
-
-class Redo(Protocol):
-    """What knows the records that `Database.note` takes."""
-
-    def is_done(self, tx: Transaction, name: str) -> bool:
-        """Tell whether the database has the work of this name."""
-        ...
-
-    def do(self, tx: Transaction, name: str, record: str) -> None:
-        """Do the work of this name from its record.
-
-        Raises:
-            ValueError: it is no record of this database's.
         """
         ...
 

@@ -10,7 +10,6 @@ from gateway.errors import SetupError
 from gateway.store.backup import sync
 from gateway.store.filelock import FileLock
 from gateway.store.generation import Generation
-from gateway.store.redo import move_logs
 
 # SQLite holds a shared lock on this byte of the -shm file for as long as a process has the database open in WAL mode
 # (UNIX_SHM_DMS in os_unix.c, the same since WAL exists).
@@ -66,7 +65,6 @@ def put_in_place(new: str, path: str, aside: str) -> None:
         for ending in ("-wal", "-shm"):
             if os.path.exists(path + ending):
                 os.replace(path + ending, aside + ending)
-    move_logs(path, aside)
     os.replace(new, path)
     os.replace(new + ".head", path + ".head")
     generation = Generation(path + ".generation")

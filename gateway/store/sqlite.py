@@ -12,11 +12,9 @@ from anyio import to_thread
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.store.commits import Commits
-from gateway.store.database import Redo, StoreUnavailable, Transaction, UnreadableRow
+from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.driver import MEMORY, Connection, Error, OperationalError, connect, run, transaction
 from gateway.store.place import address
-from gateway.store.redo import RedoLog
-from gateway.store.redone import Redone
 from gateway.store.works import Work
 from gateway.store.writer import STOP_SECONDS, Writer
 
@@ -34,9 +32,7 @@ class SqliteDatabase:
         self._is_memory = path == MEMORY
         self._commits = Commits(path, log)
         self._idle: deque[Connection] = deque()
-        self._redo = RedoLog(None if self._is_memory else path)
-        self._redone = Redone(self._redo, log)
-        self._writer = Writer(self._commits, log, self._redo)
+        self._writer = Writer(self._commits, log)
         self._state = "new"
 
     async def open(self) -> None:
@@ -68,10 +64,9 @@ class SqliteDatabase:
         is_durable: bool = True,
         is_brief: bool = False,
         is_job: bool = False,
-        record: Callable[[], tuple[str, str]] | None = None,
     ) -> Coroutine[Any, Any, T]:
         """Run `work` and return once it is committed. See `Database.write`."""
-        return self._writer.write(Work(work, is_durable=is_durable, is_brief=is_brief, is_job=is_job, record=record))
+        return self._writer.write(Work(work, is_durable=is_durable, is_brief=is_brief, is_job=is_job))
 
     async def change(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` and return once it is committed, however long that takes. See `Database.change`."""
@@ -85,25 +80,12 @@ class SqliteDatabase:
         """Queue `work`. See `Database.write_behind`."""
         return self._writer.write_behind(work, is_brief=is_brief)
 
-    def may_note(self, callers: int) -> bool:
-        """Tell whether `note` may be called. See `Database.may_note`."""
-        return self._writer.may_note(callers)
-
-    def note(self, work: Callable[[Transaction], object], name: str, record: str) -> bool:
-        """Note a work. See `Database.note`."""
-        return self._writer.note(work, name, record)
-
-    async def redo(self, redo: Callable[[], Redo]) -> None:
-        """Do what was noted and not committed. See `Database.redo`."""
-        await to_thread.run_sync(self._redone.do, redo, self._commits)
-
     def at_sync(self, take: Callable[[], Callable[[], None] | None]) -> None:
         """Say what is done around each way to the disk. See `Database.at_sync`."""
         self._commits.before_sync = take
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one state in a worker thread. See `Database.read`."""
-        await self._writer.catch_up()
         return await to_thread.run_sync(self._read, work, limiter=self._limiter)
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
@@ -117,7 +99,6 @@ class SqliteDatabase:
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         with self._reader() as connection:
-            self._redone.wait_for_others(transaction(connection))
             run(connection, "BEGIN")
             try:
                 return work(transaction(connection))
@@ -163,7 +144,7 @@ class SqliteDatabase:
     def _close(self) -> bool:
         """Close what can be, and tell whether the threads have ended: else one of them waits, for the disk or the lock.
 
-        The process is about to end then, and what it has noted stays for the next one.
+        The process is about to end then.
         """
         until_seconds = time.monotonic() + STOP_SECONDS
         has_ended = self._writer.join() and self._commits.end(max(0.0, until_seconds - time.monotonic()))
@@ -171,8 +152,6 @@ class SqliteDatabase:
         self._close_idle()
         if has_ended:
             self._commits.close()
-            if (kept := self._redo.close()) is not None:
-                self._log.error("redo_log_kept", file=kept)
         return has_ended
 
     def _open(self) -> None:

@@ -23,7 +23,6 @@ from gateway.store import (
     keys,
     leases,
     meta,
-    plain_chats,
     policies,
     providers,
     reports,
@@ -60,7 +59,6 @@ class Store(Assembly):
     alerts: "alerts.AlertRepository"
     agents: "agents.AgentRepository"
     traffic: "traffic.TrafficRepository"
-    plain_chats: "plain_chats.PlainChats"
     captures: "captures.CaptureRepository"
     leases: "leases.LeaseRepository"
     fleet: "fleet.FleetRepository"
@@ -113,9 +111,6 @@ _REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {
     "alerts": lambda store: alerts.AlertRepository(),
     "agents": lambda store: agents.AgentRepository(store.generation),
     "traffic": lambda store: traffic.TrafficRepository(store.origin),
-    "plain_chats": lambda store: plain_chats.PlainChats(
-        store.db, store.audit, store.traffic, lambda: store.instance_id
-    ),
     "captures": lambda store: captures.CaptureRepository(),
     "leases": lambda store: leases.LeaseRepository(),
     "fleet": lambda store: fleet.FleetRepository(),
@@ -142,9 +137,8 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
 
     Beside the file lie, with its name before them: ``-wal`` and ``-shm`` (SQLite's), ``.lock``, ``.lock.turn`` and
     ``.checkpoint`` (one writer at a time, one that carries over the log), ``.generation`` (changes of authority),
-    ``.head`` (the end of the audit chain), ``.provider-keys`` (keys of providers that were typed in), ``.redo-NUMBER``
-    (what a process has noted and commits in a moment), and a copy of the database from before each change of its
-    schema, ``.schema-NUMBER-TIME``.
+    ``.head`` (the end of the audit chain), ``.provider-keys`` (keys of providers that were typed in), and a
+    copy of the database from before each change of its schema, ``.schema-NUMBER-TIME``.
 
     Raises:
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
@@ -164,7 +158,6 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
             raise
         store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))
-        await db.redo(lambda: store.plain_chats)
     except StoreUnavailable as error:
         await db.aclose()
         raise SetupError(f"The database {name} cannot be used: {error.message}") from error

@@ -50,7 +50,6 @@ LIST = f"SELECT position, {_NAMES} FROM traffic_all"  # noqa: S608  # our own co
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
 BY_ID = f"SELECT position, {_NAMES} FROM traffic_all WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
 BY_REQUEST = f"SELECT position, {_NAMES} FROM traffic_all WHERE request_id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
-HAS = "SELECT 1 FROM traffic_all WHERE id = :id"
 # Rows that are alike are added up here, where each costs a third of what it costs as an object.
 _KEPT_APART = "origin, agent, key_prefix, model, provider, operation, detections"
 _ADDED = "verdict, status, action, prompt_tokens, reply_tokens, cost_microusd, elapsed_us, overhead_us"
@@ -133,23 +132,15 @@ class TrafficRepository:
 
     def insert(self, tx: Transaction, row: TrafficRow) -> None:
         """Insert a row, before the commit, together with others."""
-        tx.add(ROWS, self.values(row))
-
-    def values(self, row: TrafficRow) -> list[object]:
-        """Return the values of a row: texts, integers and None."""
         values = list(_VALUES(row))
         values[_DETECTIONS] = json_text(row.detections) if row.detections else "[]"
         values[_ORIGIN] = row.origin or self.origin
-        return values
+        tx.add(ROWS, values)
 
     def find(self, tx: Transaction, id: str) -> TrafficRow | None:
         """Return the row of this id, or of this request id."""
         rows = tx.query(BY_REQUEST if id.startswith("req_") else BY_ID, {"id": id})
         return _row(rows[0]) if rows else None
-
-    def has(self, tx: Transaction, id: str) -> bool:
-        """Tell whether there is a row of this id."""
-        return bool(tx.query(HAS, {"id": id}))
 
     def page(self, tx: Transaction, wanted: TrafficFilter) -> Page[TrafficRow]:
         """List rows, newest first.

@@ -16,12 +16,11 @@ class Work:
 
     waiter: what its caller awaits, or None. is_durable: the disk must have it before that. is_brief: it is done in
     microseconds, without the disk, and may be done in the event loop. is_job: it is no caller's of many, so no group
-    waits for more of its kind. is_noted: it is in the redo log, and was answered. record: returns its name and record,
-    if it can be noted.
+    waits for more of its kind.
     """
 
     __slots__ = (
-        "call", "error", "is_abandoned", "is_brief", "is_durable", "is_job", "is_noted", "record", "result", "waiter",
+        "call", "error", "is_abandoned", "is_brief", "is_durable", "is_job", "result", "waiter",
     )  # fmt: skip
 
     def __init__(
@@ -31,15 +30,11 @@ class Work:
         is_durable: bool = False,
         is_brief: bool = False,
         is_job: bool = False,
-        is_noted: bool = False,
-        record: Callable[[], tuple[str, str]] | None = None,
     ) -> None:
         self.call = call
         self.is_durable = is_durable
         self.is_brief = is_brief and not is_durable
         self.is_job = is_job
-        self.is_noted = is_noted
-        self.record = record
         self.result: Any = None
         self.error: BaseException | None = None
         self.is_abandoned = False

@@ -8,10 +8,6 @@ many callers as were waiting when the last one was delivered: those who come bac
 caller alone never waits for another. Works that nobody waits for are gathered for some 40 milliseconds, and a group of
 only such works need not wait for the disk.
 
-A work that can be done again from a record is noted (`notes`) and answered at once: where few are at work, so that some
-tens of them make a group, at most some 20 milliseconds later, and where many are, when it would have to wait for the
-thread. Who reads asks for them to be committed first.
-
 When the disk refuses, callers are told so. Works that nobody waits for are kept and tried again; until that succeeds
 no more of them are taken, so that memory cannot grow.
 """
@@ -22,13 +18,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import anyio
-
 from gateway.http.wakeups import Waiter, Wakeups, wakeups_here
 from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.notes import Notes
-from gateway.store.redo import RedoLog
 from gateway.store.syncs import Syncs
 from gateway.store.works import Base, Work, is_brief, refuse
 
@@ -41,10 +33,6 @@ RETRY_SECONDS = 0.5
 WAIT_SECONDS = 30.0
 STOP_SECONDS = 10.0
 PAUSE_SECONDS = 0.05
-FEW_CALLERS = 4
-NOTED_WORKS = 48
-NOTED_SECONDS = 0.02
-CATCH_UP_SECONDS = 0.25
 
 
 class Writer:
@@ -53,10 +41,9 @@ class Writer:
     has_failed: the last group could not be written.
     """
 
-    def __init__(self, base: Base, log: Log, redo: RedoLog) -> None:
+    def __init__(self, base: Base, log: Log) -> None:
         self._base = base
         self._log = log
-        self._notes = Notes(redo, log)
         self._wakeups: Wakeups  # set by `start`, before anybody writes
         self._waiters: list[Waiter] = []  # that nobody awaits now
         # The event loop itself. Its timers and `call_soon_threadsafe` are all that is asked of it; anyio's own way from
@@ -118,7 +105,7 @@ class Writer:
             await waiter
         if not work.is_abandoned:  # then, or when its caller was cancelled, it will be called for this work once more
             self._waiters.append(waiter)
-        if work.error is not None and not work.is_noted:
+        if work.error is not None:
             raise work.error
         return work.result
 
@@ -147,37 +134,6 @@ class Writer:
                 self._set_timer(GATHER_SECONDS)
         return len(self._queue) >= CROWD_WORKS
 
-    def may_note(self, callers: int) -> bool:
-        """Tell whether the task that runs may note a work, and few are at work: many share a commit anyway."""
-        is_crowd = callers > FEW_CALLERS
-        if is_crowd and self._expected > 1:
-            return False
-        return self._are_notes_welcome() and not (is_crowd and not self._wakeups.is_alone())
-
-    def _are_notes_welcome(self) -> bool:
-        is_ill = self.has_failed or self._is_stopping
-        return not is_ill and self._notes.are_welcome(self._loop.time())
-
-    def note(self, call: Callable[[Transaction], object], name: str, record: str) -> bool:
-        """Note a work and queue it, and tell so: no end of the process undoes it. Only while `may_note`."""
-        if not self._notes.take(name, record):
-            return False
-        self._queue.append(Work(call, is_brief=True, is_noted=True))
-        if not self._is_busy:
-            pending = self._notes.pending
-            if pending == NOTED_WORKS:
-                self._wakeups.call_last(self._hand_over)
-            elif pending == 1 or self._timer is None:
-                self._set_timer(NOTED_SECONDS)
-        return True
-
-    async def catch_up(self) -> None:
-        """Wait, for a moment at most, until what was noted is committed."""
-        if not self._notes.pending or self.has_failed:
-            return
-        with anyio.move_on_after(CATCH_UP_SECONDS), contextlib.suppress(StoreUnavailable):
-            await self.write(Work(lambda tx: None, is_brief=True, is_job=True))  # which goes after all that is queued
-
     def _put(self, work: Work) -> None:
         if self._is_stopping or len(self._queue) >= QUEUE_WORKS:
             raise StoreUnavailable("Too much is waiting to be written.", retry_after_seconds=1)
@@ -187,19 +143,16 @@ class Writer:
 
     def _look(self) -> None:
         """Hand over what is there, or wait a little for those who are expected as well."""
-        if self._is_busy:
-            self._note_callers(self._queue)
-        elif not self._queue:
+        if self._is_busy or not self._queue:
             return
-        elif self._fresh >= self._expected:
+        if self._fresh >= self._expected:
             self._hand_over()
         elif self._fresh:
             self._set_timer(AWAITED_SECONDS)
-        elif (len(self._queue) >= GROUP_WORKS or self._notes.pending >= NOTED_WORKS) and not self._is_failing:
+        elif len(self._queue) >= GROUP_WORKS and not self._is_failing:
             self._hand_over()  # though nobody waits for it
         else:
-            seconds = NOTED_SECONDS if self._notes.pending else GATHER_SECONDS
-            self._set_timer(RETRY_SECONDS if self._is_failing else seconds)
+            self._set_timer(RETRY_SECONDS if self._is_failing else GATHER_SECONDS)
 
     def _set_timer(self, wait_seconds: float) -> None:
         """Hand over after `wait_seconds`, unless that is due earlier."""
@@ -222,26 +175,10 @@ class Writer:
         if is_brief(group) and self._commit_here(group):
             self._delivered(group)
             return
-        self._note_callers(group)
         self._is_busy = True
         self._watch_over([*group, *self._queue])
         self._groups.append(group)
         self._ring()
-
-    def _note_callers(self, works: Iterable[Work]) -> None:
-        """Answer callers whose works can be noted, and would have to wait for what the thread is about."""
-        if not self._are_notes_welcome():
-            return
-        for work in [*works]:  # since the thread may give back to the queue what it could not do
-            waiter = work.waiter
-            if waiter is None or work.record is None or work.is_abandoned:
-                continue
-            if not self._notes.take(*work.record()):
-                break
-            work.is_noted, work.waiter = True, None
-            self._waiting.pop(work, None)
-            waiter.call()
-        self._count_fresh()
 
     def _count_fresh(self) -> None:
         self._fresh = sum(1 for work in [*self._queue] if work.waiter is not None and not work.is_abandoned)
@@ -299,8 +236,6 @@ class Writer:
         if not self._waiting and self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        if not self._is_stopping and not self._syncs.are_slow():
-            self._notes.clear()
         if not is_durable:
             self._syncs.ask()
         callers = sum(not work.is_job for work in group if work.waiter is not None)
@@ -376,21 +311,15 @@ class Writer:
     def _note_success(self, group: Sequence[Work]) -> None:
         self._group_seconds = self._loop.time()
         self._is_failing = self.has_failed = False
-        failed = [work for work in group if work.error is not None]
-        for work in failed:
-            self._notes.lose(work)
-            if work.waiter is None:
+        for work in group:
+            if work.error is not None and work.waiter is None:
                 self._log.error("store_work_failed", error=work.error)
-        self._notes.settle([work for work in group if work.error is None] if failed else group, self._group_seconds)
 
     def _fail(self, works: Sequence[Work], error: BaseException) -> None:
         is_unavailable = isinstance(error, StoreUnavailable)
         self._log.error("store_write_failed", error=error, works=len(works))
         refuse(works, error)
         self.has_failed = is_unavailable
-        if not is_unavailable:
-            for work in works:
-                self._notes.lose(work)
-        elif (behind := [work for work in works if work.waiter is None]) and not self._is_stopping:
+        if is_unavailable and (behind := [work for work in works if work.waiter is None]) and not self._is_stopping:
             self._queue[:0] = behind
             self._is_failing = True

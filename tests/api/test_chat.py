@@ -37,10 +37,7 @@ class ScriptedChat:
     def may_be_left(self) -> bool:
         return self.leaving_ends_it
 
-    def recall(self, who: object, raw: bytes) -> None:
-        return None
-
-    def read(self, body: object, raw: bytes, *, mark: bytes | None) -> object:
+    def read(self, body: object, raw: bytes) -> object:
         self.threads.append(threading.current_thread() is threading.main_thread())
         return body
 

@@ -206,13 +206,11 @@ def test_what_was_answered_before_kill_9_is_in_the_audit_after_it(archive: Path,
 def test_what_one_caller_was_answered_in_a_row_before_kill_9_is_there_once_after_it(
     archive: Path, tmp_path: Path
 ) -> None:
-    """Who asks again at once is answered when the chat is noted, some milliseconds before it is committed."""
     data_dir = tmp_path / "data"
     key = make_key(archive, data_dir, ALL_SCOPES, rate_limit=1_000_000)
     body = json.dumps({"model": "echo", "messages": [{"role": "user", "content": "Good morning."}]})
     headers = {"X-Service-Key": key, "Content-Type": "application/json"}
     answered: list[str] = []
-    left = 0
     for count in (3, 60, 117, 200, 331):
         served = start(archive, data_dir)
         caller = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
@@ -225,8 +223,6 @@ def test_what_one_caller_was_answered_in_a_row_before_kill_9_is_there_once_after
         served.process.popen.kill()
         assert served.process.stop() == -signal.SIGKILL
         caller.close()
-        left += sum(one.read_bytes().count(b"\n") for one in data_dir.glob("gateway.db.redo-*"))
-    assert left, "nothing was noted when it was killed"
     served = start(archive, data_dir)
     served.key = key
     for path in ("/api/v1/audit?limit=1000&source=chat", "/api/traffic?limit=500"):
@@ -237,7 +233,6 @@ def test_what_one_caller_was_answered_in_a_row_before_kill_9_is_there_once_after
             cursor = page["page"]["next"]
         assert sorted(found) == sorted(answered)
     assert served.process.stop() == 0
-    assert not [*data_dir.glob("gateway.db.redo-*")]
     command = [sys.executable, "-I", str(archive), "audit", "verify", "--data-dir", str(data_dir)]
     assert subprocess.run(command, capture_output=True, text=True, env=environment()).returncode == 0
 

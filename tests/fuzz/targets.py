@@ -15,7 +15,6 @@ from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.head import parse_head
 from gateway.http.messages import ClientError, HttpError
 from gateway.http.reply import ReplyReader
-from gateway.llm.joined import join
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_words import WORDS
 from gateway.mcp import jsonrpc
@@ -98,7 +97,6 @@ def chat_walker(raw: bytes) -> None:
         leaves = _DIALECT.prompt_leaves(prompt)
     except (InvalidJson, GatewayError):
         return
-    assert quick.usual is None or quick.usual == join(leaves.texts).text
     assert quick.texts == leaves.texts
     seen = "\n".join(leaf.text for leaf in leaves.texts)
     is_partly_opaque = bool(leaves.opaque_places)

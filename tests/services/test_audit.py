@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gateway.clock import SystemClock, SystemIds
-from gateway.domain.audit import AuditFilter, ChainReport, canonical_text
+from gateway.domain.audit import AuditFilter, ChainReport
 from gateway.domain.principals import RequestContext, Scope, local
 from gateway.errors import AuditUnavailable
 from gateway.log import Log
@@ -105,7 +105,6 @@ async def test_long_details_are_hashed_as_they_are_kept(house: House, text: str)
     audit = await house.open()
     details = {"many": [{"rule": f"{text}{number}", "score": number / 2} for number in range(100)], "none": None}
     event = audit.event("tested", source="test", details=details)
-    assert event.details_json in (None, canonical_text(event.details))
     assert (await audit.record(event)).details == event.details
     assert (await audit.page(AuditFilter())).items[0].details == event.details
     assert (await audit.verify()).ok

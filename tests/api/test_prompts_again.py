@@ -1,4 +1,4 @@
-"""Prompts that come again byte for byte: what is not read a second time, and what is done anew for each of them."""
+"""Prompts that come again byte for byte: each is checked, answered and recorded by the rules of now."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,9 +10,6 @@ import pytest
 
 from gateway.http.client import Client
 from gateway.http.messages import Headers, Reply, Request
-from gateway.llm.openai import OpenAiDialect
-from gateway.services import known_prompts
-from gateway.services.access_guard import AccessGuard
 from gateway.services.chat_bill import ChatBill
 from tests.open_site import ATTACK, CHAT, Site, open_site
 
@@ -36,20 +33,10 @@ async def ask(site: Site, key: str, text: str = HARMLESS, *, headers: dict[str, 
     return await site.ask("POST", CHAT, prompt(text, **more), key=key, headers=headers)
 
 
-def read_no_more(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise AssertionError("it was read again")
-
-    monkeypatch.setattr(site.gateway.chat, "read", fail)
-
-
-async def test_a_clean_prompt_that_comes_again_and_again_is_read_twice_and_answered_and_recorded_alike(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_clean_prompt_that_comes_again_is_answered_and_recorded_alike(site: Site) -> None:
     key = (await site.key())["key"]
     first = await ask(site, key, user="u-7")
     await ask(site, key, user="u-7")
-    read_no_more(site, monkeypatch)
     again = await ask(site, key, user="u-7")
     assert again["choices"] == first["choices"] and again["usage"] == first["usage"]
     rows = (await site.ask("GET", "/api/traffic"))["data"]
@@ -60,23 +47,10 @@ async def test_a_clean_prompt_that_comes_again_and_again_is_read_twice_and_answe
     assert len(sums) == 3 and sums[0] == sums[2]
 
 
-async def test_one_byte_more_or_another_caller_makes_it_another_prompt(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, other = (await site.key())["key"], (await site.key(name="other"))["key"]
-    for _ in range(2):
-        await ask(site, one)
-    read_no_more(site, monkeypatch)
-    assert (await ask(site, one))["status"] == 200
-    assert (await ask(site, one, HARMLESS + "?"))["status"] == 500
-    assert (await ask(site, other))["status"] == 500
-
-
 async def test_a_prompt_in_which_something_was_found_is_found_out_every_time(site: Site) -> None:
     key = (await site.key())["key"]
     for _ in range(3):
         assert (await ask(site, key, ATTACK))["status"] == 400
-    assert len(site.gateway.chat.known) == 0
 
 
 async def test_what_is_forbidden_meanwhile_is_forbidden_to_a_known_prompt(site: Site) -> None:
@@ -118,32 +92,15 @@ async def test_the_same_key_twice_in_an_object_is_refused_however_often_it_is_se
         assert (await site.dispatch.handle(request)).status == 400
 
 
-async def test_the_memory_is_bounded_and_keeps_what_still_comes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_prompts, "MOST_PROMPTS", 5)
-    key = (await site.key())["key"]
-    for number in range(17):
-        await ask(site, key)
-        for _ in range(2):
-            await ask(site, key, f"the weather of day {number}")
-    assert len(site.gateway.chat.known) <= 10
-    read_no_more(site, monkeypatch)
-    assert (await ask(site, key))["status"] == 200
-
-
 class Model:
-    """A provider that says what it is told to, under one id. read: how many of its answers were looked into.
+    """A provider that says what it is told to, under one id.
 
     meanwhile: what happens while it thinks.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.says, self.read = "it rains", 0
+        self.says = "it rains"
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
-        read_reply = OpenAiDialect.read_reply
-
-        def counted(*args: Any, **more: Any) -> Any:
-            self.read += 1
-            return read_reply(*args, **more)
 
         async def request(*_: object, **__: object) -> Reply:
             if self.meanwhile is not None:
@@ -153,7 +110,6 @@ class Model:
             body = {"id": "c-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
             return Reply(200, (("openai-processing-ms", "5"),), json.dumps(body).encode())
 
-        monkeypatch.setattr(OpenAiDialect, "read_reply", counted)
         monkeypatch.setattr(Client, "request", request)
 
 
@@ -165,19 +121,6 @@ async def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 def said(answer: Any) -> str:
     return str(answer["choices"][0]["message"]["content"])
-
-
-async def test_an_answer_that_comes_again_to_a_known_prompt_is_told_and_recorded_unread(
-    far: tuple[Site, Model],
-) -> None:
-    site, model = far
-    key = (await site.key())["key"]
-    answers = [await ask(site, key, model="m") for _ in range(5)]
-    assert model.read == 3, "those of a prompt that is not known yet, and the first of one that is"
-    assert {said(one) for one in answers} == {"it rains"}
-    assert {one["headers"]["openai-processing-ms"] for one in answers} == {"5"}
-    rows = (await site.ask("GET", "/api/traffic"))["data"]
-    assert [(row["prompt_tokens"], row["reply_tokens"], row["verdict"]) for row in rows] == [(7, 3, "ALLOW")] * 5
 
 
 async def test_another_answer_to_a_known_prompt_is_looked_into(far: tuple[Site, Model]) -> None:
@@ -221,7 +164,6 @@ async def test_a_known_prompt_is_judged_by_rules_that_change_while_a_budget_is_w
     await site.ask("PATCH", RULES, {"rule": "say-please", "enabled": False, "reason": "a trial"})
     for _ in range(4):
         assert (await ask(site, key, ATTACK))["status"] == 200
-    assert len(site.gateway.chat.known) == 1
     reserve = ChatBill.reserve
 
     async def slow(*args: Any) -> None:
@@ -230,22 +172,3 @@ async def test_a_known_prompt_is_judged_by_rules_that_change_while_a_budget_is_w
 
     monkeypatch.setattr(ChatBill, "reserve", slow)
     assert (await ask(site, key, ATTACK))["error"]["code"] == "content_policy_violation"
-
-
-async def test_a_known_answer_passes_the_access_list_as_any_other(
-    far: tuple[Site, Model], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site, _ = far
-    key = (await site.key())["key"]
-    await site.make("/api/access", list="deny", type="TOOL", value="shell")
-    checked: list[object] = []
-    check_reply = AccessGuard.check_reply
-
-    async def noted(guard: AccessGuard, who: Any, reply: Any, reader: Any) -> None:
-        checked.append(reply.body["choices"])
-        await check_reply(guard, who, reply, reader)
-
-    monkeypatch.setattr(AccessGuard, "check_reply", noted)
-    for _ in range(5):
-        assert said(await ask(site, key, model="m")) == "it rains"
-    assert len(checked) == 5 and all(checked)
