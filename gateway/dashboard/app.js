@@ -19,7 +19,7 @@ const PAGES = [
 ];
 const app = document.getElementById("app");
 const THEME = "gateway.theme";
-let main, links, page = null, leave = new AbortController(), framed = new AbortController(), awaitsPage = false;
+let main, links, page = null, drawn = "", leave = new AbortController(), framed = new AbortController(), awaitsPage = false;
 
 const mayOpen = (one) => !one.needs || can(...one.needs);
 
@@ -91,12 +91,13 @@ export async function changePassword(intro) {
   passwordDialog(intro);
 }
 
-/** Show the page of the address. A page exports `draw(context)`; what that returns may take another place by itself. */
+/** Show the page of the address. A page's `moved` shows another detail or part of it; other filters draw the page again. */
 async function route() {
-  const here = place();
+  const here = place(), isDrawn = query(here.query) === drawn;
+  drawn = query(here.query);
   const known = PAGES.find((one) => one.id === here.id);
   document.body.classList.remove("nav-open");
-  if (page && page.id === here.id && page.moved && page.moved(here) !== false) return;
+  if (page && page.id === here.id && page.moved && (isDrawn || page.hasParts)) { page.moved(here, isDrawn); return; }
   leave.abort();
   leave = new AbortController();
   const { signal } = leave;
@@ -107,8 +108,7 @@ async function route() {
     main.append(empty(known ? "Your role may not see this page." : "There is no page of this name.", h("a.btn", { href: "#/overview" }, "Overview")));
     return;
   }
-  const tools = head(known.label);
-  const body = h("div.page", loading(`Loading ${known.label}`));
+  const tools = head(known.label), body = h("div.page", loading(`Loading ${known.label}`));
   main.append(body);
   const settled = new Promise((resolve) => setTimeout(resolve, 0));
   let module;
@@ -123,8 +123,8 @@ async function route() {
     on: (call) => feed.on((...event) => { if (!signal.aborted) call(...event); }, signal),
     /** Change filters in the address, without another entry in the history. */
     filter(values) {
-      const now = place();
-      const merged = { ...now.query, ...values };
+      const now = place(), merged = { ...now.query, ...values };
+      drawn = query(merged);
       history.replaceState(null, "", link(now.id, now.rest, merged));
       return Object.fromEntries(Object.entries(merged).filter(([, value]) => value));
     },

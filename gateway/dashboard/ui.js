@@ -126,13 +126,15 @@ export function tabs(list, chosen, go) {
   return row;
 }
 
+/** The options of a filter, and the value that an address names though no option has it. */
+const offered = (options, value) => (options.some((option) => (Array.isArray(option) ? option[0] : option) === value) ? options : [...options, [value, value]]);
 /** Filters whose values stand in the URL: [{name, label, options | type}]. changed: called with {name: value}. */
 export function filters(list, values, changed) {
-  return h("form.filters", { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() }, list.map((one) => {
+  return h("form.filters", { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() }, list.filter(Boolean).map((one) => {
     const value = values[one.name] ?? one.value ?? "";
     const set = (event) => changed({ [one.name]: event.target.value.trim() });
     const input = one.options
-      ? h("select", { name: one.name, onchange: set }, one.options.map((option) => {
+      ? h("select", { name: one.name, onchange: set }, offered(one.options, value).map((option) => {
         const [key, label] = Array.isArray(option) ? option : [option, option === "" ? "Any" : words(option)];
         return h("option", { value: key, selected: key === value }, label);
       }))

@@ -16,7 +16,7 @@ export async function draw(context, here) {
   const list = table({
     label: "Agents, newest first",
     load: (cursor) => api.page("/api/agents", { ...values, limit: 50, cursor }, signal),
-    href: (row) => link("agents", [row.id], values),
+    href: (row) => link("agents", [row.id], context.place().query),
     none: "No agent fits. They are found in traffic, or registered here.",
     columns: [
       { label: "Agent", wide: true, cell: (row) => cut(row.name) },

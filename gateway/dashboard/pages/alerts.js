@@ -14,14 +14,14 @@ const ASKS = ["resolved", "false_positive", "suppressed"];
 
 export async function draw(context, here) {
   const { main, tools, link, can, signal, session } = context;
-  let values = { scope: "active", ...here.query }, soon = null;
+  let values = whole(here.query), soon = null;
   const mayAct = can("alerts:manage");
   const changed = () => { list.reload(); context.on && refresh(); };
   const quick = (row, to) => { if (mayAct && LEADS[row.status].includes(to)) move(row, to, changed); };
   const list = table({
     label: "Alerts, newest first",
     load: (cursor) => api.page("/api/alerts", { ...pick(values), limit: 50, cursor }, signal),
-    href: (row) => link("alerts", [row.id], values),
+    href: (row) => link("alerts", [row.id], context.place().query),
     none: () => empty(values.scope === "active" ? "No active alerts. Everything has been looked at." : "No alert fits. Take filters away."),
     keys: { a: (row) => quick(row, "acknowledged"), r: (row) => quick(row, "resolved") },
     tools: mayAct ? (row) => h("span.row-line", LEADS[row.status].slice(0, 1).map((to) => button(STATES[to], () => move(row, to, changed)))) : null,
@@ -39,14 +39,20 @@ export async function draw(context, here) {
   });
   const refresh = () => api.page("/api/alerts", { scope: "active", limit: 100 }, signal).then((page) => context.count(page.items.length), () => {});
   fill(tools, h("span.dim.small.low2", mayAct ? "j k move, Enter opens, a acknowledges, r resolves" : "j k move, Enter opens"));
-  fill(main, filters([
+  const bar = filters([
     { name: "scope", label: "Which", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
     { name: "severity", label: "Severity", options: ["", "critical", "high", "medium", "low"] },
     { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
     { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity"] },
     { name: "rule", label: "Rule" }, { name: "agent", label: "Agent" },
     { name: "assigned_to", label: "With", options: [["", "Anybody"], [session.user.username, "Me"]] },
-  ], values, (change) => { values = { scope: "active", ...context.filter(change) }; if (change.status) values.scope = "all"; list.restart(); }), h("section.panel", list.node));
+    values.since && { name: "since", label: "Since" }, values.until && { name: "until", label: "Until" },
+  ], values, (change) => {
+    values = whole(context.filter({ ...change, ...(change.status ? { scope: "" } : change.scope ? { status: "" } : {}) }));
+    for (const name of ["scope", "status"]) bar.elements[name].value = values[name];
+    list.restart();
+  });
+  fill(main, bar, h("section.panel", list.node));
   const show = detail(context, ["alerts"], (id) => one(id, context, changed));
   show(here);
   context.on((name) => { if (name !== "alert" && name !== "tick") return; clearTimeout(soon); soon = setTimeout(changed, 500); });
@@ -54,7 +60,9 @@ export async function draw(context, here) {
   return { moved: (to) => { show(to); }, press: list.press };
 }
 
-const pick = ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, since, until }) => ({ scope: state ? "all" : scope, severity: grade, status: state, source, rule, agent, assigned_to, since, until });
+/** Return filters with the two that go together: a state is looked for among all alerts, not only among active ones. */
+const whole = (query) => ({ ...query, scope: query.status ? "all" : query.scope || "active", status: query.status || "" });
+const pick = ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, since, until }) => ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, since, until });
 
 /** Bring an alert into another state, with a word about it where it ends. */
 function move(alert, to, changed) {

@@ -10,12 +10,12 @@ import { detail } from "./detail.js";
 const RANK = ["fail", "warn", "pass", "not_applicable"];
 
 export async function draw(context, here) {
-  const { main, tools, can, link, signal } = context;
+  const { main, tools, can, signal } = context;
   let values = here.query, audit = null;
   const top = h("div"), checks = h("div.stack"), bar = h("div");
   const run = button("Run the trust audit", async () => { await api.post("/api/trust-audits"); toast("The trust audit is done."); again(); }, { kind: "primary" });
   fill(tools, button("Print", () => window.print(), { sign: "print" }), can("posture:manage") && run);
-  const list = () => fill(checks, audit ? groups(audit.checks.filter((one) => (!values.status || one.status === values.status) && (!values.severity || one.severity === values.severity) && (!values.category || one.category === values.category)), link) : empty("No trust audit has been run yet. It looks at settings, keys, agents, files and the audit chain, and changes nothing."));
+  const list = () => fill(checks, audit ? groups(audit.checks.filter((one) => (!values.status || one.status === values.status) && (!values.severity || one.severity === values.severity) && (!values.category || one.category === values.category)), context) : empty("No trust audit has been run yet. It looks at settings, keys, agents, files and the audit chain, and changes nothing."));
   const show = detail(context, ["posture", "checks"], (id) => one(id, () => audit));
   const again = load(top, () => api.get("/api/posture", { since: values.since || "30d" }, signal), (found) => {
     audit = found.trust_audit;
@@ -41,11 +41,11 @@ function head(found) {
     panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, height: 150 }) : empty("The trend shows after the second reading.")));
 }
 
-function groups(list, link) {
+function groups(list, { link, place }) {
   if (!list.length) return empty("No check fits. Take filters away.");
   const names = [...new Set(list.map((one) => one.category))].sort();
   return names.map((name) => panel(words(name), table({
-    label: `Checks: ${words(name)}`, size: 100, href: (row) => link("posture", ["checks", row.id]),
+    label: `Checks: ${words(name)}`, size: 100, href: (row) => link("posture", ["checks", row.id], place().query),
     rows: list.filter((one) => one.category === name).sort((one, other) => RANK.indexOf(one.status) - RANK.indexOf(other.status) || SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity)),
     columns: [
       { label: "Check", wide: true, cell: (row) => h("span", row.title, ["fail", "warn"].includes(row.status) && h("span.dim.small", row.evidence)) },

@@ -42,7 +42,7 @@ export async function draw(context, here) {
   fill(main, h("section.panel", list.node));
   const show = detail(context, ["keys"], (id) => one(id, context, list.reload));
   show(here);
-  if (here.query.create && mayAct) { history.replaceState(null, "", link("keys")); make(); }
+  if (here.query.create && mayAct) { context.filter({ create: "" }); make(); }
   return { moved: (to) => { show(to); }, press: list.press };
 }
 

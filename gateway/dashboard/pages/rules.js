@@ -25,7 +25,7 @@ export async function draw(context, here) {
       { name: "state", label: "State", options: [["", "Any"], ["on", "In use"], ["off", "Taken out"], ["changed", "Set otherwise"], ["hit", "Matched lately"], ["never", "Not matched lately"]] },
     ], values, (change) => { values = context.filter(change); list.set(all.filter(fits)); }));
     list = table({
-      label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], values), none: "No rule fits. Take filters away.", sorted: { index: 3, down: true },
+      label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], context.place().query), none: "No rule fits. Take filters away.", sorted: { index: 3, down: true },
       columns: [
         { label: "Rule", wide: true, cell: (row) => cut(row.name, row.description), sort: (row) => row.name.toLowerCase() },
         { label: "Severity", cell: (row) => severity(row.severity), sort: (row) => SEVERITIES.indexOf(row.severity) },

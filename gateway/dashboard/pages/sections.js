@@ -11,10 +11,10 @@ export async function sections(context, here, page, list) {
   fill(context.main, bar, body);
   context.signal.addEventListener("abort", () => leave.abort());
 
-  async function show(to) {
+  async function show(to, isDrawn = true) {
     const one = open.find((each) => each.id === to.rest[0]) || open[0];
     const inner = { ...to, rest: to.rest.slice(1) };
-    if (chosen === one.id) { if (part?.moved) part.moved(inner); return; }
+    if (chosen === one.id && isDrawn) { if (part?.moved) part.moved(inner); return; }
     leave.abort();
     leave = new AbortController();
     const { signal } = leave;
@@ -41,5 +41,5 @@ export async function sections(context, here, page, list) {
     }
   }
   await show(here);
-  return { moved: (to) => { show(to); }, press: (event) => part?.press?.(event) };
+  return { hasParts: true, moved: show, press: (event) => part?.press?.(event) };
 }

@@ -22,7 +22,7 @@ export async function draw(context, here) {
       fresh = before.size ? new Set([...known].filter((id) => !before.has(id))) : new Set();
       return page;
     },
-    href: (row) => link("traffic", [row.id], values),
+    href: (row) => link("traffic", [row.id], context.place().query),
     mark: (row) => fresh.has(row.id) && "fresh",
     none: "No request fits. Make the time longer or take filters away.",
     columns: [
@@ -39,7 +39,7 @@ export async function draw(context, here) {
     ],
   });
   fill(main, filters([
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, values.until && { name: "until", label: "Until" },
     { name: "verdict", label: "Verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
     { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"]] },
     { name: "agent", label: "Agent" }, { name: "key", label: "Key", placeholder: "svc_…" }, { name: "model", label: "Model" }, { name: "provider", label: "Provider" },
