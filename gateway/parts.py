@@ -307,7 +307,7 @@ def _fleet(of: _Gateway) -> object:
         health=of.health,
         traffic=of.traffic,
         load=of.host_load,
-        threat=of.posture.threat,
+        scores=of.posture.point,
         started_at=of.started_at,
         version=__version__,
         archive_sha256=archive_sha256,
@@ -361,7 +361,9 @@ PARTS: Mapping[str, Callable[[_Gateway], object]] = {
     "event_sender": lambda of: event_sender.EventSender(
         store=of.store, clock=of.clock, leases=of.leases, log=of.log, ways=of.ways, metrics=of.metrics
     ),
-    "reports": lambda of: reports.Reports(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit),
+    "reports": lambda of: reports.Reports(
+        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, scores=of.posture.point
+    ),
     "security_scans": _security_scans,
     "runtime_settings": lambda of: runtime_settings.RuntimeSettings(
         store=of.store, audit=of.audit, settings=of.settings

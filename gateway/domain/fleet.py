@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gateway.domain.posture import PosturePoint
 from gateway.errors import InvalidRequest
 from gateway.wire import read_timestamp
 
@@ -39,7 +40,6 @@ class Heartbeat:
     """What a gateway says of itself. cpu_percent: of one core, of all its processes together.
 
     threats: blocks of the last 24 hours. alerts: active ones. agents: known ones. sessions: people signed in.
-    posture_score: of the last trust audit, None when there was none.
     """
 
     id: str
@@ -55,8 +55,6 @@ class Heartbeat:
     alerts: int
     agents: int
     sessions: int
-    posture_score: int | None
-    threat_score: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +125,8 @@ def connection_of(last_seen_at: int | None, now_at: int) -> Connection:
     return Connection.STALE if age_ms <= STALE_MS else Connection.OFFLINE
 
 
-def view_of(beat: Heartbeat, now_at: int) -> InstanceView:
-    """Return what is shown of a gateway on this database."""
+def view_of(beat: Heartbeat, scores: PosturePoint, now_at: int) -> InstanceView:
+    """Return what is shown of a gateway on this database. scores: those of the database, which all on it share."""
     uptime_seconds = max(0, beat.last_seen_at - beat.started_at) // 1000
     return InstanceView(
         id=beat.id,
@@ -145,8 +143,8 @@ def view_of(beat: Heartbeat, now_at: int) -> InstanceView:
         alerts=beat.alerts,
         agents=beat.agents,
         sessions=beat.sessions,
-        posture_score=beat.posture_score,
-        threat_score=beat.threat_score,
+        posture_score=scores.posture_score,
+        threat_score=scores.threat_score,
         last_seen_at=beat.last_seen_at,
     )
 

@@ -92,15 +92,20 @@ def _scan_text(answer: ScanAnswer) -> str:
 async def _check_posture(
     gateway: Gateway, principal: Principal, command: NoArguments, context: RequestContext
 ) -> ToolOutput:
-    report = await gateway.posture.check()
+    report = await gateway.store.db.read(gateway.posture.report)
     return ToolOutput(_posture_text(report), encode(report))
 
 
 def _posture_text(report: PostureReport) -> str:
+    audit = report.trust_audit
     score = "unknown" if report.posture_score is None else f"{report.posture_score}/100"
+    if audit is None:
+        score += ": no trust audit has been run yet; run_trust_audit runs one"
     lines = [f"Threat score: {report.threat_score}/100", f"Posture score: {score}", "Services:"]
     lines += [f"- {name}: {state}" for name, state in report.services.items()]
-    wanting = [check for check in report.checks if check.status in (CheckStatus.FAIL, CheckStatus.WARN)]
+    wanting = [
+        check for check in (audit.checks if audit else ()) if check.status in (CheckStatus.FAIL, CheckStatus.WARN)
+    ]
     if wanting:
         lines.append("To mend:")
         lines += [

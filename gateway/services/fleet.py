@@ -1,7 +1,7 @@
 """The fleet: this gateway's heartbeat, and one view of it, of others on its database, and of peers asked over HTTP."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
@@ -17,6 +17,7 @@ from gateway.domain.fleet import (
     view_of,
     views_of,
 )
+from gateway.domain.posture import PosturePoint
 from gateway.domain.traffic_sums import ALL, DAY_MS, FIVE_MINUTES_MS
 from gateway.services.alerts import Alerts
 from gateway.services.health import HEALTHY, Health
@@ -32,8 +33,8 @@ _FORGET_MS = 30 * DAY_MS
 _GRAVE = ("shield", "database")
 _WELL = (HEALTHY, "not_configured", "unknown")
 
-Threat = Callable[[], Awaitable[tuple[int, object]]]
-"""Tells the threat score that now holds, and its parts."""
+Scores = Callable[[Transaction], PosturePoint]
+"""Tells posture and threat score as they are now."""
 
 
 class Fleet:
@@ -48,7 +49,7 @@ class Fleet:
         health: Health,
         traffic: Traffic,
         load: HostLoad,
-        threat: Threat,
+        scores: Scores,
         started_at: int,
         version: str,
         archive_sha256: Callable[[], str | None],
@@ -59,7 +60,7 @@ class Fleet:
         self._health = health
         self._traffic = traffic
         self._load = load
-        self._threat = threat
+        self._scores = scores
         self._started_at = started_at
         self._version = version
         self._archive_sha256 = archive_sha256
@@ -68,13 +69,11 @@ class Fleet:
         """Write this gateway's heartbeat, and tell who of the others has gone quiet or is back."""
         now_at = self._clock.now_at()
         load = self._load.look()
-        threat_score, _ = await self._threat()
         await self._traffic.keep_up()
         status = self._status()
 
         def work(tx: Transaction) -> None:
             store = self._store
-            latest = store.trust_audits.latest(tx)
             since = (now_at - DAY_MS) // FIVE_MINUTES_MS * FIVE_MINUTES_MS
             until = (now_at // FIVE_MINUTES_MS + 1) * FIVE_MINUTES_MS
             sums = store.traffic.by_value(tx, ALL, origin=store.traffic.origin, since=since, until=until)
@@ -93,8 +92,6 @@ class Fleet:
                 alerts=store.alerts.count_active(tx),
                 agents=store.agents.count(tx),
                 sessions=store.sessions.count_live(tx, now_at=now_at),
-                posture_score=latest.score if latest else None,
-                threat_score=threat_score,
             )
             store.fleet.beat(tx, beat)
             store.fleet.forget(tx, before=now_at - _FORGET_MS)
@@ -117,8 +114,9 @@ class Fleet:
 
         def work(tx: Transaction) -> FleetView:
             found: dict[str, InstanceView] = {}
+            scores = self._scores(tx)
             for beat in self._store.fleet.instances(tx):
-                found[beat.id] = view_of(beat, now_at)
+                found[beat.id] = view_of(beat, scores, now_at)
             for peer in self._store.fleet.peers(tx):
                 for one in views_of(peer, now_at):
                     found.setdefault(one.id, one)

@@ -20,8 +20,9 @@ from gateway.domain.posture import (
     ActiveAlert,
     Activity,
     Check,
+    PosturePoint,
     ThreatPart,
-    posture_score,
+    TrustAudit,
     threat_parts,
     threat_score,
 )
@@ -48,14 +49,14 @@ _FILES_LOOKED_AT = 1000
 class PostureReport:
     """The two scores, how they come about, and the state of each service.
 
-    posture_score: None when no check applies.
+    posture_score: of the newest trust audit, None before the first: what nobody has checked has no number.
     """
 
-    threat_score: int
     posture_score: int | None
-    services: Mapping[str, str]
+    threat_score: int
     threat: tuple[ThreatPart, ...]
-    checks: tuple[Check, ...]
+    services: Mapping[str, str]
+    trust_audit: TrustAudit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class _FileFacts:
 
 
 class Posture:
-    """Checks how this gateway is set up and how much it is under attack."""
+    """Checks how this gateway is set up and how much it is under attack. Every number of both scores is read here."""
 
     def __init__(
         self,
@@ -95,30 +96,29 @@ class Posture:
         self._chain_seconds = 0.0
         self._weak_rules: tuple[str, ...] | None = None
 
-    async def check(self) -> PostureReport:
-        """Look at everything once. The audit chain is verified again after five minutes, the rules only once."""
+    async def check(self) -> tuple[Check, ...]:
+        """Run every check once. The audit chain is verified again after five minutes, the rules only once."""
         async with self._lock:  # the slow parts are looked at once, however many ask
             chain = await self._verified()
             if self._weak_rules is None:
                 self._weak_rules = await anyio.to_thread.run_sync(_weak_rules, self._shield)
-        checks = trust_audits.run(await self._facts(chain, self._weak_rules))
-        activity = await self._store.db.read(self._activity)
+        return trust_audits.run(await self._facts(chain, self._weak_rules))
+
+    def report(self, tx: Transaction) -> PostureReport:
+        """Return both scores as they are now, without running a check."""
+        activity, latest = self._activity(tx), self._store.trust_audits.latest(tx)
         return PostureReport(
+            posture_score=latest.score if latest else None,
             threat_score=threat_score(activity),
-            posture_score=posture_score(checks),
-            services=self._health.checks(),
             threat=threat_parts(activity),
-            checks=checks,
+            services=self._health.checks(),
+            trust_audit=latest,
         )
 
-    async def threat(self) -> tuple[int, tuple[ThreatPart, ...]]:
-        """Return the threat score and its parts, without looking at anything else."""
-        activity = await self._store.db.read(self._activity)
-        return threat_score(activity), threat_parts(activity)
-
-    def services(self) -> Mapping[str, str]:
-        """Return the state of each service."""
-        return self._health.checks()
+    def point(self, tx: Transaction) -> PosturePoint:
+        """Return both scores as they are now as one point of their course."""
+        report = self.report(tx)
+        return PosturePoint(self._clock.now_at(), report.threat_score, report.posture_score)
 
     async def _verified(self) -> ChainReport | None:
         now_seconds = self._clock.monotonic_seconds()

@@ -18,7 +18,10 @@ _BAD = (CheckStatus.FAIL, CheckStatus.WARN)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a section is made from: one look at the database, the period, and the length of a bucket of time."""
+    """What a section is made from: one look at the database, the period, and the length of a bucket of time.
+
+    scores: tells posture and threat score as they are now.
+    """
 
     store: Store
     tx: Transaction
@@ -26,6 +29,7 @@ class Source:
     until_at: int
     step: int
     now_at: int
+    scores: Callable[[Transaction], PosturePoint]
 
 
 Make = Callable[[Source], Section]
@@ -65,18 +69,17 @@ def asked(
 
 
 def scores(source: Source) -> Section:
-    """Make the newest posture and threat score."""
+    """Make posture and threat score as they are now."""
     latest = source.store.trust_audits.latest(source.tx)
-    points = source.store.trust_audits.points(source.tx, since=source.now_at - 3_600_000)
-    point = points[-1] if points else PosturePoint(source.now_at, 0, None)
+    now = source.scores(source.tx)
     row = (
-        latest.score if latest else None,
-        point.threat_score if points else None,
+        now.posture_score,
+        now.threat_score,
         latest.failed if latest else None,
         latest.warned if latest else None,
     )
     columns = tuple(Column(name) for name in ("posture score", "threat score", "checks that fail", "checks that warn"))
-    query = "newest trust audit, and the newest point of the threat score within the hour"
+    query = "newest trust audit, and the threat score of the last 24 hours"
     return Section("Security state", "figures", query, columns, (row,), is_current=True)
 
 

@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
+from gateway.domain.posture import PosturePoint
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.domain.report_text import write_report
 from gateway.domain.reports import (
@@ -86,8 +87,11 @@ class MadeReport:
 class Reports:
     """The reports of this database. The edges check who may come in; what a type shows beyond that is checked here."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
+    def __init__(
+        self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, scores: Callable[[Transaction], PosturePoint]
+    ) -> None:
         self._store = store
+        self._scores = scores
         self._clock = clock
         self._ids = ids
         self._audit = audit
@@ -291,7 +295,7 @@ class Reports:
 
     def _making(self, make: Make, since_at: int, until_at: int, now_at: int) -> Callable[[Transaction], Section]:
         step = bucket_ms(since_at, until_at)
-        return lambda tx: make(Source(self._store, tx, since_at, until_at, step, now_at))
+        return lambda tx: make(Source(self._store, tx, since_at, until_at, step, now_at, self._scores))
 
     def _find(self, tx: Transaction, schedule_id: str) -> ReportSchedule:
         for schedule in self._store.reports.schedules(tx):

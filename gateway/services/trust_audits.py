@@ -1,21 +1,19 @@
 """Trust audits: run, kept, listed; and the two scores with what they are made of and how they went."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
 from gateway.domain.posture import (
     DAY_MS,
     PosturePoint,
-    ThreatPart,
     TrustAudit,
     trust_audit,
 )
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import NotFound
 from gateway.services.audit import Audit, source_of
-from gateway.services.posture import Posture
+from gateway.services.posture import Posture, PostureReport
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -26,18 +24,12 @@ MAX_POINTS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class PostureView:
+class PostureView(PostureReport):
     """Both scores with their parts, and how they went.
 
-    posture_score: of the newest trust audit, None before the first: what nobody looked at has no number.
-    history: points five minutes apart at the closest, oldest first.
+    history: points five minutes apart, oldest first, and the scores as they are now as the last point.
     """
 
-    posture_score: int | None
-    threat_score: int
-    threat: tuple[ThreatPart, ...]
-    services: Mapping[str, str]
-    trust_audit: TrustAudit | None
     history: tuple[PosturePoint, ...]
 
 
@@ -57,10 +49,8 @@ class TrustAudits:
         Raises:
             AuditUnavailable: the run was not kept.
         """
-        report = await self._posture.check()
-        run = trust_audit(
-            self._ids.new("run"), report.checks, occurred_at=self._clock.now_at(), started_by=principal.name
-        )
+        checks = await self._posture.check()
+        run = trust_audit(self._ids.new("run"), checks, occurred_at=self._clock.now_at(), started_by=principal.name)
         event = self._audit.event(
             "trust_audit_run",
             source=source_of(principal),
@@ -100,18 +90,17 @@ class TrustAudits:
     async def view(self, since: int | None = None) -> PostureView:
         """Return both scores, what they are made of, and their points since a time (a day ago)."""
         now_at = self._clock.now_at()
-        score, parts = await self._posture.threat()
 
         def work(tx: Transaction) -> PostureView:
-            latest = self._store.trust_audits.latest(tx)
             points = self._store.trust_audits.points(tx, since=now_at - DEFAULT_HISTORY_MS if since is None else since)
+            report = self._posture.report(tx)
             return PostureView(
-                posture_score=latest.score if latest else None,
-                threat_score=score,
-                threat=parts,
-                services=self._posture.services(),
-                trust_audit=latest,
-                history=thinned(points),
+                posture_score=report.posture_score,
+                threat_score=report.threat_score,
+                threat=report.threat,
+                services=report.services,
+                trust_audit=report.trust_audit,
+                history=thinned((*points, PosturePoint(now_at, report.threat_score, report.posture_score))),
             )
 
         return await self._store.db.read(work)
@@ -119,11 +108,10 @@ class TrustAudits:
     async def note(self) -> None:
         """Keep both scores as one point of their course, and run the checks when the last run is a day old."""
         now_at = self._clock.now_at()
-        score, _ = await self._posture.threat()
 
         def work(tx: Transaction) -> bool:
             latest = self._store.trust_audits.latest(tx)
-            point = PosturePoint(now_at - now_at % POINT_MS, score, latest.score if latest else None)
+            point = replace(self._posture.point(tx), occurred_at=now_at - now_at % POINT_MS)
             self._store.trust_audits.prune_points(tx, before=now_at - POINTS_KEPT_MS)
             is_first = self._store.trust_audits.note(tx, point)
             return is_first and latest is not None and now_at - latest.occurred_at >= DAY_MS

@@ -323,9 +323,8 @@ _RECORD_QUERIES = {
     ),
     "instances": Query(
         "gateways that write to this database",
-        """SELECT name, version, status, started_at, last_seen_at, posture_score, threat_score FROM instances
-            ORDER BY name""",
-        ("instance", "version", "status", "started:time", "last seen:time", "posture", "threat"),
+        """SELECT name, version, status, started_at, last_seen_at FROM instances ORDER BY name""",
+        ("instance", "version", "status", "started:time", "last seen:time"),
         is_current=True,
     ),
     "course": Query(

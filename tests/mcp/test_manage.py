@@ -262,8 +262,8 @@ async def test_what_is_scanned_is_in_the_traffic_the_alerts_and_the_audit_that_a
 
 
 async def test_the_posture_that_is_told_is_the_one_that_is_shown(assistant: Assistant) -> None:
-    told = await assistant.call("check_posture")
     await assistant.call("run_trust_audit")
+    told = await assistant.call("check_posture")
     shown = await assistant.shown("/api/posture")
     assert told["posture_score"] == shown["posture_score"]
     assert told["services"] == shown["services"]
