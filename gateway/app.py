@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gateway.services.leases import Leases
     from gateway.services.policies import Policies
     from gateway.services.posture import Posture
+    from gateway.services.provider_keys import ProviderKeys
     from gateway.services.provider_test import ProviderTest
     from gateway.services.providers import Providers
     from gateway.services.reports import Reports
@@ -83,7 +84,6 @@ class Lasting(Assembly):
     spending: "Spending"
     risk_acceptances: "RiskAcceptances"
     circuits: "Circuits"
-    providers: "Providers"
 
 
 class Gateway(Lasting):
@@ -109,5 +109,7 @@ class Gateway(Lasting):
     event_outputs: "EventOutputs"
     event_sender: "EventSender"
     health: "Health"
+    providers: "Providers"
     provider_test: "ProviderTest"
     routing: "Routing"
+    secrets: "ProviderKeys"

@@ -196,15 +196,6 @@ LASTING: Mapping[str, Callable[[LastingParts], object]] = {
         store=of.store, clock=of.clock, ids=of.ids, audit=of.audit
     ),
     "circuits": lambda of: circuits.Circuits(store=of.store, clock=of.clock, alerts=of.alerts, log=of.log),
-    "providers": lambda of: providers.Providers(
-        store=of.store,
-        clock=of.clock,
-        ids=of.ids,
-        audit=of.audit,
-        circuits=of.circuits,
-        resolve=upstream.addresses_of,
-        log=of.log,
-    ),
 }
 
 
@@ -267,7 +258,7 @@ def _routing(of: _Gateway) -> object:
         store=of.store,
         clock=of.clock,
         circuits=of.circuits,
-        keys=provider_keys.ProviderKeys(of.store.keyfile),
+        keys=of.secrets,
         connect=connections.Connections(of.settings, open_http, clock=of.clock, ids=of.ids).connect,
         upstream=connections.settings_provider(of.settings),
         metrics=of.metrics,
@@ -280,7 +271,7 @@ def _ways(of: _Gateway) -> object:
     return event_ways.EventWays(
         post=of.client.request,
         clock=of.clock,
-        secrets=provider_keys.ProviderKeys(of.store.keyfile),
+        secrets=of.secrets,
         folder=None if of.settings.data_dir == ":memory:" else of.settings.data_dir,
         sender=of.store.instance_id,
     )
@@ -323,12 +314,14 @@ def _fleet_peers(of: _Gateway) -> object:
         fleet=of.fleet,
         reader=upstream_json.JsonReader(of.client, user_agent=f"gateway/{__version__}"),
         resolve=upstream.addresses_of,
+        keys=of.secrets,
     )
 
 
 PARTS: Mapping[str, Callable[[_Gateway], object]] = {
     "shield": lambda of: shield.load(of.settings.rules),
     "policy": _policy,
+    "secrets": lambda of: provider_keys.ProviderKeys(of.store.keyfile, of.settings),
     "rules": lambda of: rules.Rules(shield=of.shield, store=of.store, clock=of.clock, audit=of.audit),
     "scans": _scans,
     "dialect": lambda of: openai.OpenAiDialect(
@@ -336,6 +329,16 @@ PARTS: Mapping[str, Callable[[_Gateway], object]] = {
     ),
     "chat": _chat,
     "routing": _routing,
+    "providers": lambda of: providers.Providers(
+        store=of.store,
+        clock=of.clock,
+        ids=of.ids,
+        audit=of.audit,
+        circuits=of.circuits,
+        keys=of.secrets,
+        resolve=upstream.addresses_of,
+        log=of.log,
+    ),
     "provider_test": lambda of: provider_test.ProviderTest(
         routing=of.routing, circuits=of.circuits, providers=of.providers, clock=of.clock
     ),

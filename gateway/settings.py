@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -15,6 +16,9 @@ MOST_WORKERS = 64
 _BYTES = 1024 * 1024
 _TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 KNOWN_ELSEWHERE = ("GATEWAY_CONFIG", "GATEWAY_NATIVE")
+PROVIDER_VARIABLES = "GATEWAY_PROVIDER_*"
+"""Variables that hold keys of providers, unless `provider_key_env` names others. They are no settings."""
+_VARIABLES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*)?\*?", re.ASCII)
 
 
 def _row(
@@ -52,6 +56,13 @@ class Settings:
     upstream_total_seconds: float = _row(120.0, "Longest wait for the whole answer of the upstream.")
     upstream_attempts_seconds: float = _row(300.0, "Longest wait for all attempts of one prompt, over all providers.")
     upstream_reply_bytes: int = _row(16 * _BYTES, "Longest answer of the upstream, before and after decompression.")
+    provider_key_env: tuple[str, ...] = _row(
+        (PROVIDER_VARIABLES,),
+        "Variables that env:NAME may name as the key of a provider, comma-separated; * ends a prefix.",
+    )
+    provider_key_dirs: tuple[str, ...] = _row(
+        (), "Folders whose files file:/PATH may name as the key of a provider, comma-separated; empty for none."
+    )
     prices: str | None = _row(None, "File of prices (JSON) to look into before the built-in ones.")
     budget_reply_tokens: int = _row(
         16_384, "Tokens of one choice to reserve in budgets when neither request nor price table has a limit."
@@ -122,13 +133,19 @@ def native_choice() -> str | None:
     return os.environ.get("GATEWAY_NATIVE") or None
 
 
-def variable_text(name: str) -> str | None:
-    """Return what an environment variable holds for a provider's key; None for the secrets of the gateway itself.
+def is_variable_of_a_setting(name: str) -> bool:
+    """Tell whether an environment variable is one that the gateway reads for itself."""
+    return name in KNOWN_ELSEWHERE or any(name == variable(row) for row in rows())
 
-    Whoever may name a variable here may send what it holds to an address of their choice.
-    """
-    of_ours = {variable(row) for row in rows() if row.metadata["secret"]} - {"GATEWAY_UPSTREAM_API_KEY"}
-    return None if name in of_ours else os.environ.get(name) or None
+
+def is_provider_variable(name: str, allowed: tuple[str, ...]) -> bool:
+    """Tell whether `provider_key_env`, given as `allowed`, lets a variable hold the key of a provider."""
+    return any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in allowed)
+
+
+def variable_text(name: str) -> str | None:
+    """Return what an environment variable holds, None for nothing. The caller checks whether it may be read."""
+    return os.environ.get(name) or None
 
 
 def credentials_folder() -> str | None:
@@ -165,8 +182,13 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> 
         values["data_dir"], sources["data_dir"] = _default_data_dir(environ)
     settings = Settings(**typing.cast(typing.Any, values | {"sources": sources}))
     _check(settings)
-    known = {variable(row) for row in rows()}.union(KNOWN_ELSEWHERE)
-    strange = sorted(name for name in environ if name.startswith("GATEWAY_") and name not in known)
+    strange = sorted(
+        name
+        for name in environ
+        if name.startswith("GATEWAY_")
+        and not is_variable_of_a_setting(name)
+        and not is_provider_variable(name, settings.provider_key_env)
+    )
     return Loaded(settings, sources, tuple(f"{name} is no setting of this version" for name in strange))
 
 
@@ -321,6 +343,15 @@ def _check(settings: Settings) -> None:
         raise SetupError("tls_cert and tls_key go together: give both or none", param="tls_cert")
     if settings.upstream_url and not settings.upstream_url.startswith(("http://", "https://")):
         raise SetupError("upstream_url must begin with http:// or https://", param="upstream_url")
+    for name in settings.provider_key_env:
+        if not name or not _VARIABLES.fullmatch(name):
+            raise SetupError(
+                f"provider_key_env: {name} is neither the name of a variable nor a prefix and *",
+                param="provider_key_env",
+            )
+    for folder in settings.provider_key_dirs:
+        if not os.path.isabs(folder):
+            raise SetupError(f"provider_key_dirs: {folder} is no absolute path", param="provider_key_dirs")
     for network in settings.trusted_proxies:
         try:
             ipaddress.ip_network(network, strict=False)

@@ -248,7 +248,7 @@ COMMANDS = (
     Command(
         "providers add",
         "Add a provider of models; a running gateway uses it at the next prompt.",
-        "gateway.pyz providers add --name openai --base-url https://api.openai.com/v1 --api-key env:OPENAI_API_KEY",
+        "gateway.pyz providers add --name lab --base-url https://lab.example/v1 --api-key env:GATEWAY_PROVIDER_LAB",
         declare_add,
         add,
         has_json=True,

@@ -56,6 +56,7 @@ def doctor(options: argparse.Namespace, console: Console) -> int:
         check_rules(config),
         check_data_dir(config),
         check_database(config),
+        *check_providers(config),
         check_clock(),
     ]
     if options.json:
@@ -143,6 +144,25 @@ def check_database(config: Settings) -> Finding:
         return anyio.run(look)
     except GatewayError as error:
         return Finding("database", False, error.message, "see the line above; nothing was changed")
+
+
+def check_providers(config: Settings) -> list[Finding]:
+    """Name the providers whose key these settings do not let the gateway read. Looks for no key."""
+    if config.data_dir == ":memory:" or not os.path.exists(compose.database_path(config)):
+        return []
+
+    async def look() -> list[Finding]:
+        async with compose.open_gateway(config, log=make_log(config)) as gateway:
+            used = [one for one in await gateway.providers.list() if one.enabled]
+            reasons = {one.name: gateway.secrets.refusal(one.key_reference or "") for one in used}
+        fix = "change the reference with `providers update`, or the setting that the line names"
+        bad = [Finding("providers", False, f"{name}: {reason}", fix) for name, reason in reasons.items() if reason]
+        return bad or [Finding("providers", True, f"{len(used)} in use; the settings allow each key's reference")]
+
+    try:
+        return anyio.run(look)
+    except GatewayError:
+        return []  # the check of the database says why
 
 
 def check_clock() -> Finding:

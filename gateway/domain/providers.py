@@ -122,7 +122,7 @@ def check(provider: Provider) -> Provider:
     return provider
 
 
-def read_key(text: str) -> tuple[str | None, str | None]:
+def read_key(text: str, *, param: str = "api_key") -> tuple[str | None, str | None]:
     """Return the reference that a text is, else the key that it is: the other one is None.
 
     Raises:
@@ -132,18 +132,18 @@ def read_key(text: str) -> tuple[str | None, str | None]:
     if not separator or kind not in ("env", "file", "cred"):
         if not _KEY.fullmatch(text):
             raise _bad(
-                "api_key",
+                param,
                 "must be env:NAME, file:/PATH, cred:NAME, or a key of visible ASCII characters without blanks",
             )
         return None, text
     if kind == "env" and not _VARIABLE.fullmatch(name):
-        raise _bad("api_key", "names no environment variable after env:")
+        raise _bad(param, "names no environment variable after env:")
     if kind == "cred" and (not _CREDENTIAL.fullmatch(name) or name in (".", "..")):
-        raise _bad("api_key", "names no credential after cred:")
+        raise _bad(param, "names no credential after cred:")
     if kind == "file" and (
         not name.startswith("/") or not is_line(name) or len(name) > MAX_PATH_CHARS or ".." in name.split("/")
     ):
-        raise _bad("api_key", "must name the whole path of a file after file:, without ..")
+        raise _bad(param, "must name the whole path of a file after file:, without ..")
     return text, None
 
 

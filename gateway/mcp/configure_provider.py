@@ -106,7 +106,8 @@ CONFIGURE_PROVIDER = Tool(
     title="Configure providers",
     description=(
         "List, add, change, test, enable, disable or remove the providers of models that prompts are forwarded to. A "
-        "key goes in and is never shown again; better give a reference such as env:NAME. Test makes one real request."
+        "key goes in and is never shown again; better give a reference such as env:GATEWAY_PROVIDER_NAME. Test makes "
+        "one real request."
     ),
     takes=ConfigureProvider,
     gives=lambda: json_schema(ProviderList, written=True),

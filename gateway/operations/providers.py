@@ -55,7 +55,8 @@ BaseUrl = Annotated[
 Key = Annotated[
     str,
     Bounds(1, MAX_KEY_BYTES, promise=KEY_PROMISE),
-    "env:NAME, file:/PATH, cred:NAME, or the key itself, of visible ASCII. Never shown again.",
+    "env:NAME, file:/PATH or cred:NAME, as the settings allow it, or the key itself, of visible ASCII. Never shown "
+    "again.",
 ]
 Model = Annotated[str, glob(MAX_MODEL_CHARS)]
 Models = Annotated[tuple[Model, ...], Bounds(1, MAX_MODELS), "Names or globs of the models it serves; all if left out."]
@@ -113,7 +114,8 @@ class ProviderView:
     """A provider as it stands now, seen from the process that answers. Never holds its key.
 
     api_key_source: the reference, ``stored`` for a key that was typed in, null for none. has_api_key: whether a key is
-    found there now. origin: ``record``, or ``settings`` for the one that the settings make.
+    found there now. problem: why there is no key to send, null if there is one or none is needed. origin: ``record``,
+    or ``settings`` for the one that the settings make.
     """
 
     id: str
@@ -130,6 +132,7 @@ class ProviderView:
     prices: dict[str, ModelPrice]
     enabled: bool
     status: ProviderStatus
+    problem: str | None
     allow_private: bool
     origin: Origin
     created_at: int
@@ -140,14 +143,15 @@ class ProviderView:
 def view_provider(gateway: Gateway, provider: Provider) -> ProviderView:
     """Return what is shown of a provider."""
     is_ours = provider.origin == "settings"
-    reference = provider.key_reference
+    problem = gateway.secrets.problem(provider.key_reference)
     return like(
         ProviderView,
         provider,
         api_key_source="settings" if is_ours and gateway.settings.upstream_api_key else provider.key_source(),
         has_api_key=bool(gateway.settings.upstream_api_key)
         if is_ours
-        else reference is not None and gateway.routing.keys.is_there(reference),
+        else provider.key_reference is not None and problem is None,
+        problem=problem,
         prices={model: _model_price(price) for model, price in provider.prices.items()},
         status=gateway.circuits.status(provider),
     )

@@ -21,6 +21,7 @@ from gateway.domain.event_outputs import (
     read_syslog_target,
 )
 from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.providers import read_key
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.forms import read_plain_name
 from gateway.outputs.delivery import DeliveryFailed
@@ -233,7 +234,9 @@ class EventOutputs:
         if not after.kinds or not set(after.kinds) <= set(ALL_KINDS):
             raise InvalidRequest("kinds must be audit, alert or both.", param="kinds")
         if wanted.secret is not None:
-            after = replace(after, secret=_reference(after, wanted.secret, reference))
+            secret = _reference(after, wanted.secret, reference)
+            self._ways.check_secret(secret)
+            after = replace(after, secret=secret)
         try:
             return replace(after, target=_read_target(after))
         except InvalidRequest as error:
@@ -279,7 +282,7 @@ def _reference(output: EventOutput, secret: str, reference: str) -> str:
     if output.kind is not OutputKind.WEBHOOK:
         raise InvalidRequest("Only a webhook has a secret.", param="secret")
     if secret.startswith(_REFERENCES):
-        return secret[:1000]
+        return read_key(secret, param="secret")[0] or reference
     read_secret(secret)
     return reference
 

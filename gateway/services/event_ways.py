@@ -25,6 +25,14 @@ class EventWays:
         self._folder = folder
         self._sender = sender
 
+    def check_secret(self, reference: str) -> None:
+        """Refuse a reference of a secret that the settings do not allow.
+
+        Raises:
+            InvalidRequest: `param` is ``secret``.
+        """
+        self._secrets.check(reference, param="secret")
+
     def open(self, output: EventOutput) -> Delivery:
         """Return the way out of an output. Connects to nothing yet.
 

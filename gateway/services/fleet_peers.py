@@ -74,7 +74,16 @@ class FleetPeers:
     """The peers of this gateway."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, fleet: Fleet, reader: Reader, resolve: Resolve
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        audit: Audit,
+        fleet: Fleet,
+        reader: Reader,
+        resolve: Resolve,
+        keys: ProviderKeys,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -83,7 +92,7 @@ class FleetPeers:
         self._fleet = fleet
         self._reader = reader
         self._resolve = resolve
-        self._keys = ProviderKeys(store.keyfile)
+        self._keys = keys
         self._trail = Trail(audit, "fleet_peer")
 
     async def list(self) -> tuple[Peer, ...]:
@@ -191,6 +200,7 @@ class FleetPeers:
             )
         url = _named("url", read_base_url, wanted.url, allow_private=wanted.allow_private)
         reference, key = read_key(wanted.api_key)
+        self._keys.check(reference, param="api_key")
         peer_id = self._ids.new("peer")
         peer = Peer(
             id=peer_id,

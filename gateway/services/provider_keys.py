@@ -1,5 +1,10 @@
 """From the reference of a provider's key to the key: environment, a file, systemd's credentials, or the file beside
-the database. Never tells a key in a message, a log or a record."""
+the database. Never tells a key in a message, a log or a record.
+
+Whoever may name a reference may send what it leads to anywhere. So a reference leads only to the variables and folders
+that the settings allow, and never to a secret of the gateway itself. That is checked when a reference is stored and
+again whenever the key is read.
+"""
 
 import os
 import re
@@ -7,7 +12,7 @@ import stat
 
 from gateway import settings
 from gateway.domain.providers import MAX_KEY_BYTES
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, InvalidRequest
 from gateway.store.keyfile import KeyFile
 
 _KEY = re.compile(r"[!-~]+")
@@ -20,10 +25,22 @@ class KeyMissing(GatewayError):
 
 
 class ProviderKeys:
-    """The keys of this host's providers."""
+    """The keys of this host's providers, and the secrets that other records refer to in the same way."""
 
-    def __init__(self, keyfile: KeyFile) -> None:
+    def __init__(self, keyfile: KeyFile, allowed: settings.Settings) -> None:
         self._keyfile = keyfile
+        self._names = allowed.provider_key_env
+        self._folders = allowed.provider_key_dirs
+
+    def check(self, reference: str | None, *, param: str) -> None:
+        """Refuse a reference that the settings do not allow. Does not look whether a key is there.
+
+        Raises:
+            InvalidRequest: the message names the setting.
+        """
+        reason = None if reference is None else self.refusal(reference)
+        if reason is not None:
+            raise InvalidRequest(f"{param} cannot be used: {reason}.", param=param)
 
     def read(self, reference: str | None) -> str | None:
         """Return the key that `reference` leads to, None if there is no reference. Reads at most one small file.
@@ -33,11 +50,14 @@ class ProviderKeys:
         """
         if reference is None:
             return None
+        refusal = self.refusal(reference)
+        if refusal is not None:
+            raise KeyMissing(f"The API key cannot be used: {refusal}.")
         kind, _, name = reference.partition(":")
         match kind:
             case "env":
                 key = settings.variable_text(name)
-                reason = f"the environment variable {name} is not set, or is a secret of the gateway itself"
+                reason = f"the environment variable {name} is not set"
             case "file":
                 key = self._read_file(name)
                 reason = f"the file {name} is empty"
@@ -54,13 +74,39 @@ class ProviderKeys:
             raise KeyMissing("The API key is more than one line, or holds blanks or signs that cannot be sent.")
         return key
 
-    def is_there(self, reference: str | None) -> bool:
-        """Tell whether `read` would return a key, or none is needed."""
+    def problem(self, reference: str | None) -> str | None:
+        """Return why `read` would return no key, None if it would or none is needed."""
         try:
             self.read(reference)
-        except KeyMissing:
-            return False
-        return True
+        except KeyMissing as error:
+            return error.message
+        return None
+
+    def refusal(self, reference: str) -> str | None:
+        """Return why a reference may not be followed, None if it may. Reads no key."""
+        kind, _, name = reference.partition(":")
+        match kind:
+            case "env":
+                if settings.is_variable_of_a_setting(name):
+                    return f"{name} is a setting of the gateway itself, which is never sent to a provider"
+                if not settings.is_provider_variable(name, self._names):
+                    allowed = ", ".join(self._names) or "none"
+                    return (
+                        f"GATEWAY_PROVIDER_KEY_ENV does not allow the variable {name} (now: {allowed}). "
+                        "Add it there or rename the variable"
+                    )
+            case "file":
+                path = os.path.realpath(name)
+                if self._keyfile.folder is not None and _lies_in(path, self._keyfile.folder):
+                    return "a file of the gateway's data folder is no API key"
+                if not any(_lies_in(path, folder) for folder in self._folders):
+                    allowed = ", ".join(self._folders) or "none"
+                    return f"the file lies in no folder that GATEWAY_PROVIDER_KEY_DIRS allows (now: {allowed})"
+            case "cred":
+                folder = settings.credentials_folder()
+                if folder is not None and not _lies_in(os.path.realpath(os.path.join(folder, name)), folder):
+                    return f"the credential {name} leads out of the service manager's folder"
+        return None
 
     def _read_stored(self, key_id: str) -> str | None:
         try:
@@ -69,22 +115,26 @@ class ProviderKeys:
             raise KeyMissing(f"The file of API keys cannot be read ({error.strerror}).") from error
 
     def _read_file(self, path: str) -> str:
-        """Return what stands in a small regular file.
-
-        Files of the data folder are no keys of providers: whoever may name a file here may send it anywhere.
-        """
-        folder = self._keyfile.folder
-        if folder is not None and os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep):
-            raise KeyMissing("A file of the data folder is no API key.")
+        """Return what stands in a small regular file, whose place was checked."""
         try:
-            # Not to wait for the other end of a pipe.
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            # O_NONBLOCK: not to wait for the other end of a pipe. O_NOFOLLOW: the path that was checked has no link.
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+            descriptor = os.open(os.path.realpath(path), flags)
         except OSError as error:
             raise KeyMissing(f"The file of the API key cannot be read ({error.strerror}).") from error
-        with open(descriptor, "rb") as file:
+        try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise KeyMissing("What should hold the API key is no file.")
-            raw = file.read(MAX_KEY_BYTES + 1)
+            raw = os.read(descriptor, MAX_KEY_BYTES + 1)
+        except OSError as error:
+            raise KeyMissing(f"The file of the API key cannot be read ({error.strerror}).") from error
+        finally:
+            os.close(descriptor)
         if len(raw) > MAX_KEY_BYTES:
             raise KeyMissing("The file of the API key is too long for one.")
         return raw.decode("utf-8", "replace").strip()
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    """Tell whether a path without links lies in a folder, however that is spelled."""
+    return path.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep)

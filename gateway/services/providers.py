@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from gateway.clock import Clock, Ids
 from gateway.domain.addresses import check_host, read_base_url
@@ -16,6 +16,7 @@ from gateway.forms import read_plain_name
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
+from gateway.services.provider_keys import ProviderKeys
 from gateway.services.trail import Trail, check_version
 from gateway.services.typed_keys import commit_with_key, keep
 from gateway.store.database import Transaction
@@ -56,13 +57,23 @@ class Providers:
     """The providers of this gateway. Who may manage them is checked by the edges."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, circuits: Circuits, resolve: Resolve, log: Log
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        audit: Audit,
+        circuits: Circuits,
+        keys: ProviderKeys,
+        resolve: Resolve,
+        log: Log,
     ) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self._audit = audit
         self._circuits = circuits
+        self._keys = keys
         self._resolve = resolve
         self._log = log
         self._trail = Trail(audit, "provider")
@@ -201,11 +212,13 @@ class Providers:
             reference, key = (None, None) if wanted.api_key is None else read_key(wanted.api_key)
             if key is not None:
                 reference = f"{STORED}:{self._ids.new('key')}"
+            self._keys.check(reference, param="api_key")
             after = replace(after, key_reference=reference)
         check(after)
         if after.base_url is not None:
             after = replace(after, base_url=_read_base_url(after, is_kept=wanted.base_url is None))
-        _check_key_stays(record, after)
+        if wanted.api_key == KEEP_TEXT:
+            _check_key_stays(record, after)
         return after, key
 
     async def _check_addresses(self, record: Provider) -> None:
@@ -269,14 +282,22 @@ def _check_type_has(known: Provider, wanted: WantedProvider) -> None:
 
 
 def _check_key_stays(before: Provider, after: Provider) -> None:
-    """Refuse to send a key that was typed in for one place to another, without it being typed in again.
+    """Refuse to send a key, which was not given again, to another origin than it was given for.
 
     Whoever may change a provider may not thereby read its key.
     """
-    if before.base_url is None or after.base_url is None or before.key_reference != after.key_reference:
+    if before.base_url is None or after.base_url is None or before.key_reference is None:
         return
-    if before.key_source() == STORED and urlsplit(before.base_url)[:2] != urlsplit(after.base_url)[:2]:
-        raise Conflict("Send api_key again together with the base_url of another place.", param="api_key")
+    if _origin(urlsplit(before.base_url)) != _origin(urlsplit(after.base_url)):
+        raise InvalidRequest(
+            "base_url names another origin: send api_key again in the same call. A key belongs to the origin it was "
+            "given for.",
+            param="api_key",
+        )
+
+
+def _origin(url: SplitResult) -> tuple[str, str | None, int]:
+    return url.scheme, url.hostname, url.port or (443 if url.scheme == "https" else 80)
 
 
 def _shown(record: Provider) -> dict[str, object]:

@@ -77,7 +77,7 @@ class Routing:
         self._store = store
         self._clock = clock
         self._circuits = circuits
-        self.keys = keys
+        self._keys = keys
         self._connect = connect
         self._settings_provider = upstream
         self._generation: int | None = None
@@ -308,7 +308,7 @@ class Routing:
 
     def _make(self, provider: Provider) -> Lane:
         standing = self._circuits.standing(provider)
-        return Lane(provider, standing, connect=self._connect, keys=self.keys, clock=self._clock)
+        return Lane(provider, standing, connect=self._connect, keys=self._keys, clock=self._clock)
 
     def _all_paused(self, candidates: Sequence[Candidate]) -> UpstreamUnavailable:
         waits = [self._circuits.wait_seconds(candidate.lane.provider) for candidate in candidates]

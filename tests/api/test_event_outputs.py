@@ -322,14 +322,16 @@ async def test_while_no_output_is_on_nobody_takes_the_lease(site_with: Any) -> N
 
 async def test_an_output_is_changed_tried_and_removed(site_with: Any) -> None:
     async with site_with() as site:
-        made = await output(site, kind="webhook", target="https://hooks.example.com/a", secret="env:HOOK_SECRET")
-        assert made["secret"] is None and made["secret_source"] == "env:HOOK_SECRET"
+        made = await output(
+            site, kind="webhook", target="https://hooks.example.com/a", secret="env:GATEWAY_PROVIDER_HOOK"
+        )
+        assert made["secret"] is None and made["secret_source"] == "env:GATEWAY_PROVIDER_HOOK"
         one = f"{OUTPUTS}/{made['id']}"
         changed = (await site.ask("PATCH", one, {"enabled": False, "min_severity": "high", "version": 1}))["data"]
         assert (changed["enabled"], changed["min_severity"], changed["version"]) == (False, "high", 2)
         assert (await site.ask("PATCH", one, {"enabled": True, "version": 1}))["status"] == 409
         tried = (await site.ask("POST", f"{one}/test"))["data"]
-        assert not tried["ok"] and "HOOK_SECRET" in tried["reason"]
+        assert not tried["ok"] and "GATEWAY_PROVIDER_HOOK" in tried["reason"]
         assert (await site.ask("POST", OUTPUTS, {"name": "SIEM", "kind": "jsonl", "target": "a.jsonl"}))[
             "status"
         ] == 409

@@ -133,7 +133,9 @@ def second(scripts: tuple[Script, Script]) -> Script:
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps(RULES))
-    settings = Settings(data_dir=str(tmp_path / "data"), rules=str(rules), rbac_enabled=False)
+    settings = Settings(
+        data_dir=str(tmp_path / "data"), rules=str(rules), rbac_enabled=False, provider_key_dirs=(str(tmp_path),)
+    )
     log = io.StringIO()
     async with open_gateway(settings, log=Log(log, SystemClock())) as gateway:
         one = Site(gateway, log)
@@ -154,12 +156,13 @@ def closed_port() -> str:
 async def test_a_provider_lives_its_whole_life(site: Site) -> None:
     prices = {"gpt-*": {"input": 2.5, "output": 10.0, "max_reply_tokens": 4096}}
     made = await site.provider(
-        "Lab", "http://127.0.0.1:9", models=["gpt-*", "o3"], api_key="env:LAB_KEY", prices=prices
+        "Lab", "http://127.0.0.1:9", models=["gpt-*", "o3"], api_key="env:GATEWAY_PROVIDER_LAB", prices=prices
     )
     assert made == {
         "id": made["id"], "name": "Lab", "type": "openai-compatible", "base_url": "http://127.0.0.1:9/v1",
-        "api_key_source": "env:LAB_KEY", "has_api_key": False, "models": ["gpt-*", "o3"], "priority": 100, "weight": 1,
+        "api_key_source": "env:GATEWAY_PROVIDER_LAB", "has_api_key": False, "models": ["gpt-*", "o3"], "priority": 100, "weight": 1,
         "timeout_seconds": 120.0, "max_retries": 0, "prices": prices, "enabled": True, "status": "untested",
+        "problem": "There is no API key: the environment variable GATEWAY_PROVIDER_LAB is not set.",
         "allow_private": True, "origin": "record", "created_at": made["created_at"], "created_by": "local", "version": 1,
     }  # fmt: skip
     assert made["id"].startswith("prv_")
@@ -328,9 +331,103 @@ async def test_a_typed_key_is_sent_and_never_shown_nor_kept_in_the_database(
 async def test_a_typed_key_is_not_sent_to_another_place(site: Site, first: Script) -> None:
     await site.provider("lab", first.url, api_key=SECRET)
     refused = await site.change("lab", base_url="http://127.0.0.1:9/v1")
-    assert (refused["status"], refused["error"]["param"]) == (409, "api_key")
+    assert (refused["status"], refused["error"]["param"]) == (400, "api_key")
     assert (await site.change("lab", base_url=f"{first.url}/v2"))["status"] == 200
     assert (await site.change("lab", base_url="http://127.0.0.1:9/v1", api_key="sk-new"))["status"] == 200
+
+
+async def test_a_reference_is_not_sent_to_another_origin_without_being_named_again(
+    site: Site, first: Script, second: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_PROVIDER_LAB", SECRET)
+    await site.provider("lab", first.url, api_key="env:GATEWAY_PROVIDER_LAB")
+    for other in (second.url, first.url.replace("http:", "https:"), first.url.replace("127.0.0.1", "localhost")):
+        refused = await site.change("lab", base_url=f"{other}/v1", priority=3)
+        assert (refused["status"], refused["error"]["code"]) == (400, "invalid_request")
+        assert refused["error"]["param"] == "api_key" and "origin" in refused["error"]["message"]
+    shown = await site.show("lab")
+    assert (shown["base_url"], shown["priority"]) == (f"{first.url}/v1", 100)
+    again = await site.change("lab", base_url=f"{second.url}/v1", api_key="env:GATEWAY_PROVIDER_LAB")
+    assert again["status"] == 200
+    assert (await site.change("lab", base_url=f"{first.url}/v1", api_key=None))["status"] == 200
+    assert (await site.change("lab", base_url=f"{second.url}/v1"))["status"] == 200, "there is no key to lose"
+
+
+FORBIDDEN = [
+    ("env:HOME", "GATEWAY_PROVIDER_KEY_ENV"),
+    ("env:OPENAI_API_KEY", "GATEWAY_PROVIDER_KEY_ENV"),
+    ("env:GATEWAY_UPSTREAM_API_KEY", "setting of the gateway"),
+    ("env:MCP_API_KEY", "setting of the gateway"),
+    ("env:GATEWAY_PROVIDER_KEY_DIRS", "setting of the gateway"),
+    ("env:GATEWAY_CONFIG", "setting of the gateway"),
+    ("file:/etc/hostname", "GATEWAY_PROVIDER_KEY_DIRS"),
+    ("file:/not/there", "GATEWAY_PROVIDER_KEY_DIRS"),
+    ("file:{folder}/out", "GATEWAY_PROVIDER_KEY_DIRS"),
+    ("file:{folder}/data/notes", "data folder"),
+    ("file:{folder}/in", "data folder"),
+    ("cred:out", "out of the service manager's folder"),
+]
+PLACES = [
+    ("/api/providers", "api_key", {"name": "lab", "base_url": "http://127.0.0.1:9/v1", "allow_private": True}),
+    ("/api/fleet/peers", "api_key", {"name": "north", "url": "http://127.0.0.1:9", "allow_private": True}),
+    (
+        "/api/event-outputs",
+        "secret",
+        {"name": "hook", "kind": "webhook", "target": "http://127.0.0.1:9/hook", "allow_private": True},
+    ),
+]
+
+
+@pytest.fixture
+def forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put one-line secrets where no reference may lead; return the folder that files may lie in."""
+    for name in ("OPENAI_API_KEY", "GATEWAY_UPSTREAM_API_KEY", "MCP_API_KEY"):
+        monkeypatch.setenv(name, SECRET)
+    (tmp_path / "data").mkdir(exist_ok=True)
+    (tmp_path / "data" / "notes").write_text(SECRET)
+    (tmp_path / "in").symlink_to(tmp_path / "data" / "notes")
+    (tmp_path / "out").symlink_to("/etc/hostname")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("path", "field", "body"), PLACES)
+@pytest.mark.parametrize(("reference", "words"), FORBIDDEN)
+async def test_a_reference_leads_only_where_the_settings_allow(
+    site: Site, forbidden: Path, path: str, field: str, body: dict[str, object], reference: str, words: str
+) -> None:
+    answer = await site.ask("POST", path, body | {field: reference.format(folder=forbidden)})
+    assert (answer["status"], answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", field)
+    assert words in answer["error"]["message"]
+    assert (await site.ask("GET", path))["data"] == []
+
+
+async def test_no_list_of_names_lets_a_setting_of_the_gateway_out(tmp_path: Path, forbidden: Path) -> None:
+    settings = Settings(data_dir=":memory:", provider_key_env=("*", "MCP_API_KEY"), provider_key_dirs=("/",))
+    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as gateway:
+        site = Site(gateway, io.StringIO())
+        for name in ("GATEWAY_UPSTREAM_API_KEY", "MCP_API_KEY", "RBAC_ENABLED"):
+            refused = await site.ask("POST", PROVIDERS, PLACES[0][2] | {"api_key": f"env:{name}"})
+            assert refused["status"] == 400 and "setting of the gateway" in refused["error"]["message"]
+        await site.provider("lab", "http://127.0.0.1:9", api_key="env:OPENAI_API_KEY")
+        assert (await site.change("lab", api_key=f"file:{forbidden}/data/notes"))["data"]["has_api_key"]
+
+
+@pytest.mark.parametrize(("reference", "words"), FORBIDDEN)
+async def test_a_reference_of_an_old_database_is_not_followed_and_its_provider_says_why(
+    site: Site, first: Script, forbidden: Path, reference: str, words: str
+) -> None:
+    await site.provider("lab", first.url)
+    sql = "UPDATE providers SET key_reference = :key, version = 2"
+    key = reference.format(folder=forbidden)
+    await site.gateway.store.db.write(lambda tx: tx.execute(sql, {"key": key}))
+    site.gateway.store.generation.bump()
+    shown = await site.show("lab")
+    assert not shown["has_api_key"] and words in shown["problem"]
+    told = (await site.ask("POST", f"{PROVIDERS}/lab/test"))["data"]
+    assert not told["ok"] and words in told["error"]
+    assert (await site.chat())["status"] == 502
+    assert first.seen() == first.seen("/v1/models") == []
 
 
 @pytest.mark.parametrize("kind", ["env", "file", "cred"])
@@ -338,9 +435,10 @@ async def test_a_key_by_reference_is_read_where_it_is(
     site: Site, first: Script, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "lab-key").write_text(SECRET + "\n")
-    monkeypatch.setenv("LAB_KEY", SECRET)
+    (tmp_path / "linked-key").symlink_to("lab-key")
+    monkeypatch.setenv("GATEWAY_PROVIDER_LAB", SECRET)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
-    reference = {"env": "env:LAB_KEY", "file": f"file:{tmp_path}/lab-key", "cred": "cred:lab-key"}[kind]
+    reference = {"env": "env:GATEWAY_PROVIDER_LAB", "file": f"file:{tmp_path}/linked-key", "cred": "cred:lab-key"}[kind]
     made = await site.provider("lab", first.url, api_key=reference)
     assert (made["api_key_source"], made["has_api_key"]) == (reference, True)
     await site.chat()
@@ -351,25 +449,19 @@ async def test_a_key_by_reference_is_read_where_it_is(
 
 
 @pytest.mark.parametrize(
-    "reference", ["env:NOT_SET_ANYWHERE", "env:MCP_API_KEY", "file:/not/there", "file:/dev/zero", "file:/etc/passwd"]
-)
+    "reference", ["env:GATEWAY_PROVIDER_NOBODY", "file:{folder}/nothing", "file:{folder}/data", "file:{folder}/pipe",
+                  "file:{folder}/two-lines", "cred:nothing"]
+)  # fmt: skip
 async def test_a_key_that_is_not_there_is_told_by_the_test_and_nothing_is_sent(
-    site: Site, first: Script, reference: str, monkeypatch: pytest.MonkeyPatch
+    site: Site, first: Script, reference: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("MCP_API_KEY", SECRET)
-    await site.provider("lab", first.url, api_key=reference)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "two-lines").write_text(f"{SECRET}\n{SECRET}\n")
+    await site.provider("lab", first.url, api_key=reference.format(folder=tmp_path))
     told = (await site.ask("POST", f"{PROVIDERS}/lab/test"))["data"]
     assert not told["ok"] and "API key" in told["error"]
     assert (await site.chat())["status"] == 502
     assert first.seen() == first.seen("/v1/models") == []
-
-
-async def test_a_file_of_the_data_folder_is_no_key(site: Site, first: Script, tmp_path: Path) -> None:
-    (tmp_path / "data" / "notes").write_text(SECRET)
-    os.symlink(tmp_path / "data" / "notes", tmp_path / "link")
-    await site.provider("lab", first.url, api_key=f"file:{tmp_path}/link")
-    assert not (await site.show("lab"))["has_api_key"]
-    assert (await site.chat())["status"] == 502
 
 
 # The test by hand.

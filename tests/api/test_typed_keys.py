@@ -56,7 +56,7 @@ async def test_another_secret_takes_the_place_of_the_one_before(tmp_path: Path) 
         assert kept(data) == [SECRET]
         assert (await site.ask("PATCH", path, {"name": "talk"}))["status"] == 200
         assert kept(data) == [SECRET]
-        assert (await site.ask("PATCH", path, {"secret": "env:HOOK_SECRET"}))["status"] == 200
+        assert (await site.ask("PATCH", path, {"secret": "env:GATEWAY_PROVIDER_HOOK"}))["status"] == 200
         assert kept(data) == []
         assert (await site.ask("PATCH", path, {"secret": SECRET}))["status"] == 200
         assert (await site.ask("DELETE", path))["status"] == 200

@@ -1,5 +1,7 @@
 """Policies, budgets, acceptances and limits of keys on the command line, over a real data folder."""
 
+import contextlib
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -88,3 +90,32 @@ def test_a_risk_is_accepted_and_the_acceptance_revoked(run: Run) -> None:
     assert run("acceptances", "list", "--json")[0]["status"] == "revoked"
     late = ("--scope", "rule", "--rule", "x", "--until", "91d", "--reason", "x")
     assert "at most 90 days" in run("acceptances", "create", *late, code=2)
+
+
+def test_a_provider_takes_no_reference_that_the_settings_forbid_and_doctor_names_an_old_one(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GATEWAY_RULES")
+    add = ("providers", "add", "--name", "lab", "--base-url", "https://one.example/v1", "--api-key")
+    assert "setting of the gateway" in run(*add, "env:GATEWAY_UPSTREAM_API_KEY", code=2)
+    assert "GATEWAY_PROVIDER_KEY_DIRS" in run(*add, "file:/etc/hostname", code=2)
+    monkeypatch.setenv("GATEWAY_PROVIDER_KEY_ENV", "LAB_*")
+    assert "GATEWAY_PROVIDER_KEY_ENV" in run(*add, "env:GATEWAY_PROVIDER_LAB", code=2)
+    run(*add, "env:LAB_KEY")
+    move = ("providers", "update", "lab", "--base-url", "https://two.example/v1")
+    assert "api_key again" in run(*move, code=2)
+    run(*move, "--api-key", "env:LAB_KEY")
+    monkeypatch.delenv("GATEWAY_PROVIDER_KEY_ENV")
+    options = cli.read(["doctor", "--json", "--data-dir", str(tmp_path / "data")])
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert cli.run(options, NativeReport("python", None, (("memfd", "not wanted"),))) == 1
+    (found,) = [one for one in json.loads(out.getvalue()) if one["check"] == "providers"]
+    assert not found["good"] and "GATEWAY_PROVIDER_KEY_ENV does not allow the variable LAB_KEY" in found["what"]
+
+
+def test_a_bad_list_of_names_or_folders_is_refused_at_the_start(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ENV", "LAB_KEY, A B"), ("ENV", "A*B"), ("DIRS", "keys")):
+        with monkeypatch.context() as patched:
+            patched.setenv(f"GATEWAY_PROVIDER_KEY_{name}", value)
+            assert f"provider_key_{name.lower()}" in run("providers", "list", code=2)

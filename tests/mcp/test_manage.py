@@ -90,6 +90,20 @@ async def test_a_provider_is_added_changed_switched_off_and_removed(assistant: A
     assert secret not in repr(events)
 
 
+async def test_a_provider_takes_no_reference_that_the_settings_forbid_and_keeps_its_key_at_its_origin(
+    assistant: Assistant,
+) -> None:
+    wanted = {"action": "add", "name": "main", "base_url": PLACE}
+    told = await assistant.refused("configure_provider", **wanted, api_key="env:GATEWAY_UPSTREAM_API_KEY")
+    assert "setting of the gateway" in told
+    assert "GATEWAY_PROVIDER_KEY_ENV" in await assistant.refused("configure_provider", **wanted, api_key="env:HOME")
+    await assistant.call("configure_provider", **wanted, api_key="env:GATEWAY_PROVIDER_MAIN")
+    moved = {"action": "update", "name": "main", "base_url": "https://elsewhere.example/v1"}
+    assert "api_key again" in await assistant.refused("configure_provider", **moved)
+    assert (await assistant.shown("/api/providers"))[0]["base_url"] == PLACE
+    await assistant.call("configure_provider", **moved, api_key="env:GATEWAY_PROVIDER_MAIN")
+
+
 async def test_a_provider_is_tested_by_a_real_request(assistant: Assistant) -> None:
     await assistant.call("configure_provider", action="add", name="mirror", type="echo")
     tested = await assistant.call("configure_provider", action="test", name="mirror")

@@ -46,6 +46,7 @@ from gateway.services.provider_keys import ProviderKeys
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.spending import Spending
+from gateway.settings import Settings
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.redact import redact_spans
 from gateway.shield.scoring import Policy, judge
@@ -199,7 +200,7 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
             store=store,
             clock=clock,
             circuits=Circuits(store=store, clock=clock, alerts=alerts, log=Log(io.StringIO(), clock)),
-            keys=ProviderKeys(store.keyfile),
+            keys=ProviderKeys(store.keyfile, Settings()),
             connect=lambda provider, key: echo if provider.base_url is None else upstream,
             upstream=None if is_alone else settings_made,
         ),

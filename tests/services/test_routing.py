@@ -24,6 +24,7 @@ from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.providers import Providers, WantedProvider
 from gateway.services.routing import Routing
+from gateway.settings import Settings
 from gateway.store.store import Store, open_store
 
 CLI = local("cli")
@@ -88,11 +89,13 @@ class Process:
         audit = Audit(store=self.store, clock=self.clock, ids=ids, instance_id=self.store.instance_id)
         self.alerts = Alerts(store=self.store, clock=self.clock, ids=ids, audit=audit)
         self.circuits = Circuits(store=self.store, clock=self.clock, alerts=self.alerts, log=log)
+        keys = ProviderKeys(self.store.keyfile, Settings(provider_key_dirs=("/",)))
         self.providers = Providers(
-            store=self.store, clock=self.clock, ids=ids, audit=audit, circuits=self.circuits, resolve=self._resolve, log=log
+            store=self.store, clock=self.clock, ids=ids, audit=audit, circuits=self.circuits, keys=keys,
+            resolve=self._resolve, log=log,
         )  # fmt: skip
         self.routing = Routing(
-            store=self.store, clock=self.clock, circuits=self.circuits, keys=ProviderKeys(self.store.keyfile),
+            store=self.store, clock=self.clock, circuits=self.circuits, keys=keys,
             connect=self._connect,
         )  # fmt: skip
 
@@ -312,7 +315,8 @@ async def test_a_key_whose_record_was_not_written_is_not_used_and_one_in_use_is_
     await one.add("lab", api_key="sk-one")
     with pytest.raises(Exception, match="already"):
         await one.add("LAB", api_key="sk-two")
-    assert one.routing.keys.read((await one.providers.show("lab")).key_reference) == "sk-one"
+    keys = ProviderKeys(one.store.keyfile, Settings())
+    assert keys.read((await one.providers.show("lab")).key_reference) == "sk-one"
 
 
 async def test_all_attempts_of_a_prompt_together_have_an_end(one: Process) -> None:
@@ -322,7 +326,7 @@ async def test_all_attempts_of_a_prompt_together_have_an_end(one: Process) -> No
     one.connections["failing"].fault = FAULT
     hanging.gate = anyio.Event()
     routing = Routing(
-        store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile),
+        store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile, Settings()),
         connect=one._connect, attempts_seconds=0.0,
     )  # fmt: skip
     with anyio.fail_after(10), pytest.raises(UpstreamUnavailable) as caught:
@@ -343,7 +347,7 @@ async def test_the_provider_of_the_settings_is_another_one_after_a_reload_and_fa
 
     for url in urls:
         routing = Routing(
-            store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile),
+            store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile, Settings()),
             connect=connect, upstream=Provider(id="upstream", name="x", base_url=url, max_retries=0, origin="settings"),
         )  # fmt: skip
         for _ in range(3):

@@ -12,7 +12,7 @@ export async function draw({ main, tools, can, signal }) {
     label: "Providers", rows: items, none: "No provider yet. The built-in model echo answers with the prompt’s text, so that everything can be tried.",
     columns: [
       { label: "Provider", cell: (row) => h("span", h("b", row.name), " ", row.origin !== "record" && tag(row.origin === "settings" ? "from the settings" : "built in")), sort: (row) => row.name },
-      { label: "State", cell: (row) => status(row.status) },
+      { label: "State", cell: (row) => h("span", status(row.status), row.problem && h("span.dim", " ", row.problem)) },
       { label: "Address", low: 2, cell: (row) => code(row.base_url) },
       { label: "Models", low: 1, cell: (row) => tags(row.models) },
       { label: "Priority", align: "end", low: 3, cell: (row) => row.priority, sort: (row) => row.priority },
@@ -36,7 +36,7 @@ const edit = (row, again) => formDialog(row ? `Provider ${row.name}` : "Add prov
   { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
   !row && { name: "type", label: "Kind", type: "select", options: [["openai-compatible", "Speaks the OpenAI API"], ["echo", "Built-in echo, for trying"]] },
   { name: "base_url", label: "Address", value: row?.base_url, placeholder: "https://api.example.com/v1", hint: "The base URL, /v1 included.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
-  { name: "api_key", label: row?.has_api_key ? "Another API key" : "API key", type: "password", hint: "The key, or where it is: env:NAME, file:PATH, cred:NAME. A key typed in is kept in a file beside the database and shown nowhere.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
+  { name: "api_key", label: row?.has_api_key ? "Another API key" : "API key", type: "password", hint: "The key, or where it is: env:NAME, file:PATH, cred:NAME. The settings say which names and folders are allowed. Needed again when the address leads to another host.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
   { name: "models", label: "Models", type: "list", value: row?.models, placeholder: "gpt-*, o3", hint: "Names or patterns. None: all it has." },
   { name: "priority", label: "Priority", type: "number", min: 0, value: row?.priority ?? 100, hint: "The lowest is asked first." },
   { name: "weight", label: "Weight", type: "number", min: 1, value: row?.weight ?? 1, hint: "How requests are shared among those of one priority." },
