@@ -14,7 +14,7 @@ from gateway.domain.alerts import (
     AlertStatus,
     WantedAlert,
 )
-from gateway.domain.principals import local
+from gateway.domain.principals import local, read_request_id
 from gateway.errors import InvalidRequest
 from gateway.operations.alerts import write_case
 from gateway.schema import encode
@@ -30,8 +30,9 @@ def list_alerts(options: argparse.Namespace, console: Console) -> int:
             status=AlertStatus(options.status) if options.status else None,
             severity=Severity(options.severity) if options.severity else None,
             source=AlertSource(options.source) if options.source else None,
-            scope=options.scope,
+            scope=options.scope or ("all" if options.request_id else "active"),
             since=wire.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
+            request_id=read_request_id(options.request_id, param="--request-id") if options.request_id else None,
             limit=wire.read_integer(options.limit, param="--limit", low=1, high=MAX_ALERT_LIMIT),
         )
         alerts = (await gateway.alerts.page(wanted)).items
@@ -92,7 +93,10 @@ def declare_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--status", choices=[one.value for one in AlertStatus])
     parser.add_argument("--severity", choices=[one.value for one in Severity])
     parser.add_argument("--source", choices=[one.value for one in AlertSource])
-    parser.add_argument("--scope", choices=["active", "terminal", "all"], default="active", help="which (active)")
+    parser.add_argument("--scope", choices=["active", "terminal", "all"], help="which (active; all with --request-id)")
+    parser.add_argument(
+        "--request-id", metavar="ID", help="alerts that a request (req_…) was counted on, with any state"
+    )
     parser.add_argument("--since", metavar="TIME", help="seen at or after: a time, a date, or an age such as 24h")
     parser.add_argument("--limit", default=str(DEFAULT_ALERT_LIMIT), metavar="N", help=f"most ({DEFAULT_ALERT_LIMIT})")
 

@@ -107,7 +107,8 @@ class Alert:
 class AlertFilter:
     """Which alerts to list, newest first. None means any.
 
-    since: seen at or after; until: first seen at or before; Unix milliseconds.
+    since: seen at or after; until: first seen at or before; Unix milliseconds. request_id: of any request that was
+    counted on it.
     """
 
     status: AlertStatus | None = None
@@ -116,6 +117,7 @@ class AlertFilter:
     rule: str | None = None
     agent: str | None = None
     assigned_to: str | None = None
+    request_id: str | None = None
     scope: AlertScope = "all"
     since: int | None = None
     until: int | None = None

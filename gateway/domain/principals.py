@@ -1,11 +1,13 @@
 """Who is calling, what a key may do (scopes), what a role may do (permissions), and where a request came from."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
 
+from gateway.errors import InvalidRequest
 from gateway.records import record
 
 
@@ -133,6 +135,27 @@ class Principal:
 def local(name: str) -> Principal:
     """Return the principal of a program that runs on this host with the data folder in its hands, such as ``cli``."""
     return Principal(kind="local", id=name, name=name, scopes=ALL_SCOPES, permissions=ALL_PERMISSIONS)
+
+
+REQUEST_ID = "req_[0-9A-HJKMNP-TV-Z]{26}"
+_REQUEST_ID = re.compile(REQUEST_ID)
+
+
+def read_request_id(text: str, *, param: str = "request_id") -> str:
+    """Return the id of a request as it is stored: lower-case letters and blanks around it are pardoned.
+
+    Raises:
+        InvalidRequest: it is none.
+    """
+    prefix, _, rest = text.strip().partition("_")
+    found = f"{prefix.lower()}_{rest.upper()}"
+    if _REQUEST_ID.fullmatch(found) is None:
+        raise InvalidRequest(
+            f"{param} must be the id of a request: req_ and 26 letters and digits, as the answer's "
+            "X-Service-Request-Id has it.",
+            param=param,
+        )
+    return found
 
 
 @record

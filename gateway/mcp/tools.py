@@ -7,7 +7,7 @@ from gateway.app import Gateway
 from gateway.domain.alerts import MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.posture import CheckStatus
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Principal, RequestContext, read_request_id
 from gateway.mcp.configure_provider import CONFIGURE_PROVIDER
 from gateway.mcp.generate_report import GENERATE_REPORT
 from gateway.mcp.manage_access import MANAGE_ACCESS
@@ -39,6 +39,7 @@ class QueryThreats:
     source: Annotated[AlertSource | None, "Only alerts of this part of the gateway."] = None
     since: _Since = None
     limit: Annotated[int, Bounds(1, MAX_ALERT_LIMIT), "At most this many."] = DEFAULT_LIMIT
+    request_id: Annotated[_Text | None, "Only alerts that this request (req_…) was counted on."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ async def _query_threats(
         source=command.source,
         since=command.since,
         limit=command.limit,
+        request_id=None if command.request_id is None else read_request_id(command.request_id),
     )
     alerts = (await gateway.alerts.page(wanted)).items
     lines = [f"{len(alerts)} alerts, newest first:" if alerts else "No alert matches."]

@@ -14,7 +14,20 @@ from gateway.domain.alerts import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, joined, kind, limit, text, time
+from gateway.operations.operation import (
+    Answer,
+    ById,
+    Door,
+    Operation,
+    choice,
+    cursor,
+    joined,
+    kind,
+    limit,
+    request_id,
+    text,
+    time,
+)
 from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import AlertCase
 from gateway.shield.detections import Severity
@@ -24,6 +37,7 @@ ALERT_FILTERS = (
     choice("severity", Severity, "How grave it is."),
     choice("source", AlertSource, "Which part of the gateway raised it."),
     choice("scope", ("active", "terminal", "all"), "Alerts to act on, the others, or all (default)."),
+    request_id(),
     time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 24h."),
     time("until", "First seen at or before: an RFC 3339 time, a date, or an age such as 24h."),
     limit(MAX_ALERT_LIMIT, DEFAULT_ALERT_LIMIT),

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from typing import Any, cast
 
 from gateway.app import Gateway
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import REQUEST_ID, Permission, Principal, RequestContext, Scope, read_request_id
 from gateway.errors import InvalidRequest
 from gateway.schema import JsonSchema
 from gateway.wire import TIME_PATTERN, read_integer, read_time
@@ -128,6 +128,16 @@ def text(name: str, about: str) -> Parameter:
 
     schema: JsonSchema = {"type": "string", "minLength": 1, "maxLength": MAX_FILTER_CHARS, "pattern": "^[^\\u0000]+$"}
     return Parameter(name, about, read, schema)
+
+
+def request_id() -> Parameter:
+    """Return the parameter `request_id`."""
+
+    def read(value: str, now_at: int) -> object:
+        return read_request_id(value)
+
+    schema: JsonSchema = {"type": "string", "pattern": f"^{REQUEST_ID}$"}
+    return Parameter("request_id", "The id of a request, as its answer has it in `X-Service-Request-Id`.", read, schema)
 
 
 def texts(name: str, about: str) -> Parameter:

@@ -217,6 +217,7 @@ class Alerts:
             self._store.alerts.insert(tx, alert)
             return alert
         self._store.alerts.update(tx, alert, may_wait=True)
+        self._store.alerts.saw(tx, alert, seen.request_id)
         if alert.status is not latest.status:
             self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")
         return alert

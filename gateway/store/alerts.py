@@ -52,6 +52,14 @@ PRUNE = f"""
            SELECT position FROM alerts
             WHERE last_seen_at < :before AND NOT {_IS_ACTIVE} ORDER BY last_seen_at LIMIT :limit)
 """  # noqa: S608
+# An alert keeps the newest of its requests, each in the slot of its number.
+MAX_SIGHTINGS = 10_000
+SAW = """
+    INSERT INTO alert_sightings (alert_id, slot, request_id) VALUES (:alert_id, :slot, :request_id)
+        ON CONFLICT (alert_id, slot) DO UPDATE SET request_id = excluded.request_id
+"""
+OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
+PRUNE_SIGHTINGS = "DELETE FROM alert_sightings WHERE alert_id NOT IN (SELECT id FROM alerts)"
 COUNT = "SELECT COUNT(*) AS count FROM alerts"
 LIST = f"SELECT position, {_NAMES} FROM alerts"  # noqa: S608
 AFTER = " WHERE position > :position ORDER BY position LIMIT :limit"
@@ -94,6 +102,13 @@ class AlertRepository:
         """
         _write_seen(tx, alert.fingerprint)
         tx.execute(INSERT, _params(alert))
+        self.saw(tx, alert, alert.request_id)
+
+    def saw(self, tx: Transaction, alert: Alert, request_id: str | None) -> None:
+        """Note that a request was counted on an alert, whose count is the request's number."""
+        if request_id is not None:
+            slot = alert.count % MAX_SIGHTINGS
+            tx.execute(SAW, {"alert_id": alert.id, "slot": slot, "request_id": request_id})
 
     def update(self, tx: Transaction, alert: Alert, *, may_wait: bool = False) -> bool:
         """Write the alert as it stands now; tell whether it exists.
@@ -136,7 +151,10 @@ class AlertRepository:
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some of the alerts that nobody has to act on and that were not seen since a time; return how many."""
         _write_seen(tx)
-        return tx.execute(PRUNE, {"before": before, "limit": limit})
+        pruned = tx.execute(PRUNE, {"before": before, "limit": limit})
+        if pruned:
+            tx.execute(PRUNE_SIGHTINGS)
+        return pruned
 
     def count(self, tx: Transaction) -> int:
         """Return how many alerts there are."""
@@ -170,6 +188,7 @@ class AlertRepository:
         where.add("rule = :rule", rule=wanted.rule)
         where.add("agent = :agent", agent=wanted.agent)
         where.add("assigned_to = :assigned_to", assigned_to=wanted.assigned_to)
+        where.add(OF_REQUEST, request_id=wanted.request_id)
         if wanted.scope in _STATES:
             others = [status for status in AlertStatus if status not in _STATES[wanted.scope]]
             where.exclude("status", others)
@@ -193,6 +212,7 @@ def _query(wanted: AlertFilter) -> tuple[object, ...]:
         wanted.rule,
         wanted.agent,
         wanted.assigned_to,
+        wanted.request_id,
         wanted.scope,
         wanted.since is None,
         wanted.until is None,

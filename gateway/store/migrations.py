@@ -47,6 +47,7 @@ MIGRATIONS = (
     Migration(18, "0018_captures"),
     Migration(19, "0019_fresh"),
     Migration(20, "0020_usual_events"),
+    Migration(21, "0021_alert_sightings"),
 )
 
 

@@ -194,6 +194,17 @@ async def test_threats_are_listed_and_filtered() -> None:
     assert none["structuredContent"] == {"alerts": []}
 
 
+async def test_a_request_id_finds_the_alert_that_it_was_counted_on() -> None:
+    async with gateway() as here:
+        for _ in range(3):
+            await call(here, "shield_scan", text=ATTACK)
+        scans = (await here.audit.page(AuditFilter(action="shield_scan_block"))).items
+        found = [await call(here, "query_threats", request_id=scan.request_id) for scan in scans]
+        none = await call(here, "query_threats", request_id="req_" + "0" * 26)
+    (id,) = {alert["id"] for one in found for alert in one["structuredContent"]["alerts"]}
+    assert len(found) == 3 and none["structuredContent"] == {"alerts": []}
+
+
 async def test_the_audit_is_listed_and_filtered() -> None:
     async with gateway() as here:
         await call(here, "shield_scan", text=ATTACK)
@@ -227,6 +238,7 @@ async def test_a_name_in_the_audit_cannot_begin_a_line_of_its_own() -> None:
         ("query_threats", {"limit": 501}, "limit"),
         ("query_threats", {"limit": "5"}, "limit"),
         ("query_threats", {"since": "yesterday"}, "since"),
+        ("query_threats", {"request_id": "evt_1"}, "request_id"),
         ("review_audit", {"limit": 1001}, "limit"),
         ("review_audit", {"until": ""}, "until"),
         ("review_audit", {"actor": ""}, "actor"),

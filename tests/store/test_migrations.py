@@ -1,7 +1,5 @@
 """Numbered changes of the schema."""
 
-import contextlib
-import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -76,10 +74,10 @@ async def test_a_change_that_could_not_be_made_leaves_no_copy_of_the_database(
     def refuse(tx: Transaction, *, now_at: int) -> None:
         raise StoreUnavailable("The disk is full.")
 
-    await (await place.open()).aclose()
-    with contextlib.closing(sqlite3.connect(place.path)) as connection:
-        connection.execute("DELETE FROM schema_migrations WHERE number = ?", (MIGRATIONS[-1].number,))
-        connection.commit()
+    with monkeypatch.context() as patch:
+        for module in ("migrations", "backup"):
+            patch.setattr(f"gateway.store.{module}.MIGRATIONS", MIGRATIONS[:-1])
+        await (await place.open()).aclose()
     folder = Path(place.path).parent
     with monkeypatch.context() as patch:
         patch.setattr("gateway.store.store.migrate", refuse)
