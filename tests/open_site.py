@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seeding import seed
+
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.clock import SystemClock
@@ -116,7 +118,7 @@ async def sign_in(site: Site, role: Role) -> Person:
     store = site.gateway.store
     if await store.db.read(lambda tx: store.users.by_name(tx, role.value)) is None:
         user = User(site.gateway.ids.new("usr"), role.value, _HASH, role, 0, None)
-        await store.db.write(lambda tx: store.users.insert(tx, user))
+        await seed(store, lambda tx: store.users.insert(tx, user))
     answer = await site.ask("POST", "/api/auth/login", {"username": role.value, "password": PASSWORD})
     assert answer["status"] == 200, answer
     return Person(site, answer["headers"]["set-cookie"].partition(";")[0], answer["data"]["csrf_token"])

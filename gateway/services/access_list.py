@@ -29,6 +29,7 @@ from gateway.forms import Expiry, is_line, line
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.wire import LAST_AT
@@ -110,7 +111,7 @@ class AccessList:
         read_value(wanted.entry_type, wanted.value)
         _check_scope(wanted.entry_type, wanted.scope)
 
-        def work(tx: Transaction) -> AccessEntry:
+        def work(tx: AuthorityTransaction) -> AccessEntry:
             entry = AccessEntry(
                 id=self._ids.new("acl"),
                 list_name=wanted.list_name,
@@ -131,7 +132,7 @@ class AccessList:
             self._trail.note(tx, "access_entry_created", principal, context, id=entry.id, after=_shown(entry))
             return entry
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def change(
         self, principal: Principal, entry_id: str, wanted: WantedChange, context: RequestContext
@@ -149,7 +150,7 @@ class AccessList:
         expires_at = None if keeps_expiry else _checked_expiry(wanted.expires_at, now_at)
         reason = _checked_reason(wanted.reason)
 
-        def work(tx: Transaction) -> AccessEntry:
+        def work(tx: AuthorityTransaction) -> AccessEntry:
             before = self._find(tx, entry_id)
             check_version(wanted.version, before.version, "entry")
             value, scope = self._read_change(tx, before, wanted)
@@ -172,7 +173,7 @@ class AccessList:
             self._trail.note(tx, "access_entry_changed", principal, context, id=before.id, **shown)
             return self._find(tx, before.id)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def remove(
         self, principal: Principal, entry_id: str, context: RequestContext, *, force: bool = False
@@ -185,7 +186,7 @@ class AccessList:
         """
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> AccessEntry:
+        def work(tx: AuthorityTransaction) -> AccessEntry:
             entry = self._find(tx, entry_id)
             entries = self._store.access_list.all(tx)
             _check_lock_out(principal, context, entries, without(entries, entry.id), now_at, force=force)
@@ -193,7 +194,7 @@ class AccessList:
             self._trail.note(tx, "access_entry_removed", principal, context, id=entry.id, before=_shown(entry))
             return entry
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def find(self, list_name: ListName, entry_type: EntryType, value: str) -> AccessEntry:
         """Return the entry for everybody that says this, an unexpired one first.

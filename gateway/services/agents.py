@@ -30,6 +30,7 @@ from gateway.services.agent_sightings import MAX_AGENTS
 from gateway.services.audit import Audit
 from gateway.services.traffic import Traffic
 from gateway.services.trail import Trail, check_version
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.filters import check_limit
 from gateway.store.store import Store
@@ -117,12 +118,12 @@ class Agents:
         """
         record = self._made(principal, wanted, AgentSource.MANUAL)
 
-        def work(tx: Transaction) -> None:
+        def work(tx: AuthorityTransaction) -> None:
             if self._store.agents.by_name(tx, record.folded) is not None:
                 raise Conflict("There is an agent of this name already.", param="name")
             self._insert(tx, principal, record, context, "agent_registered")
 
-        await self._audit.commit(work)
+        await self._audit.commit_authority(work)
         return await self.show(record.id)
 
     async def bring_in(self, principal: Principal, wanted: Sequence[WantedAgent], context: RequestContext) -> Imported:
@@ -141,7 +142,7 @@ class Agents:
             except InvalidRequest as error:
                 raise InvalidRequest(error.message, param=f"agents[{number}].{error.param}") from None
 
-        def work(tx: Transaction) -> Imported:
+        def work(tx: AuthorityTransaction) -> Imported:
             created = changed = 0
             for one, record in zip(wanted, records, strict=True):
                 known = self._store.agents.by_name(tx, record.folded)
@@ -152,7 +153,7 @@ class Agents:
                     changed += self._write(tx, principal, known, _changed(known, one, self._clock.now_at()), context)
             return Imported(created, changed, len(records) - created - changed)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def change(self, principal: Principal, id: str, wanted: WantedAgent, context: RequestContext) -> AgentView:
         """Change an agent. A blocked one is refused at its next chat, in every process.
@@ -162,14 +163,14 @@ class Agents:
             Conflict: it was changed meanwhile. AuditUnavailable: nothing was changed.
         """
 
-        def work(tx: Transaction) -> None:
+        def work(tx: AuthorityTransaction) -> None:
             before = self._store.agents.find(tx, id)
             if before is None:
                 raise NotFound("There is no such agent.")
             check_version(wanted.version, before.version, "agent")
             self._write(tx, principal, before, _changed(before, wanted, self._clock.now_at()), context)
 
-        await self._audit.commit(work)
+        await self._audit.commit_authority(work)
         return await self.show(id)
 
     async def _views(self, id: str | None = None) -> list[tuple[int, AgentView]]:
@@ -218,18 +219,18 @@ class Agents:
         return replace(_changed(blank, wanted, now_at), version=1)
 
     def _insert(
-        self, tx: Transaction, principal: Principal, record: AgentRecord, context: RequestContext, action: str
+        self, tx: AuthorityTransaction, principal: Principal, record: AgentRecord, context: RequestContext, action: str
     ) -> None:
         if self._store.agents.count(tx) >= MAX_AGENTS:
             raise Conflict(f"There are {MAX_AGENTS} agents already.")
         self._store.agents.insert(tx, record)
         if record.blocked_at is not None:
-            self._store.agents.update(tx, record, is_authority=True)
+            self._store.agents.decide(tx, record)
         self._trail.note(tx, action, principal, context, id=record.id, after=_shown(record))
 
     def _write(
         self,
-        tx: Transaction,
+        tx: AuthorityTransaction,
         principal: Principal,
         before: AgentRecord,
         after: AgentRecord,
@@ -239,13 +240,14 @@ class Agents:
         if after == before:
             return False
         after = replace(after, version=before.version + 1)
-        is_authority = (before.blocked_at is None) is not (after.blocked_at is None)
-        self._store.agents.update(tx, after, is_authority=is_authority)
         action = "agent_changed"
-        if is_authority:
+        if (before.blocked_at is None) is not (after.blocked_at is None):
+            self._store.agents.decide(tx, after)
             action = "agent_unblocked" if after.blocked_at is None else "agent_blocked"
-        elif after.retired_at is not None and before.retired_at is None:
-            action = "agent_retired"
+        else:
+            self._store.agents.update(tx, after)
+            if after.retired_at is not None and before.retired_at is None:
+                action = "agent_retired"
         self._trail.note(tx, action, principal, context, id=before.id, before=_shown(before), after=_shown(after))
         return True
 

@@ -17,6 +17,7 @@ from gateway.domain.audit import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AuditUnavailable
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.store import Store
 
@@ -94,6 +95,8 @@ class Audit:
 
     def append(self, tx: Transaction, event: AuditEvent) -> None:
         """Append `event` in a transaction that also does what it records."""
+        if isinstance(tx, AuthorityTransaction):
+            tx.is_audited = True
         self._store.audit.append(tx, event)
 
     async def commit(self, work: Callable[[Transaction], T], *, is_plain: bool = False) -> T:
@@ -112,6 +115,25 @@ class Audit:
                 "The audit log cannot be written, so nothing was done; try again.",
                 retry_after_seconds=error.retry_after_seconds or _RETRY_SECONDS,
             ) from error
+
+    async def commit_authority(self, work: Callable[[AuthorityTransaction], T]) -> T:
+        """Run `work`, which changes what somebody may do and appends its event. The one door for such a change.
+
+        Keys, policies, users, agents, access entries, acceptances, overrides of rules, providers and budgets are
+        written here only. Every process obeys from its next request on.
+
+        Raises:
+            AuditUnavailable: nothing was changed.
+        """
+
+        def changing(tx: Transaction) -> T:
+            authority = AuthorityTransaction(tx, self._store.generation)
+            result = work(authority)
+            if authority.has_changed and not authority.is_audited:
+                raise RuntimeError("authority was changed without an audit event")
+            return result
+
+        return await self.commit(changing)
 
     async def record(self, event: AuditEvent) -> AuditEvent:
         """Append `event` by itself and return once it is on the disk.

@@ -7,6 +7,7 @@ from gateway.auth.keyhash import hash_key, prefix_of
 from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateExceeded, RateLimiter
 from gateway.clock import Clock
 from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
+from gateway.domain.policies import DEFAULT_SHIELD_POLICY
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import (
     GatewayError,
@@ -31,18 +32,19 @@ _UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
 
 
 class _Known:
-    """A key that was looked up: good until the generation moves or a second is over."""
+    """A key that was looked up: good until the generation moves or a second is over.
+
+    plain_until_seconds: until when `recognized` may answer for it. Set once a whole `authenticate` has let it in.
+    """
 
     __slots__ = ("plain_until_seconds", "principal", "record", "recheck_seconds", "used_at")
 
-    def __init__(self, record: KeyRecord, recheck_seconds: float, *, is_listed: bool) -> None:
+    def __init__(self, record: KeyRecord, recheck_seconds: float) -> None:
         self.record = record
         self.principal = record.principal()
         self.recheck_seconds = recheck_seconds
         self.used_at = record.last_used_at
-        # It ends at no time, has not to be noted as used for the first time, and no access list is asked about it.
-        is_plain = record.expires_at is None and record.revoked_at is None and self.used_at is not None
-        self.plain_until_seconds = recheck_seconds if is_plain and not is_listed else -math.inf
+        self.plain_until_seconds = -math.inf
 
 
 class Authentication:
@@ -94,6 +96,7 @@ class Authentication:
         Raises:
             MissingApiKey, InvalidApiKey: none, of another form, or unknown.
             KeyRevoked, KeyExpired: known but no longer good. EntryDenied: the access list refuses key or address.
+            PermissionDenied: the policy of the key does not exist.
             AuditUnavailable: the key's first use could not be recorded. StoreUnavailable: it could not be looked up.
         """
         now_seconds = self._clock.monotonic_seconds()
@@ -111,12 +114,15 @@ class Authentication:
         status = known.record.status(now_at)
         if status != "active":
             raise self._refused(_ended(status), context, principal=known.principal)
+        self._check_policy(known.principal, context)
         if self._access.rules is not None:
             self._check_access(known.principal, context, now_at)
         if known.used_at is None:
             await self._record_first_use(known, context, now_at)
         elif now_at - known.used_at >= _NOTE_USE_MS:
             self._note_use(known, now_at)
+        if known.record.expires_at is None and known.record.revoked_at is None and self._access.rules is None:
+            known.plain_until_seconds = known.recheck_seconds
         return known.principal
 
     def admit(
@@ -175,11 +181,19 @@ class Authentication:
         if record is None:
             self._known.pop(digest, None)
             return None
-        fresh = _Known(record, now_seconds + _RECHECK_SECONDS, is_listed=self._access.rules is not None)
+        fresh = _Known(record, now_seconds + _RECHECK_SECONDS)
         if known is not None and (fresh.used_at is None or (known.used_at or 0) > fresh.used_at):
             fresh.used_at = known.used_at  # noted here and perhaps still in the queue
         self._known[digest] = fresh
         return fresh
+
+    def _check_policy(self, principal: Principal, context: RequestContext) -> None:
+        if self._policies is None:
+            return
+        try:
+            self._policies.of(principal, DEFAULT_SHIELD_POLICY)
+        except PermissionDenied as error:
+            raise self._refused(error, context, principal=principal, details={"policy": principal.policy}) from None
 
     def _check_access(self, principal: Principal, context: RequestContext, now_at: int) -> None:
         try:

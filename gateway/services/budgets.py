@@ -26,6 +26,7 @@ from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.spending import Spending
 from gateway.services.trail import Trail, check_version
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -126,7 +127,7 @@ class Budgets:
             created_by=principal.name,
         )
 
-        def work(tx: Transaction) -> Standing:
+        def work(tx: AuthorityTransaction) -> Standing:
             if self._store.budgets.count(tx) >= MAX_BUDGETS:
                 raise Conflict(f"There are {MAX_BUDGETS} budgets; remove some first.")
             made = replace(budget, scope_value=self._key(tx, budget)) if budget.scope is BudgetScope.KEY else budget
@@ -134,7 +135,7 @@ class Budgets:
             self._trail.note(tx, "budget_created", principal, context, id=made.id, after=_shown(made))
             return self._store.budgets.standing(tx, self._find(tx, made.id), now_at)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def change(
         self, principal: Principal, budget_id: str, wanted: ChangedBudget, context: RequestContext
@@ -195,7 +196,7 @@ class Budgets:
         """
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> Standing:
+        def work(tx: AuthorityTransaction) -> Standing:
             standing = self._store.budgets.standing(tx, self._find(tx, budget_id), now_at)
             self._store.budgets.remove(tx, budget_id)
             self._spending.end_alerts(tx, budget_id, now_at, "The budget was removed.")
@@ -203,7 +204,7 @@ class Budgets:
             self._trail.note(tx, "budget_removed", principal, context, id=budget_id, before=before)
             return standing
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def _change(
         self,
@@ -216,7 +217,7 @@ class Budgets:
     ) -> Standing:
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> Standing:
+        def work(tx: AuthorityTransaction) -> Standing:
             before = self._find(tx, budget_id)
             check_version(version, before.version, "budget")
             after = changed(before)
@@ -230,7 +231,7 @@ class Budgets:
                 )
             return self._store.budgets.standing(tx, self._find(tx, budget_id), now_at)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     def _find(self, tx: Transaction, budget_id: str) -> Budget:
         budget = self._store.budgets.by_id(tx, budget_id)

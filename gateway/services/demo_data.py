@@ -25,6 +25,7 @@ from gateway.services.demo_clock import DemoClock, DemoIds
 from gateway.services.traffic import Traffic
 from gateway.shield import Shield
 from gateway.shield.detections import Severity, Verdict
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -82,7 +83,7 @@ class DemoData:
             Conflict: the database holds something already.
         """
         await self._store.db.write(self._claim)
-        await self._store.db.write(self._found)
+        await self._audit.commit_authority(self._found)
         batch: list[DemoRequest] = []
         written = 0
         for request in self._day.requests():
@@ -92,7 +93,7 @@ class DemoData:
                 batch = []
         written += await self._write_batch(batch)
         await self._store.db.write(self._note_threat)
-        await self._store.db.write(self._budget)
+        await self._audit.commit_authority(self._budget)
         await self._look_after_alerts()
         traffic = Traffic(store=self._store, clock=self._clock)
         while await traffic.advance():
@@ -106,7 +107,7 @@ class DemoData:
         store.meta.set_origin(tx, DEMO)
         store.traffic.origin = DEMO
 
-    def _found(self, tx: Transaction) -> None:
+    def _found(self, tx: AuthorityTransaction) -> None:
         """Make keys, providers and registered agents, as people did in the weeks before."""
         for number, name in enumerate(KEYS):
             self._make_key(tx, number, name)
@@ -141,7 +142,7 @@ class DemoData:
             self._store.agents.insert(tx, made)
             self._note(tx, "agent_registered", "agent", made.id, {"name": made.name, "owner": made.owner})
 
-    def _make_key(self, tx: Transaction, number: int, name: str) -> None:
+    def _make_key(self, tx: AuthorityTransaction, number: int, name: str) -> None:
         key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
         created_at = self._clock.at - (3 + 11 * number) * DAY_MS
         record = KeyRecord(
@@ -287,7 +288,7 @@ class DemoData:
             point = PosturePoint(at, threat_score(Activity(now_at=at, blocks_at=blocks_at)), None)
             self._store.trust_audits.note(tx, point)
 
-    def _budget(self, tx: Transaction) -> None:
+    def _budget(self, tx: AuthorityTransaction) -> None:
         """Make budgets that the day has spent from; one of them is nearly used up."""
         self._clock.at = self._until_at
         total = sum(self._costs.values())

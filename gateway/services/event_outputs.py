@@ -253,7 +253,7 @@ class EventOutputs:
             return any(one.secret == reference for one in self._store.event_outputs.all(tx))
 
         key_id = None if wanted.secret is None else id_of(reference)
-        return await commit_with_key(self._audit, self._store, work, key_id=key_id, is_named=is_named)
+        return await commit_with_key(self._audit.commit, self._store, work, key_id=key_id, is_named=is_named)
 
     def _keep_secret(self, output: EventOutput, wanted: WantedOutput) -> None:
         key_id = id_of(output.secret)

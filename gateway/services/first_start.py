@@ -11,6 +11,7 @@ from gateway.domain import keys as key_records
 from gateway.domain import users
 from gateway.domain.principals import RequestContext, Role, Scope, local
 from gateway.services.audit import Audit
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -73,11 +74,11 @@ class FirstStart:
             after={"username": user.username, "role": user.role.value},
         )
 
-        def work(tx: Transaction) -> None:
+        def work(tx: AuthorityTransaction) -> None:
             self._store.users.insert(tx, user)
             self._audit.append(tx, event)
 
-        await self._audit.commit(work)
+        await self._audit.commit_authority(work)
         return FirstCredentials(user.username, password, created.key)
 
     def _free_name(self, tx: Transaction) -> str:

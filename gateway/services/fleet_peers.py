@@ -125,7 +125,7 @@ class FleetPeers:
             return any(one.id == peer.id for one in self._store.fleet.peers(tx))
 
         key_id = None if key is None else peer.id
-        await commit_with_key(self._audit, self._store, work, key_id=key_id, is_named=is_named)
+        await commit_with_key(self._audit.commit, self._store, work, key_id=key_id, is_named=is_named)
         return await self._ask(peer)
 
     async def remove(self, principal: Principal, id: str, context: RequestContext) -> Peer:

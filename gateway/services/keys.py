@@ -27,6 +27,7 @@ from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from gateway.forms import is_line
 from gateway.services.audit import Audit, source_of
 from gateway.services.trail import check_version
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.wire import LAST_AT
@@ -62,14 +63,14 @@ class Keys:
             models=_checked_models(new.models),
         )
 
-        def work(tx: Transaction) -> KeyRecord:
+        def work(tx: AuthorityTransaction) -> KeyRecord:
             made = replace(record, policy=self._policy(tx, new.policy))
             _check_policy(principal, None, made.policy)
             self._store.keys.insert(tx, made)
             self._audit.append(tx, self._event("api_key_created", principal, context, made, after=_shown(made)))
             return made
 
-        return CreatedKey(key=key, record=await self._audit.commit(work))
+        return CreatedKey(key=key, record=await self._audit.commit_authority(work))
 
     async def list(self) -> tuple[KeyRecord, ...]:
         """Return all records, newest first."""
@@ -110,7 +111,7 @@ class Keys:
         keeps_expiry = wanted.expires_at == KEEP_AT
         expires_at = None if keeps_expiry else _checked_expiry(wanted.expires_at, now_at)
 
-        def work(tx: Transaction) -> KeyRecord:
+        def work(tx: AuthorityTransaction) -> KeyRecord:
             before = self._find(tx, id_or_prefix)
             check_version(wanted.version, before.version, "key")
             if before.status(now_at) == "revoked":
@@ -133,7 +134,7 @@ class Keys:
             self._audit.append(tx, self._event("api_key_changed", principal, context, before, **shown))
             return self._find(tx, before.id)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def rotate(
         self,
@@ -157,7 +158,7 @@ class Keys:
         now_at = self._clock.now_at()
         revoked_at = now_at + grace_seconds * 1000
 
-        def work(tx: Transaction) -> CreatedKey:
+        def work(tx: AuthorityTransaction) -> CreatedKey:
             old = self._find(tx, id_or_prefix)
             if old.status(now_at) != "active":
                 raise Conflict(f"The key {old.id} is {old.status(now_at)}: create a new one.")
@@ -189,7 +190,7 @@ class Keys:
             self._audit.append(tx, event)
             return CreatedKey(key=key, record=record)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def revoke(self, principal: Principal, id_or_prefix: str, context: RequestContext) -> KeyRecord:
         """Revoke a key and return its record. It is refused from now on, by every process on this database.
@@ -200,7 +201,7 @@ class Keys:
         """
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> KeyRecord:
+        def work(tx: AuthorityTransaction) -> KeyRecord:
             record = self._find(tx, id_or_prefix)
             if not self._store.keys.revoke(tx, record.id, now_at=now_at):
                 raise Conflict(f"The key {record.id} is revoked already.")
@@ -216,7 +217,7 @@ class Keys:
             self._audit.append(tx, event)
             return self._find(tx, record.id)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     def _make(
         self,

@@ -7,7 +7,6 @@ from typing import Annotated
 from gateway.clock import Clock, Ids
 from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
 from gateway.domain.policies import (
-    DEFAULT_SHIELD_POLICY,
     OutboundAction,
     PolicyRecord,
     ShieldMode,
@@ -15,17 +14,19 @@ from gateway.domain.policies import (
     Unscannable,
 )
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
 from gateway.forms import PlainName, read_plain_name
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import CATEGORIES
 from gateway.shield.scoring import HIGHEST_SCORE, Action
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MAX_POLICIES = 1000
+_NO_POLICY = "The policy of this API key does not exist, so the key is refused. Give the key another policy."
 
 Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
 Actions = Annotated[Mapping[str, Action], Bounds(names=Bounds(words=CATEGORIES))]
@@ -51,7 +52,8 @@ class WantedPolicy:
 class Policies:
     """The policies of this gateway. Who may manage them is checked by the edges.
 
-    `refresh` comes before `of`: the authentication calls it for every request whose generation is another.
+    The authentication calls `refresh` for every request whose generation is another, and refuses a key whose policy
+    does not exist.
     """
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
@@ -72,10 +74,19 @@ class Policies:
         self._known = {record.id: record.shield_policy() for record in records}
 
     def of(self, principal: Principal, default: ShieldPolicy) -> ShieldPolicy:
-        """Return what holds for a caller: the policy of its key, else `default`. One that is not known blocks."""
+        """Return the policy of the caller's key, or `default` if the key has none.
+
+        Raises:
+            PermissionDenied: the policy of the key does not exist. StoreUnavailable: the policies cannot be read.
+        """
         if principal.policy is None:
             return default
-        return self._known.get(principal.policy, DEFAULT_SHIELD_POLICY)
+        if principal.policy not in self._known:
+            self.refresh()
+        policy = self._known.get(principal.policy)
+        if policy is None:
+            raise PermissionDenied(_NO_POLICY)
+        return policy
 
     def draft(self, wanted: WantedPolicy) -> ShieldPolicy:
         """Return what a policy would be that is not made.
@@ -110,7 +121,7 @@ class Policies:
         )
         record = _changed(blank, wanted)
 
-        def work(tx: Transaction) -> PolicyRecord:
+        def work(tx: AuthorityTransaction) -> PolicyRecord:
             if self._store.policies.count(tx) >= MAX_POLICIES:
                 raise Conflict(f"There are {MAX_POLICIES} policies; remove some first.")
             self._check_name(tx, record)
@@ -118,7 +129,7 @@ class Policies:
             self._trail.note(tx, "policy_created", principal, context, id=record.id, after=_shown(record))
             return record
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def change(
         self, principal: Principal, id_or_name: str, wanted: WantedPolicy, context: RequestContext
@@ -130,7 +141,7 @@ class Policies:
             Conflict: another version, or the name is taken. AuditUnavailable: nothing was changed.
         """
 
-        def work(tx: Transaction) -> PolicyRecord:
+        def work(tx: AuthorityTransaction) -> PolicyRecord:
             before = self._find(tx, id_or_name)
             check_version(wanted.version, before.version, "policy")
             after = _changed(before, wanted)
@@ -142,7 +153,7 @@ class Policies:
             self._trail.note(tx, "policy_changed", principal, context, id=before.id, **shown)
             return self._find(tx, before.id)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def remove(self, principal: Principal, id_or_name: str, context: RequestContext) -> PolicyRecord:
         """Remove a policy and return what it was.
@@ -152,7 +163,7 @@ class Policies:
         """
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> PolicyRecord:
+        def work(tx: AuthorityTransaction) -> PolicyRecord:
             record = self._find(tx, id_or_name)
             if self._store.keys.count_of_policy(tx, record.id, now_at=now_at):
                 raise Conflict("API keys have this policy; give them another one first.")
@@ -160,7 +171,7 @@ class Policies:
             self._trail.note(tx, "policy_removed", principal, context, id=record.id, before=_shown(record))
             return record
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     def _find(self, tx: Transaction, id_or_name: str) -> PolicyRecord:
         record = self._store.policies.find(tx, id_or_name)

@@ -19,6 +19,7 @@ from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.trail import Trail, check_version
 from gateway.services.typed_keys import commit_with_key, keep
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -101,7 +102,7 @@ class Providers:
         record, key = self._changed(blank, wanted)
         await self._check_addresses(record)
 
-        def work(tx: Transaction) -> Provider:
+        def work(tx: AuthorityTransaction) -> Provider:
             if self._store.providers.count(tx) >= MAX_PROVIDERS:
                 raise Conflict(f"There are {MAX_PROVIDERS} providers; remove some first.")
             self._check_name(tx, record)
@@ -130,7 +131,7 @@ class Providers:
         if (after.base_url, after.allow_private) != (known.base_url, known.allow_private):
             await self._check_addresses(after)
 
-        def work(tx: Transaction) -> Provider:
+        def work(tx: AuthorityTransaction) -> Provider:
             before = self._find(tx, known.id)
             # What was checked is what is written: another change since then is not to be lost in this one.
             check_version(known.version, before.version, "provider")
@@ -155,7 +156,7 @@ class Providers:
             NotFound: there is none. AuditUnavailable: it is still there.
         """
 
-        def work(tx: Transaction) -> Provider:
+        def work(tx: AuthorityTransaction) -> Provider:
             record = self._find(tx, id_or_name)
             self._store.providers.remove(tx, record.id)
             self._drop_key(tx, record)
@@ -163,7 +164,7 @@ class Providers:
             self._trail.note(tx, "provider_removed", principal, context, id=record.id, before=_shown(record))
             return record
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def note_test(
         self, principal: Principal, provider: Provider, context: RequestContext, *, is_good: bool, reason: str | None
@@ -228,14 +229,16 @@ class Providers:
         for address in await self._resolve(record.base_url):
             check_host(address, allow_private=record.allow_private)
 
-    async def _commit(self, work: Callable[[Transaction], Provider], record: Provider, key: str | None) -> Provider:
+    async def _commit(
+        self, work: Callable[[AuthorityTransaction], Provider], record: Provider, key: str | None
+    ) -> Provider:
         """Commit what keeps `key`, if one was typed in, for `record`."""
 
         def is_named(tx: Transaction) -> bool:
             return any(one.key_reference == record.key_reference for one in self._store.providers.all(tx))
 
         key_id = None if key is None else _key_id(record)
-        return await commit_with_key(self._audit, self._store, work, key_id=key_id, is_named=is_named)
+        return await commit_with_key(self._audit.commit_authority, self._store, work, key_id=key_id, is_named=is_named)
 
     def _keep_key(self, record: Provider, key: str | None) -> None:
         if key is not None:

@@ -31,6 +31,7 @@ from gateway.services.judge import TextJudge
 from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import Direction, ScanResult
 from gateway.shield.scoring import Policy
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -149,7 +150,7 @@ class RiskAcceptances:
         reason = checked_reason(wanted.reason)
         _check_until(wanted.until_at, now_at)
 
-        def work(tx: Transaction) -> RiskAcceptance:
+        def work(tx: AuthorityTransaction) -> RiskAcceptance:
             if len(self._store.risk_acceptances.active(tx, now_at=now_at)) >= MAX_ACCEPTANCES:
                 raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force; revoke some first.")
             rule, digest = self._evidence(tx, wanted)
@@ -169,7 +170,7 @@ class RiskAcceptances:
             self._trail.note(tx, "risk_accepted", principal, context, id=made.id, after=_shown(made))
             return made
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def change(
         self, principal: Principal, acceptance_id: str, wanted: ChangedAcceptance, context: RequestContext
@@ -185,7 +186,7 @@ class RiskAcceptances:
         if wanted.until_at is not None:
             _check_until(wanted.until_at, now_at)
 
-        def work(tx: Transaction) -> RiskAcceptance:
+        def work(tx: AuthorityTransaction) -> RiskAcceptance:
             before = self._find(tx, acceptance_id)
             check_version(wanted.version, before.version, "risk acceptance")
             if before.revoked_at is not None:
@@ -193,7 +194,7 @@ class RiskAcceptances:
             after = replace(before, reason=reason or before.reason, until_at=wanted.until_at or before.until_at)
             return self._changed(tx, principal, context, before, after, "risk_acceptance_changed")
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     async def revoke(self, principal: Principal, acceptance_id: str, context: RequestContext) -> RiskAcceptance:
         """Take an acceptance back. Its record stays.
@@ -203,18 +204,18 @@ class RiskAcceptances:
         """
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> RiskAcceptance:
+        def work(tx: AuthorityTransaction) -> RiskAcceptance:
             before = self._find(tx, acceptance_id)
             if before.revoked_at is not None:
                 raise Conflict(f"The risk acceptance {before.id} is revoked already.")
             after = replace(before, revoked_at=now_at, revoked_by=principal.name)
             return self._changed(tx, principal, context, before, after, "risk_acceptance_revoked")
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     def _changed(
         self,
-        tx: Transaction,
+        tx: AuthorityTransaction,
         principal: Principal,
         context: RequestContext,
         before: RiskAcceptance,

@@ -18,6 +18,7 @@ from gateway.services.trail import Trail, check_version
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
 from gateway.shield.rules import Rule
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -124,7 +125,7 @@ class Rules:
             raise InvalidRequest(_NO_REASON, param="reason")
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> None:
+        def work(tx: AuthorityTransaction) -> None:
             before = self._store.rule_overrides.find(tx, rule.id)
             version = before.version if before else 0
             check_version(wanted.version, version, "rule")
@@ -144,7 +145,7 @@ class Rules:
             details = {"reason": reason} if reason else None
             self._trail.note(tx, "rule_changed", principal, context, id=rule.id, **shown, details=details)
 
-        await self._audit.commit(work)
+        await self._audit.commit_authority(work)
         return await self.show(rule.id)
 
     def _overrides(self, tx: Transaction) -> Mapping[str, RuleOverride]:

@@ -12,6 +12,7 @@ from gateway.errors import BadCredentials, Conflict, GatewayError, NotFound, Not
 from gateway.services.audit import Audit, source_of
 from gateway.services.passwords import Passwords
 from gateway.services.sign_in_throttle import SignInThrottle
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.sign_in_failures import SignInPlace
 from gateway.store.store import Store
@@ -220,7 +221,7 @@ class SignIn:
             resource_id=user.id,
         )
 
-        def work(tx: Transaction) -> int:
+        def work(tx: AuthorityTransaction) -> int:
             self._check_unchanged(tx, user, NotSignedIn("The account was changed meanwhile; sign in again."))
             self._store.users.change(tx, replace(user, password_hash=password_hash))
             ended = self._store.sessions.end_of_user(tx, user.id, but_id=found.session.id)
@@ -228,7 +229,7 @@ class SignIn:
             self._audit.append(tx, event)
             return ended
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     def _check_unchanged(self, tx: Transaction, user: User, error: GatewayError) -> None:
         """Raise `error` unless the record that the password was checked against still stands."""

@@ -4,18 +4,18 @@ The key is written into its file before the commit of its record (see `store.key
 taken out again: nobody would ever find it, and what was refused is not to be kept.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
 
 import anyio
 
 from gateway.errors import GatewayError, SetupError
-from gateway.services.audit import Audit
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 T = TypeVar("T")
+Work = TypeVar("Work")
 STORED = "stored:"
 _DROP_SECONDS = 10.0
 
@@ -38,22 +38,23 @@ def keep(store: Store, key_id: str, key: str) -> None:
 
 
 async def commit_with_key(
-    audit: Audit,
+    commit: Callable[[Work], Awaitable[T]],
     store: Store,
-    work: Callable[[Transaction], T],
+    work: Work,
     *,
     key_id: str | None,
     is_named: Callable[[Transaction], bool],
 ) -> T:
     """Commit `work`, which keeps the key `key_id`; if it fails, take the key out again.
 
-    is_named: whether a record names the key after all, because only the answer of the commit was lost.
+    commit: `commit` or `commit_authority` of `Audit`. is_named: whether a record names the key after all, because only
+    the answer of the commit was lost.
 
     Raises:
         Whatever `work` raises. AuditUnavailable: nothing was written.
     """
     try:
-        return await audit.commit(work)
+        return await commit(work)
     except BaseException:
         if key_id is not None:
 

@@ -9,6 +9,7 @@ from gateway.errors import Conflict, NotFound, PermissionDenied
 from gateway.services.audit import Audit
 from gateway.services.passwords import Passwords
 from gateway.services.trail import Trail, check_version
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -44,13 +45,13 @@ class Users:
             disabled_at=None,
         )
 
-        def work(tx: Transaction) -> None:
+        def work(tx: AuthorityTransaction) -> None:
             if self._store.users.by_name(tx, username) is not None:
                 raise Conflict("There is a user of this name already.", param="username")
             self._store.users.insert(tx, user)
             self._trail.note(tx, "user_created", principal, context, id=user.id, after=_shown(user))
 
-        await self._audit.commit(work)
+        await self._audit.commit_authority(work)
         return user
 
     async def list(self) -> tuple[User, ...]:
@@ -84,7 +85,7 @@ class Users:
             password_hash = await self._passwords.hash(wanted.password)
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> User:
+        def work(tx: AuthorityTransaction) -> User:
             before = self._find(tx, user.id)
             check_version(wanted.version, before.version, "user")
             after = _changed(before, wanted, password_hash, now_at)
@@ -109,7 +110,7 @@ class Users:
             )
             return self._find(tx, user.id)
 
-        return await self._audit.commit(work)
+        return await self._audit.commit_authority(work)
 
     def _find(self, tx: Transaction, id_or_name: str) -> User:
         # An id and a name can have the same form; the id wins.

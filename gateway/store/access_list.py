@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter, EntryType, ListName
 from gateway.domain.paging import ID_NUMBERS, Page, id_at, position_of, read_cursor, write_cursor
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import check_limit
-from gateway.store.generation import Generation
 
 _COLUMNS = "id, list_name, entry_type, value, scope, reason, created_at, created_by, expires_at, hits, version"
 INSERT = f"""
@@ -35,15 +35,11 @@ ADD_HITS = "UPDATE access_entries SET hits = hits + :hits WHERE id = :id"
 
 
 class AccessRepository:
-    """The table of the access list. A change of an entry moves the generation after its commit; hits do not."""
+    """The table of the access list."""
 
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
-
-    def insert(self, tx: Transaction, entry: AccessEntry) -> None:
+    def insert(self, tx: AuthorityTransaction, entry: AccessEntry) -> None:
         """Insert an entry. Holds in every process once committed."""
-        self._moved(tx)
-        tx.execute(
+        tx.change(
             INSERT,
             {
                 "id": entry.id,
@@ -91,10 +87,9 @@ class AccessRepository:
         after = write_cursor(query, position_of(items[-1].id)) if len(rows) > wanted.limit else None
         return Page(items, wanted.limit, after)
 
-    def change(self, tx: Transaction, entry: AccessEntry) -> None:
+    def change(self, tx: AuthorityTransaction, entry: AccessEntry) -> None:
         """Write all but type, maker and hits, and raise the version. Holds in every process once committed."""
-        self._moved(tx)
-        tx.execute(
+        tx.change(
             CHANGE,
             {
                 "id": entry.id,
@@ -106,18 +101,14 @@ class AccessRepository:
             },
         )
 
-    def remove(self, tx: Transaction, entry_id: str) -> None:
+    def remove(self, tx: AuthorityTransaction, entry_id: str) -> None:
         """Delete an entry. Holds in every process once committed."""
-        self._moved(tx)
-        tx.execute(REMOVE, {"id": entry_id})
+        tx.change(REMOVE, {"id": entry_id})
 
     def add_hits(self, tx: Transaction, hits: Mapping[str, int]) -> None:
         """Add to the hits of entries, by id. One that is gone is left out."""
         for entry_id, count in hits.items():
             tx.execute(ADD_HITS, {"id": entry_id, "hits": count})
-
-    def _moved(self, tx: Transaction) -> None:
-        tx.after_commit("generation", self._generation.bump)
 
 
 def _entry(row: Row) -> AccessEntry:

@@ -4,8 +4,8 @@ import json
 from dataclasses import fields
 
 from gateway.domain.agents import AgentRecord, AgentSource
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
-from gateway.store.generation import Generation
 
 _COLUMNS = tuple(field.name for field in fields(AgentRecord))
 _NAMES = ", ".join(_COLUMNS)
@@ -23,20 +23,19 @@ BLOCKED = "SELECT id, folded FROM agents WHERE blocked_at IS NOT NULL"
 
 
 class AgentRepository:
-    """The table of agents. What blocks or lets go of one moves the generation after its commit."""
-
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
+    """The table of agents."""
 
     def insert(self, tx: Transaction, record: AgentRecord) -> None:
         """Insert an agent whose name none has."""
         tx.execute(INSERT, _values(record))
 
-    def update(self, tx: Transaction, record: AgentRecord, *, is_authority: bool = False) -> None:
-        """Write an agent as it stands now. is_authority: whether what it may do has changed."""
-        if is_authority:
-            tx.after_commit("generation", self._generation.bump)
+    def update(self, tx: Transaction, record: AgentRecord) -> None:
+        """Write an agent as it stands now; what it may do has not changed."""
         tx.execute(UPDATE, _values(record))
+
+    def decide(self, tx: AuthorityTransaction, record: AgentRecord) -> None:
+        """Write an agent that was blocked or unblocked."""
+        tx.change(UPDATE, _values(record))
 
     def all(self, tx: Transaction) -> tuple[tuple[int, AgentRecord], ...]:
         """Return all agents with their places, newest first."""

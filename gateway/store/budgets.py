@@ -14,8 +14,8 @@ from gateway.domain.budgets import (
     Standing,
     period_of,
 )
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
-from gateway.store.generation import Generation
 
 _FIELDS = """
     id, name, scope, scope_value, unit, limit_amount, period, soft_pct, action, override_amount, override_until,
@@ -70,16 +70,12 @@ _KEEP_MS = 400 * 86_400_000
 
 
 class BudgetRepository:
-    """The tables of budgets. A change of a budget moves the generation after its commit; spending does not."""
+    """The tables of budgets."""
 
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
-
-    def insert(self, tx: Transaction, budget: Budget) -> None:
+    def insert(self, tx: AuthorityTransaction, budget: Budget) -> None:
         """Insert a budget. Holds in every process once committed."""
-        self._moved(tx)
         made = {"created_at": budget.created_at, "created_by": budget.created_by, "version": budget.version}
-        tx.execute(INSERT, _values(budget) | made)
+        tx.change(INSERT, _values(budget) | made)
 
     def all(self, tx: Transaction) -> tuple[Budget, ...]:
         """Return all budgets, oldest first."""
@@ -94,21 +90,20 @@ class BudgetRepository:
         rows = tx.query(BY_ID, {"id": budget_id})
         return _budget(rows[0]) if rows else None
 
-    def change(self, tx: Transaction, budget: Budget, *, has_room: bool) -> None:
+    def change(self, tx: AuthorityTransaction, budget: Budget, *, has_room: bool) -> None:
         """Write name, limits, action and override, and raise the version. Holds in every process once committed.
 
         has_room: whether there is more room than before, so that what was told of this period may be told again.
         """
-        self._moved(tx)
-        tx.execute(CHANGE, _values(budget))
+        tx.change(CHANGE, _values(budget))
         if has_room:
             tx.execute(FORGET_TOLD, {"id": budget.id})
 
-    def remove(self, tx: Transaction, budget_id: str) -> None:
+    def remove(self, tx: AuthorityTransaction, budget_id: str) -> None:
         """Delete a budget, its periods, and what is held of it."""
-        self._moved(tx)
-        for statement in (REMOVE, REMOVE_PERIODS, REMOVE_HOLDS):
-            tx.execute(statement, {"id": budget_id})
+        tx.change(REMOVE, {"id": budget_id})
+        tx.execute(REMOVE_PERIODS, {"id": budget_id})
+        tx.execute(REMOVE_HOLDS, {"id": budget_id})
 
     def standing(self, tx: Transaction, budget: Budget, at: int) -> Standing:
         """Return how a budget stands in the period in which `at` lies."""
@@ -162,9 +157,6 @@ class BudgetRepository:
             return Standing(budget, period)
         row = rows[0]
         return Standing(budget, period, row["spent"], row["reserved"], row["soft_at"], row["exceeded_at"], True)
-
-    def _moved(self, tx: Transaction) -> None:
-        tx.after_commit("generation", self._generation.bump)
 
 
 def _place(standing: Standing) -> dict[str, object]:

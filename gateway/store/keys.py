@@ -5,9 +5,9 @@ import json
 from gateway.domain.keys import MAX_KEY_LIMIT, KeyRecord
 from gateway.domain.paging import ID_NUMBERS, Page, id_at, position_of, read_cursor, write_cursor
 from gateway.domain.principals import Scope
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import check_limit
-from gateway.store.generation import Generation
 
 _COLUMNS = """
     id, name, prefix, digest, scopes, rate_limit, created_at, created_by, expires_at, revoked_at, last_used_at,
@@ -49,18 +49,15 @@ MARK_USED = """
 
 
 class KeyRepository:
-    """The table of API keys. A change of what a key may do moves the generation after its commit."""
+    """The table of API keys."""
 
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
-
-    def insert(self, tx: Transaction, record: KeyRecord) -> None:
+    def insert(self, tx: AuthorityTransaction, record: KeyRecord) -> None:
         """Insert a record.
 
         Raises:
             Conflict: a key of this id or digest exists.
         """
-        tx.execute(
+        tx.change(
             INSERT,
             {
                 "id": record.id,
@@ -121,10 +118,9 @@ class KeyRepository:
         after = write_cursor(("keys",), position_of(items[-1].id)) if len(rows) > limit else None
         return Page(items, limit, after)
 
-    def change(self, tx: Transaction, record: KeyRecord) -> None:
+    def change(self, tx: AuthorityTransaction, record: KeyRecord) -> None:
         """Write what may change of a key, and raise the version. Holds in every process once committed."""
-        tx.after_commit("generation", self._generation.bump)
-        tx.execute(
+        tx.change(
             CHANGE,
             {
                 "id": record.id,
@@ -137,14 +133,13 @@ class KeyRepository:
             },
         )
 
-    def revoke(self, tx: Transaction, key_id: str, *, now_at: int, revoked_at: int | None = None) -> bool:
+    def revoke(self, tx: AuthorityTransaction, key_id: str, *, now_at: int, revoked_at: int | None = None) -> bool:
         """Revoke the key, now or at `revoked_at`, and tell whether it was not yet revoked at `now_at`.
 
         Holds in every process once committed.
         """
-        tx.after_commit("generation", self._generation.bump)
         values = {"id": key_id, "now_at": now_at, "revoked_at": now_at if revoked_at is None else revoked_at}
-        return tx.execute(REVOKE, values) == 1
+        return tx.change(REVOKE, values) == 1
 
     def mark_first_used(self, tx: Transaction, key_id: str, *, now_at: int) -> bool:
         """Note the first use and tell whether this was it."""

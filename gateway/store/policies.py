@@ -4,8 +4,8 @@ import json
 
 from gateway.domain.captures import Capture
 from gateway.domain.policies import OutboundAction, PolicyRecord, ShieldMode, Unscannable
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
-from gateway.store.generation import Generation
 
 _COLUMNS = """
     id, name, mode, block_score, review_score, category_actions, unscannable, outbound, tool_injection, capture,
@@ -32,15 +32,12 @@ REMOVE = "DELETE FROM policies WHERE id = :id"
 
 
 class PolicyRepository:
-    """The table of policies. A change moves the generation after its commit."""
+    """The table of policies."""
 
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
-
-    def insert(self, tx: Transaction, record: PolicyRecord) -> None:
+    def insert(self, tx: AuthorityTransaction, record: PolicyRecord) -> None:
         """Insert a policy whose name none has."""
         made = {"created_at": record.created_at, "created_by": record.created_by, "version": record.version}
-        tx.execute(INSERT, _values(record) | made)
+        tx.change(INSERT, _values(record) | made)
 
     def all(self, tx: Transaction) -> tuple[PolicyRecord, ...]:
         """Return all policies, oldest first."""
@@ -57,14 +54,13 @@ class PolicyRepository:
             rows = tx.query(BY_NAME, {"folded": id_or_name.lower()})
         return _record(rows[0]) if rows else None
 
-    def change(self, tx: Transaction, record: PolicyRecord) -> None:
+    def change(self, tx: AuthorityTransaction, record: PolicyRecord) -> None:
         """Write all but id and maker, and raise the version. Holds in every process once committed."""
-        tx.after_commit("generation", self._generation.bump)
-        tx.execute(CHANGE, _values(record))
+        tx.change(CHANGE, _values(record))
 
-    def remove(self, tx: Transaction, policy_id: str) -> None:
+    def remove(self, tx: AuthorityTransaction, policy_id: str) -> None:
         """Delete a policy that no key has."""
-        tx.execute(REMOVE, {"id": policy_id})
+        tx.change(REMOVE, {"id": policy_id})
 
 
 def _values(record: PolicyRecord) -> dict[str, object]:

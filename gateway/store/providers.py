@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 from gateway.domain.prices import Price
 from gateway.domain.providers import Provider, ProviderType
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
-from gateway.store.generation import Generation
 
 _COLUMNS = """
     id, name, type, base_url, key_reference, models, priority, weight, timeout_seconds, max_retries, prices, enabled,
@@ -33,16 +33,12 @@ REMOVE = "DELETE FROM providers WHERE id = :id"
 
 
 class ProviderRepository:
-    """The table of providers. Every change moves the generation after its commit, so that all processes route anew."""
+    """The table of providers."""
 
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
-
-    def insert(self, tx: Transaction, provider: Provider) -> None:
+    def insert(self, tx: AuthorityTransaction, provider: Provider) -> None:
         """Insert a provider whose name none has."""
-        self._move_generation(tx)
         made = {"created_at": provider.created_at, "created_by": provider.created_by, "version": provider.version}
-        tx.execute(INSERT, _values(provider) | made)
+        tx.change(INSERT, _values(provider) | made)
 
     def all(self, tx: Transaction) -> tuple[Provider, ...]:
         """Return all providers, oldest first."""
@@ -63,18 +59,13 @@ class ProviderRepository:
             rows = tx.query(BY_NAME, {"folded": id_or_name.lower()})
         return _record(rows[0]) if rows else None
 
-    def change(self, tx: Transaction, provider: Provider) -> None:
+    def change(self, tx: AuthorityTransaction, provider: Provider) -> None:
         """Write all but id and maker, and raise the version."""
-        self._move_generation(tx)
-        tx.execute(CHANGE, _values(provider))
+        tx.change(CHANGE, _values(provider))
 
-    def remove(self, tx: Transaction, provider_id: str) -> None:
+    def remove(self, tx: AuthorityTransaction, provider_id: str) -> None:
         """Delete a provider."""
-        self._move_generation(tx)
-        tx.execute(REMOVE, {"id": provider_id})
-
-    def _move_generation(self, tx: Transaction) -> None:
-        tx.after_commit("generation", self._generation.bump)
+        tx.change(REMOVE, {"id": provider_id})
 
 
 def _values(provider: Provider) -> dict[str, object]:

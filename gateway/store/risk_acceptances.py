@@ -2,9 +2,9 @@
 
 from gateway.domain.paging import ID_NUMBERS, Page, id_at, position_of, read_cursor, write_cursor
 from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import check_limit
-from gateway.store.generation import Generation
 
 MAX_ACCEPTANCE_LIMIT = 500
 _COLUMNS = """
@@ -29,15 +29,11 @@ CHANGE = """
 
 
 class RiskAcceptanceRepository:
-    """The table of risk acceptances. A change moves the generation after its commit."""
+    """The table of risk acceptances."""
 
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
-
-    def insert(self, tx: Transaction, one: RiskAcceptance) -> None:
+    def insert(self, tx: AuthorityTransaction, one: RiskAcceptance) -> None:
         """Insert an acceptance. Holds in every process once committed."""
-        self._moved(tx)
-        tx.execute(
+        tx.change(
             INSERT,
             {
                 "id": one.id,
@@ -78,10 +74,9 @@ class RiskAcceptanceRepository:
         after = write_cursor(("risk-acceptances",), position_of(items[-1].id)) if len(rows) > limit else None
         return Page(items, limit, after)
 
-    def change(self, tx: Transaction, one: RiskAcceptance) -> None:
+    def change(self, tx: AuthorityTransaction, one: RiskAcceptance) -> None:
         """Write reason, end and revocation, and raise the version. Holds in every process once committed."""
-        self._moved(tx)
-        tx.execute(
+        tx.change(
             CHANGE,
             {
                 "id": one.id,
@@ -91,9 +86,6 @@ class RiskAcceptanceRepository:
                 "revoked_by": one.revoked_by,
             },
         )
-
-    def _moved(self, tx: Transaction) -> None:
-        tx.after_commit("generation", self._generation.bump)
 
 
 def _acceptance(row: Row) -> RiskAcceptance:

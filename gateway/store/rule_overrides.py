@@ -2,8 +2,8 @@
 
 from gateway.domain.rule_overrides import RuleOverride
 from gateway.shield.detections import Severity
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
-from gateway.store.generation import Generation
 
 _COLUMNS = "rule, enabled, severity, reason, changed_at, changed_by, version"
 ALL = f"SELECT {_COLUMNS} FROM rule_overrides ORDER BY rule"  # noqa: S608  # our own column names
@@ -18,10 +18,7 @@ KEEP = f"""
 
 
 class RuleOverrideRepository:
-    """The table of overrides. A change moves the generation after its commit. None is deleted: its version goes on."""
-
-    def __init__(self, generation: Generation) -> None:
-        self._generation = generation
+    """The table of overrides. None is deleted: its version goes on."""
 
     def all(self, tx: Transaction) -> tuple[RuleOverride, ...]:
         """Return all of them."""
@@ -32,10 +29,9 @@ class RuleOverrideRepository:
         rows = tx.query(FIND, {"rule": rule})
         return _record(rows[0]) if rows else None
 
-    def keep(self, tx: Transaction, record: RuleOverride) -> None:
+    def keep(self, tx: AuthorityTransaction, record: RuleOverride) -> None:
         """Write what holds for a rule from now on."""
-        tx.after_commit("generation", self._generation.bump)
-        tx.execute(
+        tx.change(
             KEEP,
             {
                 "rule": record.rule,

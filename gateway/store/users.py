@@ -2,6 +2,7 @@
 
 from gateway.domain.principals import Role
 from gateway.domain.users import User
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
 
 _COLUMNS = "id, username, password_hash, role, created_at, disabled_at, version"
@@ -24,9 +25,9 @@ COUNT_ACTIVE = "SELECT COUNT(*) AS count FROM users WHERE role = :role AND disab
 class UserRepository:
     """The table of users."""
 
-    def insert(self, tx: Transaction, user: User) -> None:
+    def insert(self, tx: AuthorityTransaction, user: User) -> None:
         """Insert a user whose name nobody has."""
-        tx.execute(
+        tx.change(
             INSERT,
             {
                 "id": user.id,
@@ -51,9 +52,9 @@ class UserRepository:
         rows = tx.query(BY_NAME, {"folded": username.lower()})
         return _user(rows[0]) if rows else None
 
-    def change(self, tx: Transaction, user: User) -> None:
+    def change(self, tx: AuthorityTransaction, user: User) -> None:
         """Write role, password and whether the user is disabled, and raise the version."""
-        tx.execute(
+        tx.change(
             CHANGE,
             {
                 "id": user.id,

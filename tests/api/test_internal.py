@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seeding import seed
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
@@ -114,7 +115,7 @@ async def open_site(path: Path, rbac_enabled: bool, **more: Any) -> AsyncIterato
     async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as gateway:
         for number, role in enumerate(Role):
             user = User(f"usr_{number}", role.value, HASH, role, 0, None)
-            await gateway.store.db.write(lambda tx, user=user: gateway.store.users.insert(tx, user))
+            await seed(gateway.store, lambda tx, user=user: gateway.store.users.insert(tx, user))
         yield Site(gateway)
 
 

@@ -170,3 +170,43 @@ async def test_a_category_under_redact_is_masked_on_its_way(site: Site) -> None:
     assert answer["headers"]["x-service-shield-action"] == "redacted"
     said = answer["choices"][0]["message"]["content"]
     assert "pod bay" not in said and "please" in said
+
+
+async def test_a_policy_made_after_the_first_request_of_a_key_holds_for_it(site: Site) -> None:
+    made = await site.key()
+    assert [(await site.chat(made["key"]))["status"] for _ in range(3)] == [400, 400, 400]
+    await site.policy("lab", mode="observe")
+    await site.ask("PATCH", f"{KEYS}/{made['id']}", {"policy": "lab"})
+    assert [(await site.chat(made["key"]))["status"] for _ in range(3)] == [200, 200, 200]
+
+
+async def test_a_key_made_with_a_new_policy_while_others_are_served_has_that_policy(site: Site) -> None:
+    other = (await site.key())["key"]
+    await site.scan(other)
+    await site.policy("mask", category_actions={"injection": "redact"})
+    key = (await site.key(policy="mask"))["key"]
+    assert "pod bay" not in (await site.scan(key))["redacted"]
+    assert (await site.chat(key))["headers"]["x-service-shield-action"] == "redacted"
+    assert (await site.chat(other))["error"]["code"] == "content_policy_violation"
+
+
+async def test_a_key_whose_policy_does_not_exist_is_refused_on_every_path(site: Site) -> None:
+    lost = (await site.policy("lab", mode="observe"))["id"]
+    made = await site.key(policy="lab", scopes=["shield:scan", "chat:completions", "audit:read"])
+    assert (await site.chat(made["key"]))["status"] == 200
+    await site.gateway.store.db.write(lambda tx: tx.execute("DELETE FROM policies"))  # past the gateway
+    await site.policy("other")
+    for _ in range(2):
+        for answer in (
+            await site.chat(made["key"]),
+            await site.ask("POST", "/api/v1/shield/scan", {"text": "hello"}, key=made["key"]),
+            await site.ask("GET", "/api/v1/audit", key=made["key"]),
+            await site.ask("GET", "/api/v1/models", key=made["key"]),
+        ):
+            assert (answer["status"], answer["error"]["code"]) == (403, "permission_denied")
+            assert "Give the key another policy" in answer["error"]["message"]
+    await site.gateway.store.db.write(lambda tx: None)  # a refusal is recorded a moment later
+    refused = (await site.gateway.audit.page(AuditFilter(action="api_key_refused"))).items
+    assert refused and {event.details["policy"] for event in refused} == {lost}
+    assert (await site.ask("PATCH", f"{KEYS}/{made['id']}", {"policy": "other"}))["status"] == 200
+    assert (await site.chat(made["key"]))["error"]["code"] == "content_policy_violation"

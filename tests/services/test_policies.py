@@ -8,7 +8,7 @@ import pytest
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.keys import ChangedKey, NewKey
-from gateway.domain.policies import DEFAULT_SHIELD_POLICY, ShieldMode, ShieldPolicy
+from gateway.domain.policies import ShieldMode, ShieldPolicy
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
 from gateway.errors import PermissionDenied
 from gateway.log import Log
@@ -60,17 +60,6 @@ async def test_what_one_process_changes_another_obeys_at_its_next_request(tmp_pa
     finally:
         await one.store.aclose()
         await other.store.aclose()
-
-
-async def test_a_policy_that_is_not_known_blocks(tmp_path: Path) -> None:
-    one = await open_process(tmp_path)
-    try:
-        created = await one.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)
-        principal = created.record.principal()
-        assert one.policies.of(principal, DEFAULT) is DEFAULT
-        assert one.policies.of(replace(principal, policy="pol_lost"), DEFAULT) is DEFAULT_SHIELD_POLICY
-    finally:
-        await one.store.aclose()
 
 
 async def test_whoever_may_not_write_a_policy_gives_none_to_a_key(tmp_path: Path) -> None:

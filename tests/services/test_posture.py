@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seeding import seed
 
 from gateway.clock import SystemIds
 from gateway.domain.alerts import Alert, AlertSource
@@ -152,9 +153,9 @@ async def test_the_keys_of_the_store_are_judged_but_for_revoked_ones() -> None:
     )
     async with room() as here:
         gone = replace(key, id="key_2", digest="1" * 64, prefix="svc_123456", revoked_at=START_AT - 1)
-        await here.store.db.write(lambda tx: here.store.keys.insert(tx, gone))
+        await seed(here.store, lambda tx: here.store.keys.insert(tx, gone))
         assert await here.status("keys-age") is CheckStatus.NOT_APPLICABLE
-        await here.store.db.write(lambda tx: here.store.keys.insert(tx, key))
+        await seed(here.store, lambda tx: here.store.keys.insert(tx, key))
         assert await here.status("keys-age") is CheckStatus.FAIL
         assert await here.status("keys-broad") is CheckStatus.WARN
 

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from seeding import seed
 
 from gateway.auth.passwords import hash_password, hash_random_password, make_password
 from gateway.auth.sessions import hash_token
@@ -114,7 +115,7 @@ async def open_house(path: Path, clock: FakeClock) -> House:
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     one = await open_house(tmp_path, FakeClock())
-    await one.store.db.write(lambda tx: one.store.users.insert(tx, one.alice))
+    await seed(one.store, lambda tx: one.store.users.insert(tx, one.alice))
     yield one
     await one.store.aclose()
 
@@ -155,7 +156,7 @@ async def test_an_unknown_user_costs_and_hears_the_same(house: House, name: str)
 async def test_a_disabled_user_cannot_sign_in_and_is_out_at_once(house: House) -> None:
     new = await house.enter()
     disabled = User("usr_1", "alice", HASH, Role.ADMIN, 0, disabled_at=house.clock.at)
-    await house.store.db.write(lambda tx: house.store.users.change(tx, disabled))
+    await seed(house.store, lambda tx: house.store.users.change(tx, disabled))
     with pytest.raises(NotSignedIn):
         house.signin.find(new.token)
     with pytest.raises(BadCredentials):

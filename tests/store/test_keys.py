@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from seeding import seed
 
 from gateway.domain.keys import KeyRecord
 from gateway.domain.principals import Scope
@@ -27,7 +28,7 @@ RECORD = KeyRecord(
 
 
 async def test_a_record_reads_back_as_it_was_inserted(store: Store) -> None:
-    await store.db.write(lambda tx: store.keys.insert(tx, RECORD))
+    await seed(store, lambda tx: store.keys.insert(tx, RECORD))
     assert store.db.read_now(lambda tx: store.keys.by_digest(tx, "d" * 64)) == RECORD
     assert store.db.read_now(lambda tx: store.keys.by_id(tx, "key_1")) == RECORD
     assert store.db.read_now(lambda tx: store.keys.by_prefix(tx, "svc_012345")) == (RECORD,)
@@ -42,24 +43,24 @@ async def test_what_is_not_there_is_none(store: Store) -> None:
 
 
 async def test_two_keys_cannot_have_one_digest(store: Store) -> None:
-    await store.db.write(lambda tx: store.keys.insert(tx, RECORD))
+    await seed(store, lambda tx: store.keys.insert(tx, RECORD))
     with pytest.raises(Conflict):
-        await store.db.write(lambda tx: store.keys.insert(tx, replace(RECORD, id="key_2")))
+        await seed(store, lambda tx: store.keys.insert(tx, replace(RECORD, id="key_2")))
 
 
 async def test_a_key_is_revoked_once_and_the_generation_moves(store: Store) -> None:
-    await store.db.write(lambda tx: store.keys.insert(tx, RECORD))
+    await seed(store, lambda tx: store.keys.insert(tx, RECORD))
     before = store.generation.value()
-    assert await store.db.write(lambda tx: store.keys.revoke(tx, "key_1", now_at=5))
+    assert await seed(store, lambda tx: store.keys.revoke(tx, "key_1", now_at=5))
     assert store.generation.value() != before
-    assert not await store.db.write(lambda tx: store.keys.revoke(tx, "key_1", now_at=6))
+    assert not await seed(store, lambda tx: store.keys.revoke(tx, "key_1", now_at=6))
     record = store.db.read_now(lambda tx: store.keys.by_id(tx, "key_1"))
     assert record is not None
     assert record.revoked_at == 5
 
 
 async def test_a_use_is_first_once_and_never_goes_back(store: Store) -> None:
-    await store.db.write(lambda tx: store.keys.insert(tx, RECORD))
+    await seed(store, lambda tx: store.keys.insert(tx, RECORD))
     assert await store.db.write(lambda tx: store.keys.mark_first_used(tx, "key_1", now_at=50))
     assert not await store.db.write(lambda tx: store.keys.mark_first_used(tx, "key_1", now_at=60))
     await store.db.write(lambda tx: store.keys.mark_used(tx, "key_1", now_at=40))

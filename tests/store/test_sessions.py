@@ -1,5 +1,7 @@
 """Sessions and failed sign-ins as the database keeps them."""
 
+from seeding import seed
+
 from gateway.domain.principals import Role
 from gateway.domain.sessions import IDLE_MS, Session
 from gateway.domain.users import User
@@ -25,7 +27,7 @@ def session(number: int, **changes: object) -> Session:
 
 
 async def test_a_session_comes_back_with_its_user(store: Store) -> None:
-    await store.db.write(lambda tx: (store.users.insert(tx, USER), store.sessions.insert(tx, session(1))))
+    await seed(store, lambda tx: (store.users.insert(tx, USER), store.sessions.insert(tx, session(1))))
     for found in (
         await store.db.read(lambda tx: store.sessions.by_digest(tx, f"{1:064x}")),
         await store.db.read(lambda tx: store.sessions.by_id(tx, f"ses_{1:026d}")),
@@ -37,13 +39,13 @@ async def test_a_session_comes_back_with_its_user(store: Store) -> None:
 
 async def test_the_next_sign_in_drops_what_is_over(store: Store) -> None:
     old, new = session(1, expires_at=20), session(2, created_at=20)
-    await store.db.write(lambda tx: (store.users.insert(tx, USER), store.sessions.insert(tx, old)))
+    await seed(store, lambda tx: (store.users.insert(tx, USER), store.sessions.insert(tx, old)))
     await store.db.write(lambda tx: store.sessions.insert(tx, new))
     assert await store.db.read(lambda tx: store.sessions.by_id(tx, old.id)) is None
 
 
 async def test_a_use_never_moves_back_and_idle_sessions_are_not_listed(store: Store) -> None:
-    await store.db.write(lambda tx: (store.users.insert(tx, USER), store.sessions.insert(tx, session(1))))
+    await seed(store, lambda tx: (store.users.insert(tx, USER), store.sessions.insert(tx, session(1))))
     for now_at in (50, 30):
         await store.db.write(lambda tx, at=now_at: store.sessions.mark_seen(tx, session(1).id, now_at=at))
     for now_at, count in ((49 + IDLE_MS, 1), (50 + IDLE_MS, 0)):

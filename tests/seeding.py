@@ -1,0 +1,14 @@
+"""Rows of authority that a test puts into the database by itself."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from gateway.store.authority import AuthorityTransaction
+from gateway.store.store import Store
+
+T = TypeVar("T")
+
+
+async def seed(store: Store, work: Callable[[AuthorityTransaction], T]) -> T:
+    """Run `work`, which writes tables of authority, without an audit event."""
+    return await store.db.write(lambda tx: work(AuthorityTransaction(tx, store.generation)))
