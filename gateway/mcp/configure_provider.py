@@ -54,6 +54,9 @@ async def _configure(
             _name(command)
             found = (await gateway.providers.create(principal, _wanted(command, renames=True), context),)
         case "update":
+            _name(command)
+            if all(getattr(command, name) is None for name in _SAID):
+                raise InvalidRequest(f"Nothing to change: give one of {', '.join(_SAID)}.", param="name")
             found = (await gateway.providers.change(principal, _name(command), _wanted(command), context),)
         case "enable" | "disable":
             wanted = WantedProvider(enabled=command.action == "enable")

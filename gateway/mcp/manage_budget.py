@@ -1,10 +1,11 @@
 """The tool that reads, sets and removes budgets."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
-from gateway.domain.budgets import DEFAULT_SOFT_PCT, BudgetScope, BudgetUnit, BudgetWindow, Standing
+from gateway.domain.budgets import DEFAULT_SOFT_PCT, Budget, BudgetScope, BudgetUnit, BudgetWindow, Standing
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.forms import UntilInAYear
@@ -14,6 +15,7 @@ from gateway.schema import Bounds, encode, json_schema
 from gateway.services.budgets import ChangedBudget, Reason, WantedBudget, WantedOverride
 from gateway.wire import write_time
 
+_MOST_NAMED = 10
 _PLACE = ("scope", "scope_value", "unit", "window")
 _LIMIT = ("limit", "daily_limit_usd")
 _Percent = Annotated[int, Bounds(1, 100)]
@@ -22,17 +24,21 @@ _Action = Literal["list", "get", "set", "create", "delete", "override"]
 
 @dataclass(frozen=True, slots=True)
 class ManageBudget:
-    """What to do with which budget. One is named by id, or by scope, scope_value, unit and window."""
+    """What to do with which budget. One is named by id, or by scope, scope_value, unit and window.
+
+    get, set and create take the default for what is left out of the four; for delete and override any budget matches.
+    """
 
     action: Annotated[
         _Action,
-        "list (default); get; set: change the limit of the budget that is named, or make it; create; delete; "
-        "override: a higher limit until a time.",
+        "list (default); get; set: change the limit of the budget that is named, or make it; create: needs limit; "
+        "delete: needs id or scope; override: a higher limit until a time, needs id or scope, and limit.",
     ] = "list"
     daily_limit_usd: Annotated[float | None, "The limit, with unit usd and window day."] = None
     alert_threshold_pct: Annotated[_Percent | None, "Warn from this part of the limit on."] = None
     scope: Annotated[
-        BudgetScope | None, "What is counted: everything (global), or one key, agent, model, provider."
+        BudgetScope | None,
+        "What is counted: everything (global, the default of a new one), or one key, agent, model, provider.",
     ] = None
     scope_value: Annotated[str | None, "Which key, agent, model or provider."] = None
     unit: Annotated[BudgetUnit | None, "usd (default), tokens or requests."] = None
@@ -56,12 +62,13 @@ async def _manage(gateway: Gateway, principal: Principal, command: ManageBudget,
         case "list":
             found = await gateway.budgets.list()
         case "get":
-            found = (await _named(gateway, command),)
+            found = (await _named(gateway, _placed(command)),)
         case "create":
             found = (await gateway.budgets.create(principal, _wanted(command), context),)
         case "set":
             found = (await _set(gateway, principal, command, context),)
         case "delete":
+            _check_named(command, "delete needs id or scope: which budget?")
             named = await _named(gateway, command)
             found = (await gateway.budgets.remove(principal, named.budget.id, context),)
         case "override":
@@ -75,8 +82,12 @@ async def _manage(gateway: Gateway, principal: Principal, command: ManageBudget,
 
 async def _set(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> Standing:
     """Change the budget that is named, or make it where only its place is named and nothing stands there."""
+    if command.daily_limit_usd is None:
+        _check_named(command, "set needs id or scope, or daily_limit_usd: which budget?")
+    if (command.limit, command.daily_limit_usd, command.alert_threshold_pct) == (None, None, None):
+        raise InvalidRequest("limit, daily_limit_usd or alert_threshold_pct is missing.", param="limit")
     try:
-        named = await _named(gateway, command)
+        named = await _named(gateway, _placed(command))
     except NotFound:
         if command.id is not None:
             raise
@@ -87,6 +98,7 @@ async def _set(gateway: Gateway, principal: Principal, command: ManageBudget, co
 
 
 async def _override(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> Standing:
+    _check_named(command, "override needs id or scope: which budget?")
     named = await _named(gateway, command)
     limit = _limit(command, named.budget.unit, named.budget.window)
     if limit is None:
@@ -108,19 +120,34 @@ async def _named(gateway: Gateway, command: ManageBudget) -> Standing:
             raise InvalidRequest(f"Give id, or {', '.join(_PLACE)}.", param="id")
         return await gateway.budgets.show(command.id)
     value = command.scope_value
-    if _scope(command) is BudgetScope.KEY and value is not None:
+    if command.scope is BudgetScope.KEY and value is not None:
         value = (await gateway.keys.show(value)).id  # a budget has the id, whatever the key was named by
-    wanted = (_scope(command), value, _unit(command), _window(command))
-    found = [
-        one
-        for one in await gateway.budgets.list()
-        if (one.budget.scope, one.budget.scope_value, one.budget.unit, one.budget.window) == wanted
-    ]
+    wanted = (command.scope, value, command.unit, command.window)
+    found = [one for one in await gateway.budgets.list() if _fits(one.budget, wanted)]
     if not found:
         raise NotFound("There is no such budget; list shows all.")
     if len(found) > 1:
-        raise Conflict("There are several such budgets: name one by id.", param="id")
+        ids = ", ".join(one.budget.id for one in found[:_MOST_NAMED])
+        raise Conflict(f"{len(found)} budgets match. Name one by id: {ids}.", param="id")
     return found[0]
+
+
+def _fits(budget: Budget, wanted: Sequence[object]) -> bool:
+    """Tell whether a budget is what is named of scope, scope_value, unit and window; None is any."""
+    found = (budget.scope, budget.scope_value, budget.unit, budget.window)
+    return all(want in (None, one) for want, one in zip(wanted, found, strict=True))
+
+
+def _placed(command: ManageBudget) -> ManageBudget:
+    """Fill in the defaults of what names a budget."""
+    if command.id is not None:
+        return command
+    return replace(command, scope=_scope(command), unit=_unit(command), window=_window(command))
+
+
+def _check_named(command: ManageBudget, message: str) -> None:
+    if command.id is None and command.scope is None:
+        raise InvalidRequest(message, param="id")
 
 
 def _wanted(command: ManageBudget) -> WantedBudget:

@@ -142,11 +142,13 @@ async def test_a_budget_is_set_read_raised_for_a_while_and_deleted(assistant: As
     assert (again["id"], again["limit"], again["soft_pct"]) == (budget["id"], 7.5, 70)
     assert (await assistant.call("manage_budget", action="get"))["budgets"] == await assistant.shown("/api/budgets")
 
-    raised = await assistant.call("manage_budget", action="override", limit=20, reason="a demonstration")
+    raised = await assistant.call(
+        "manage_budget", action="override", scope="global", limit=20, reason="a demonstration"
+    )
     assert raised["budgets"][0]["effective_limit"] == 20
     assert raised["budgets"][0]["override"]["until"] == raised["budgets"][0]["resets_at"]
     assert (await assistant.shown(f"/api/budgets/{budget['id']}"))["override"]["reason"] == "a demonstration"
-    raised = await assistant.call("manage_budget", action="override", limit=30, until="2d")
+    raised = await assistant.call("manage_budget", action="override", id=budget["id"], limit=30, until="2d")
     assert raised["budgets"][0]["override"]["until"] > raised["budgets"][0]["resets_at"]
 
     other = await assistant.call(
@@ -154,7 +156,7 @@ async def test_a_budget_is_set_read_raised_for_a_while_and_deleted(assistant: As
     )
     assert len((await assistant.call("manage_budget"))["budgets"]) == 2
     await assistant.call("manage_budget", action="delete", id=other["budgets"][0]["id"])
-    await assistant.call("manage_budget", action="delete")
+    await assistant.call("manage_budget", action="delete", scope="global")
     assert await assistant.shown("/api/budgets") == []
     actions = await assistant.site.actions("budget")
     assert actions == [
@@ -174,7 +176,7 @@ async def test_a_budget_is_set_read_raised_for_a_while_and_deleted(assistant: As
         ({"action": "get"}, "no such budget"),
         ({"action": "delete", "id": "bud_none"}, "no such budget"),
         ({"action": "set", "alert_threshold_pct": 101, "daily_limit_usd": 1}, "alert_threshold_pct"),
-        ({"action": "override", "limit": 1}, "no such budget"),
+        ({"action": "override", "limit": 1, "scope": "global"}, "no such budget"),
     ],
 )
 async def test_a_budget_that_cannot_be_is_told_its_argument(
@@ -182,6 +184,61 @@ async def test_a_budget_that_cannot_be_is_told_its_argument(
 ) -> None:
     assert words in await assistant.refused("manage_budget", **arguments)
     assert await assistant.shown("/api/budgets") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"action": "delete"}, "id or scope"),
+        ({"action": "delete", "unit": "usd", "window": "day"}, "id or scope"),
+        ({"action": "delete", "id": None, "scope": None}, "id or scope"),
+        ({"action": "override", "limit": 50}, "id or scope"),
+        ({"action": "override", "daily_limit_usd": 50}, "id or scope"),
+        ({"action": "override", "scope": "global"}, "limit is missing"),
+        ({"action": "set", "limit": 50}, "id or scope"),
+        ({"action": "set", "scope": "global"}, "limit"),
+    ],
+)
+async def test_a_budget_is_not_changed_unless_it_is_named(
+    assistant: Assistant, arguments: dict[str, Any], words: str
+) -> None:
+    (budget,) = (await assistant.call("manage_budget", action="set", daily_limit_usd=5))["budgets"]
+    assert words in await assistant.refused("manage_budget", **arguments)
+    assert await assistant.shown("/api/budgets") == [budget]
+
+
+async def test_no_budget_is_guessed_among_several(assistant: Assistant) -> None:
+    made = [
+        (await assistant.call("manage_budget", action="create", limit=9, unit=unit))["budgets"][0]
+        for unit in ("usd", "tokens")
+    ]
+    for action in ({"action": "delete"}, {"action": "override", "limit": 50}):
+        words = await assistant.refused("manage_budget", scope="global", **action)
+        assert all(budget["id"] in words for budget in made)
+    assert len(await assistant.shown("/api/budgets")) == 2
+    await assistant.call("manage_budget", action="delete", scope="global", unit="tokens")
+    assert await assistant.shown("/api/budgets") == [made[0]]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("manage_access", {"action": "remove"}, "id is missing"),
+        ("manage_access", {"action": "add"}, "list_type is missing"),
+        ("configure_provider", {"action": "remove"}, "name is missing"),
+        ("configure_provider", {"action": "disable"}, "name is missing"),
+        ("configure_provider", {"action": "update"}, "name is missing"),
+        ("configure_provider", {"action": "update", "name": "main"}, "Nothing to change"),
+    ],
+)
+async def test_what_changes_something_names_what_is_missing(
+    assistant: Assistant, tool: str, arguments: dict[str, Any], words: str
+) -> None:
+    await assistant.call("configure_provider", action="add", name="main", type="echo")
+    await assistant.call("manage_access", action="add", list_type="deny", entry_type="DOMAIN", value="evil.example")
+    before = [await assistant.shown(path) for path in ("/api/providers", "/api/access")]
+    assert words in await assistant.refused(tool, **arguments)
+    assert [await assistant.shown(path) for path in ("/api/providers", "/api/access")] == before
 
 
 async def test_the_budget_of_a_key_is_found_by_the_prefix_of_the_key(assistant: Assistant) -> None:
@@ -215,7 +272,7 @@ async def test_what_is_named_by_id_is_named_by_nothing_else(assistant: Assistant
 async def test_which_of_several_budgets_is_meant_must_be_said(assistant: Assistant) -> None:
     for _ in range(2):
         await assistant.call("manage_budget", action="create", daily_limit_usd=1)
-    assert "by id" in await assistant.refused("manage_budget", action="delete")
+    assert "by id" in await assistant.refused("manage_budget", action="delete", scope="global")
     assert len(await assistant.shown("/api/budgets")) == 2
 
 
@@ -363,7 +420,7 @@ async def test_of_an_argument_that_is_text_the_audit_has_the_length_and_of_a_tim
     named = {"list_type": "deny", "entry_type": "DOMAIN", "value": "evil.example"}
     await assistant.call("manage_access", action="add", reason="abuse", expires_at="12h", **named)
     await assistant.call("manage_budget", action="set", daily_limit_usd=5, alert_threshold_pct=70)
-    await assistant.call("manage_budget", action="override", limit=20, until="4h")
+    await assistant.call("manage_budget", action="override", scope="global", limit=20, until="4h")
     await assistant.call(
         "configure_provider", action="add", name="main", base_url=PLACE, api_key="k" * 24, models=["a"],
         allow_private=False,
