@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gateway.services.scans import Scans
     from gateway.services.security_scans import SecurityScans
     from gateway.services.shield_tests import ShieldTests
+    from gateway.services.sign_in_throttle import SignInThrottle
     from gateway.services.signin import SignIn
     from gateway.services.spending import Spending
     from gateway.services.traffic import Traffic
@@ -76,6 +77,7 @@ class Lasting(Assembly):
     feed: "Feed"
     first_start: "FirstStart"
     users: "Users"
+    sign_in_throttle: "SignInThrottle"
     signin: "SignIn"
     access: "AccessGuard"
     access_list: "AccessList"

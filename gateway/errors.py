@@ -100,7 +100,7 @@ class CsrfFailed(GatewayError):
 
 
 class LoginThrottled(GatewayError):
-    """Too many sign-ins failed from this address. The password was not looked at."""
+    """Too many attempts failed from this address. A password was not looked at."""
 
     code = "login_throttled"
 

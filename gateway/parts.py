@@ -144,13 +144,6 @@ def _metrics(of: LastingParts) -> Metrics:
     return metrics
 
 
-def _signin(of: LastingParts) -> object:
-    throttle = sign_in_throttle.SignInThrottle(store=of.store, clock=of.clock, refusals=of.refusals)
-    return signin.SignIn(
-        store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, passwords=of.passwords, throttle=throttle
-    )
-
-
 _GIVEN = ("store", "clock", "ids", "log", "shared", "started_at")
 
 LASTING: Mapping[str, Callable[[LastingParts], object]] = {
@@ -187,7 +180,17 @@ LASTING: Mapping[str, Callable[[LastingParts], object]] = {
     ),
     "passwords": lambda of: passwords.Passwords(ids=of.ids),
     "users": lambda of: users.Users(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, passwords=of.passwords),
-    "signin": _signin,
+    "sign_in_throttle": lambda of: sign_in_throttle.SignInThrottle(
+        store=of.store, clock=of.clock, refusals=of.refusals
+    ),
+    "signin": lambda of: signin.SignIn(
+        store=of.store,
+        clock=of.clock,
+        ids=of.ids,
+        audit=of.audit,
+        passwords=of.passwords,
+        throttle=of.sign_in_throttle,
+    ),
     "spending": lambda of: spending.Spending(store=of.store, clock=of.clock, alerts=of.alerts),
     "budgets": lambda of: budgets.Budgets(
         store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, spending=of.spending

@@ -87,7 +87,9 @@ class Settings:
     max_wait_seconds: float = _row(2.0, "Longest wait of a request for its turn; one that waited longer gets 503.")
     mcp_enabled: bool = _row(False, "Whether `serve` speaks MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED")
     mcp_port: int = _row(5002, "Port of MCP over HTTP; 0 picks a free one.", env="MCP_PORT")
-    mcp_api_key: str | None = _row(None, "Key that MCP over HTTP asks for.", env="MCP_API_KEY", secret=True)
+    mcp_api_key: str | None = _row(
+        None, "Key that MCP over HTTP asks for; 16 characters or more.", env="MCP_API_KEY", secret=True
+    )
     retention_traffic_days: int = _row(30, "Days that rows of traffic are kept, 0 for ever.")
     retention_alerts_days: int = _row(90, "Days that closed alerts are kept, 0 for ever.")
     retention_audit_days: int = _row(365, "Days that audit events are kept, 0 for ever; the chain still verifies.")

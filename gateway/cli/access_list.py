@@ -61,6 +61,7 @@ def add(options: argparse.Namespace, console: Console) -> int:
         scope=options.scope,
         reason=options.reason,
         expires_at=read_expiry(options.expires, SystemClock().now_at()) if options.expires else None,
+        force=options.force,
     )
 
     async def work(gateway: Lasting) -> int:
@@ -76,7 +77,7 @@ def remove(options: argparse.Namespace, console: Console) -> int:
     """Remove an entry. A running gateway no longer counts it at its next request."""
 
     async def work(gateway: Lasting) -> int:
-        entry = await gateway.access_list.remove(local("cli"), options.id, context(gateway))
+        entry = await gateway.access_list.remove(local("cli"), options.id, context(gateway), force=options.force)
         console.note(f"{entry.id} ({entry.entry_type.value} {shown(entry.value)}) is removed")
         return OK
 
@@ -99,11 +100,17 @@ def declare_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scope", default=GLOBAL, metavar="KEY", help="id or prefix of the one key it is about")
     parser.add_argument("--reason", help="why, for whoever reads the list later")
     parser.add_argument("--expires", metavar="AGE|DATE", help="such as 90d or 2030-01-31; never if left out")
+    _declare_force(parser)
 
 
 def declare_remove(parser: argparse.ArgumentParser) -> None:
     """Declare the entry's id."""
     parser.add_argument("id", help="id (acl_…) of the entry")
+    _declare_force(parser)
+
+
+def _declare_force(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="even if it shuts out this host or every API key")
 
 
 COMMANDS = (

@@ -7,6 +7,9 @@ from gateway.errors import SetupError
 from gateway.http.accept import adopt, listen
 from gateway.settings import Settings, is_loopback
 
+MCP_KEY_CHARS = 16
+"""The fewest characters of the key for MCP. The trust audit asks for more."""
+
 
 def open_listener(config: Settings, given: int | None = None) -> socket.socket:
     """Bind the address of the API, or take the socket that was given.
@@ -21,16 +24,19 @@ def open_mcp_listener(config: Settings, given: int | None = None) -> socket.sock
     """Bind the port of MCP, on this host alone, or take the socket that was given. None: it is not enabled.
 
     Raises:
-        SetupError: there is no key, or none that a header can carry; or the port is taken; or others can reach it.
+        SetupError: there is no key, or it is too short, or no header can carry it; or the port is taken; or others can
+            reach it.
     """
     if not config.mcp_enabled:
         if given is not None:
             raise SetupError("a socket for MCP was given and MCP_ENABLED is off: set it, or take the socket away")
         return None
     key = config.mcp_api_key or ""
-    if re.fullmatch("[!-~]+", key) is None:
+    if re.fullmatch(f"[!-~]{{{MCP_KEY_CHARS},}}", key) is None:
         raise SetupError(
-            "MCP_ENABLED needs MCP_API_KEY, of letters, digits and signs without blanks", param="mcp_api_key"
+            f"MCP_ENABLED needs MCP_API_KEY: at least {MCP_KEY_CHARS} letters, digits and signs without blanks, such "
+            "as `openssl rand -hex 32` prints",
+            param="mcp_api_key",
         )
     if given is None:
         return _bind("127.0.0.1", config.mcp_port)

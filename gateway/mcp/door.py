@@ -7,7 +7,9 @@ look like the site's own. So Origin, where there is one, names this host, and Ho
 import hmac
 import re
 
-from gateway.http.messages import Headers, HttpError
+from gateway.auth.keyhash import without_keys
+from gateway.domain.principals import RequestContext
+from gateway.http.messages import Headers, HttpError, Request
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _LOCAL_ORIGIN = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.ASCII)
@@ -18,8 +20,16 @@ _MAY_SEND = (
 )
 _MAY_READ = "mcp-session-id, www-authenticate, x-request-id"
 _PREFLIGHT_SECONDS = "600"
+_USER_AGENT_CHARS = 200
 
 HeaderList = tuple[tuple[str, str], ...]
+
+
+def caller_of(request: Request, request_id: str) -> RequestContext:
+    """Return where a request came from, for the audit."""
+    agent = request.headers.get("user-agent")
+    user_agent = without_keys(agent)[:_USER_AGENT_CHARS] if agent else None
+    return RequestContext(request_id=request_id, ip=request.peer or None, user_agent=user_agent)
 
 
 def check_origin(headers: Headers) -> None:

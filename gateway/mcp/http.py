@@ -15,12 +15,12 @@ from anyio.abc import TaskGroup
 
 from gateway.app import Gateway
 from gateway.domain.principals import RequestContext, local
-from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, MissingApiKey
+from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, LoginThrottled, MissingApiKey
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.mcp import jsonrpc, stateless
 from gateway.mcp.answers import JSON, answered, faulty, finished, refusal
-from gateway.mcp.door import check_key, check_origin, cors_headers, preflight_headers
+from gateway.mcp.door import caller_of, check_key, check_origin, cors_headers, preflight_headers
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Reply
 from gateway.mcp.progress import Notify
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
@@ -33,10 +33,11 @@ SESSIONS = 1_024
 QUICK_SECONDS = 1.0  # a call that takes longer is answered by a stream
 _OTHER_BYTES = 65_536
 _ID_BYTES = 20
+_ACCOUNT = "\0mcp"  # under which wrong keys are counted; no user has this name
 
 _REFUSED: Mapping[str, type[GatewayError]] = {one.code: one for one in (MissingApiKey, InvalidApiKey, AccessDenied)}
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request, RequestContext], Awaitable[Response]]
 
 
 class HttpMcp:
@@ -84,31 +85,33 @@ class HttpMcp:
 
     async def check(self, request: Request) -> Response | None:
         """Look whether a request may come in, by its head: before a large body of it is read. None: it may."""
+        context = caller_of(request, self._gateway().ids.new("req"))
         try:
-            self._handler(request)
+            await self._handler(request, context)
         except HttpError as error:
-            return self._refused(error, request, self._gateway().ids.new("req"))
+            return self._refused(error, request, context)
         return None
 
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
-        request_id = self._gateway().ids.new("req")
+        context = caller_of(request, self._gateway().ids.new("req"))
         try:
-            response = await self._handler(request)(request)
+            handler = await self._handler(request, context)
+            response = await handler(request, context)
         except HttpError as error:
-            return self._refused(error, request, request_id)
-        return finished(response, request_id, cors_headers(request.headers))
+            return self._refused(error, request, context)
+        return finished(response, context.request_id, cors_headers(request.headers))
 
-    def _refused(self, error: HttpError, request: Request, request_id: str) -> Response:
+    def _refused(self, error: HttpError, request: Request, context: RequestContext) -> Response:
         gateway = self._gateway()
         if error.status in (401, 403):
             gateway.metrics.count("gateway_auth_failures_total", code=error.code)
-            context = RequestContext(request_id=request_id, ip=request.peer)
             refused = _REFUSED[error.code](error.message)
             gateway.authentication.refusals.note(refused, context, action=KEY_REFUSED, resource_type="mcp")
+        request_id = context.request_id
         return finished(refusal(error, request_id), request_id, cors_headers(request.headers))
 
-    def _handler(self, request: Request) -> Handler:
+    async def _handler(self, request: Request, context: RequestContext) -> Handler:
         """Return what answers a request. Raises HttpError for whoever may not ask for it."""
         check_origin(request.headers)
         methods = self._routes.get(request.path)
@@ -118,19 +121,42 @@ class HttpMcp:
         if request.method == "OPTIONS":
             return partial(_preflight, allowed)
         if request.path != "/health":
-            check_key(request.headers, self._gateway().settings.mcp_api_key)
+            await self._check_key(request, context)
         handler = methods.get(request.method)
         if handler is None:
             message = "This path does not take this method."
             raise HttpError(405, "method_not_allowed", message, headers=(("allow", allowed),))
         return handler
 
-    async def _health(self, request: Request) -> Response:
+    async def _check_key(self, request: Request, context: RequestContext) -> None:
+        """Let in who has the key, and throttle wrong keys like passwords.
+
+        The right key is never made to wait: on this host everybody shares one address, so any program could lock the
+        assistant out. Its length protects it.
+
+        Raises:
+            HttpError: 401, there is no key or a wrong one; 429, too many wrong ones; 503, they cannot be counted.
+        """
+        gateway = self._gateway()
+        try:
+            check_key(request.headers, gateway.settings.mcp_api_key)
+        except HttpError as refused:
+            if refused.code != InvalidApiKey.code:
+                raise
+            try:
+                async with gateway.sign_in_throttle.attempt(_ACCOUNT, context, resource_type="mcp"):
+                    raise
+            except GatewayError as error:
+                status = 429 if isinstance(error, LoginThrottled) else 503
+                wait = (("retry-after", str(error.retry_after_seconds or 1)),)
+                raise HttpError(status, error.code, error.message, headers=wait) from None
+
+    async def _health(self, request: Request, context: RequestContext) -> Response:
         return Response(200, JSON, write_json({"status": "ok", "name": NAME}))
 
     # HTTP+SSE.
 
-    async def _open_stream(self, request: Request) -> Response:
+    async def _open_stream(self, request: Request, context: RequestContext) -> Response:
         session_id = self._new_id()
         stream = EventStream(lambda: self._streams.end(session_id))
         self._streams.add(Session(session_id, self._make_server(self._gateway()), stream))
@@ -139,7 +165,7 @@ class HttpMcp:
             stream.end()
         return Response(200, SSE_HEADERS, stream=stream, ends_with_peer=True)
 
-    async def _message(self, request: Request) -> Response:
+    async def _message(self, request: Request, context: RequestContext) -> Response:
         message = _parsed(request)
         if isinstance(message, Invalid):
             return faulty(Reply(message.id, Fault(message.code, message.reason)))
@@ -148,7 +174,7 @@ class HttpMcp:
             reason = "Invalid request: sessionId is missing; GET /sse tells the address to send to"
             return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
         session = self._streams.find(session_id)
-        call = self._in_session(session, message, session.notify)
+        call = self._in_session(session, message, context, session.notify)
         if _is_long(message):
             self._calls.start(call, session.deliver, session)
         else:
@@ -157,33 +183,33 @@ class HttpMcp:
 
     # Streamable HTTP.
 
-    async def _post(self, request: Request) -> Response:
+    async def _post(self, request: Request, context: RequestContext) -> Response:
         message = _parsed(request)
         if isinstance(message, Invalid):
             return faulty(Reply(message.id, Fault(message.code, message.reason)))
         if stateless.is_stateless(message, request.headers):
-            return await self._post_stateless(request, message)
+            return await self._post_stateless(request, message, context)
         version = request.headers.get("mcp-protocol-version")
         if version is not None and version not in SESSION_VERSIONS:
             reason = f"Invalid request: MCP-Protocol-Version must be one of {', '.join(SESSION_VERSIONS)}"
             return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
         if isinstance(message, jsonrpc.Request) and message.method == "initialize":
-            return await self._begin(message)
+            return await self._begin(message, context)
         session_id = request.headers.get("mcp-session-id")
         if session_id is None:
             reason = "Invalid request: Mcp-Session-Id is missing; the answer to initialize has it"
             return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
         session = self._sessions.find(session_id)
         waiting = _Waiting()
-        call = self._in_session(session, message, waiting.notify)
+        call = self._in_session(session, message, context, waiting.notify)
         if _is_long(message):
             return await self._call(request, call, session, waiting)
         return answered(await call())
 
-    async def _begin(self, message: jsonrpc.Request) -> Response:
+    async def _begin(self, message: jsonrpc.Request, context: RequestContext) -> Response:
         """Answer `initialize` with a new session. Where there is no room, the one that rested longest ends."""
         session = Session(self._new_id(), self._make_server(self._gateway()))
-        outcome = await self._in_session(session, message)()
+        outcome = await self._in_session(session, message, context)()
         if session.server.version is None:  # refused
             return answered(outcome)
         self._sessions.end_idle()
@@ -191,7 +217,7 @@ class HttpMcp:
         response = answered(outcome)
         return Response(response.status, (*response.headers, ("mcp-session-id", session.id)), response.body)
 
-    async def _post_stateless(self, request: Request, message: Message | Batch) -> Response:
+    async def _post_stateless(self, request: Request, message: Message | Batch, context: RequestContext) -> Response:
         server = self._make_server(self._gateway())
         if not isinstance(message, jsonrpc.Request):
             body = await server.answer(message)
@@ -203,12 +229,12 @@ class HttpMcp:
         waiting = _Waiting()
 
         async def call() -> Outcome:
-            reply = await server.handle(message, waiting.notify)
+            reply = await server.handle(message, waiting.notify, context)
             return Outcome(202, None) if reply is None else Outcome(stateless.status_of(reply), server.render(reply))
 
         return await self._call(request, call, None, waiting) if _is_long(message) else answered(await call())
 
-    async def _delete(self, request: Request) -> Response:
+    async def _delete(self, request: Request, context: RequestContext) -> Response:
         session_id = request.headers.get("mcp-session-id")
         if session_id is None:
             reason = "Invalid request: Mcp-Session-Id is missing"
@@ -239,11 +265,11 @@ class HttpMcp:
         return Response(200, SSE_HEADERS, stream=waiting.open_stream(left), ends_with_peer=True)
 
     def _in_session(
-        self, session: Session, message: Message | Batch, notify: Notify | None = None
+        self, session: Session, message: Message | Batch, context: RequestContext, notify: Notify | None = None
     ) -> Callable[[], Awaitable[Outcome]]:
         async def call() -> Outcome:
             session.server.use(self._gateway())
-            body = await session.server.answer(message, notify)
+            body = await session.server.answer(message, notify, context)
             if body is None:
                 return Outcome(202, None)
             # A batch is answered by an array, unless it is refused as a whole.
@@ -289,7 +315,7 @@ class _Waiting:
             self._stream.end()
 
 
-async def _preflight(allowed: str, request: Request) -> Response:
+async def _preflight(allowed: str, request: Request, context: RequestContext) -> Response:
     return Response(204, preflight_headers(allowed))
 
 

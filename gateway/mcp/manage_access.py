@@ -29,6 +29,7 @@ class ManageAccess:
     id: Annotated[str | None, "The entry to remove, acl_ and so on."] = None
     reason: Annotated[str | None, "Why, for whoever reads the list later."] = None
     expires_at: Annotated[Expiry | None, "When it stops to count, such as 12h or RFC 3339; never if left out."] = None
+    force: Annotated[bool | None, "Do it even if it shuts out you, this host or every API key."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ async def _add(gateway: Gateway, principal: Principal, command: ManageAccess, co
         value=value,
         reason=command.reason,
         expires_at=command.expires_at,
+        force=bool(command.force),
     )
     return await gateway.access_list.add(principal, wanted, context)
 
@@ -74,17 +76,19 @@ async def _remove(
 ) -> AccessEntry:
     entry_id = command.id
     if entry_id is None:
+        if (command.list_type, command.entry_type, command.value) == (None, None, None):
+            raise InvalidRequest("id is missing, or list_type, entry_type and value: which entry?", param="id")
         entry_id = (await gateway.access_list.find(*_named(command))).id
     elif (command.list_type, command.entry_type, command.value) != (None, None, None):
         raise InvalidRequest("Give id, or list_type, entry_type and value.", param="id")
-    return await gateway.access_list.remove(principal, entry_id, context)
+    return await gateway.access_list.remove(principal, entry_id, context, force=bool(command.force))
 
 
 def _named(command: ManageAccess) -> tuple[ListName, EntryType, str]:
     if command.list_type is None:
-        raise InvalidRequest("list_type must be allow or deny.", param="list_type")
+        raise InvalidRequest("list_type is missing: allow or deny?", param="list_type")
     if command.entry_type is None:
-        raise InvalidRequest(f"entry_type must be one of {', '.join(EntryType)}.", param="entry_type")
+        raise InvalidRequest(f"entry_type is missing: one of {', '.join(EntryType)}.", param="entry_type")
     if command.value is None:
         raise InvalidRequest("value is missing.", param="value")
     return command.list_type, command.entry_type, command.value
@@ -102,7 +106,7 @@ MANAGE_ACCESS = Tool(
     description=(
         "Add, remove or list entries of the access list: who and what may pass the gateway, by address, network, API "
         "key, model, provider, tool, agent or domain. Deny entries come first; where allow entries of a kind exist, "
-        "one of them must match."
+        "one of them must match. An entry that would shut out you, this host or every key is refused without force."
     ),
     takes=ManageAccess,
     gives=lambda: json_schema(EntryList, written=True),
@@ -112,7 +116,7 @@ MANAGE_ACCESS = Tool(
     is_idempotent=False,
     actions={
         "list": ("list_type", "entry_type"),
-        "add": ("list_type", "entry_type", "value", "reason", "expires_at"),
-        "remove": ("id", "list_type", "entry_type", "value"),
+        "add": ("list_type", "entry_type", "value", "reason", "expires_at", "force"),
+        "remove": ("id", "list_type", "entry_type", "value", "force"),
     },
 )

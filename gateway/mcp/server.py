@@ -6,7 +6,7 @@ A request that brings a version is of the new era; all others are of the old one
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 
 import anyio
@@ -73,13 +73,16 @@ class McpServer:
         """Answer what comes from now on with another gateway, such as one with rules that were read again."""
         self._gateway = gateway
 
-    async def answer(self, message: Message | Batch, notify: Notify | None = None) -> bytes | None:
+    async def answer(
+        self, message: Message | Batch, notify: Notify | None = None, context: RequestContext | None = None
+    ) -> bytes | None:
         """Handle a message or a batch and return the bytes to send, without a line break, or None for silence.
 
         notify: takes what is said before the answer, such as progress; None where nothing can be.
+        context: of the HTTP request that brought the message; None over stdio.
         """
         if not isinstance(message, Batch):
-            reply = await self.handle(message, notify)
+            reply = await self.handle(message, notify, context)
             return None if reply is None else self.render(reply)
         if self.version not in _BATCH_VERSIONS:
             fault = Fault(jsonrpc.INVALID_REQUEST, "Invalid request: this version of the protocol has no batches")
@@ -88,15 +91,17 @@ class McpServer:
         for part in message.messages:
             if isinstance(part, Request) and part.method == "initialize":
                 part = Invalid(part.id, jsonrpc.INVALID_REQUEST, "Invalid request: initialize stands alone")
-            if (reply := await self.handle(part, notify)) is not None:
+            if (reply := await self.handle(part, notify, context)) is not None:
                 answers.append(self.render(reply))
         return jsonrpc.join(answers) if answers else None
 
-    async def handle(self, message: Message, notify: Notify | None = None) -> Reply | None:
+    async def handle(
+        self, message: Message, notify: Notify | None = None, context: RequestContext | None = None
+    ) -> Reply | None:
         """Handle one message. None: it is a notification, an answer to nothing, or was cancelled."""
         match message:
             case Request():
-                return await self._request(message, notify)
+                return await self._request(message, notify, context)
             case Notification():
                 self._notified(message)
                 return None
@@ -120,7 +125,7 @@ class McpServer:
         if isinstance(request_id, str | int) and (scope := self._running.get(request_id)) is not None:
             scope.cancel()
 
-    async def _request(self, request: Request, notify: Notify | None) -> Reply | None:
+    async def _request(self, request: Request, notify: Notify | None, context: RequestContext | None) -> Reply | None:
         meta = request.params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
         is_stateless = META + "protocolVersion" in meta or request.method == "server/discover"
@@ -134,7 +139,7 @@ class McpServer:
         if isinstance(peer, Fault):
             return Reply(request.id, peer)
         outcome = (
-            await self._tool_call(request, peer, notify)
+            await self._tool_call(request, peer, notify, context)
             if request.method == "tools/call"
             else self._told(request, peer)
         )
@@ -187,7 +192,7 @@ class McpServer:
         return {"tools": tools, **caching}
 
     async def _tool_call(
-        self, request: Request, peer: _Peer, notify: Notify | None
+        self, request: Request, peer: _Peer, notify: Notify | None, context: RequestContext | None
     ) -> Mapping[str, object] | Fault | None:
         """Run a tool under its request's id, so that it can be cancelled. None: it was."""
         name, arguments = request.params.get("name"), request.params.get("arguments")
@@ -202,21 +207,22 @@ class McpServer:
         if request.id in self._running:
             return Fault(jsonrpc.INVALID_REQUEST, "Invalid request: a call with this id is still running")
         progress = Progress(token_of(request.params), notify)
+        client = peer.client or None
+        context = context or RequestContext(request_id=self._gateway.ids.new("req"))
+        context = replace(context, user_agent=context.user_agent or client, agent=client)
         with anyio.CancelScope() as scope:
             self._running[request.id] = scope
             try:
-                result = await self._run(self._tools[name], arguments, peer, progress)
+                result = await self._run(self._tools[name], arguments, peer, context, progress)
             finally:
                 del self._running[request.id]
         return None if scope.cancel_called else result
 
     async def _run(
-        self, tool: Tool, arguments: dict[str, object], peer: _Peer, progress: Progress
+        self, tool: Tool, arguments: dict[str, object], peer: _Peer, context: RequestContext, progress: Progress
     ) -> Mapping[str, object]:
         """Run one tool between its two audit events. What goes wrong in it is a result that says so, not a fault."""
         gateway = self._gateway
-        client = peer.client or None
-        context = RequestContext(request_id=gateway.ids.new("req"), user_agent=client, agent=client)
         try:
             output = await self._recorded(tool, arguments, context, progress)
         except GatewayError as error:

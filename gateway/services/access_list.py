@@ -1,4 +1,4 @@
-"""The access list kept: made, changed, removed, listed, audited. Nobody locks themselves out unless they insist."""
+"""The access list kept: made, changed, removed, listed, audited. A change that locks out its maker needs `force`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,18 +10,16 @@ from gateway.domain.access_list import (
     MAX_ENTRIES,
     MAX_REASON_CHARS,
     MAX_VALUE_CHARS,
-    OF_REQUEST,
     AccessEntry,
     EntryFilter,
     EntryType,
     ListName,
-    Rules,
-    Subject,
     read_value,
     same,
     without,
 )
 from gateway.domain.keys import KEEP_AT, KeyRecord
+from gateway.domain.lock_out import shut_out
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
@@ -46,7 +44,7 @@ _Reason = Annotated[str, line(MAX_REASON_CHARS, 0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedEntry:
-    """What is said of an entry to be made. Checked by `AccessList`. force: even if its maker is locked out by it."""
+    """What is said of an entry to be made. Checked by `AccessList`. force: even if it locks somebody out."""
 
     list_name: ListName = field(metadata={"json_name": "list"})
     entry_type: EntryType = field(metadata={"json_name": "type"})
@@ -101,7 +99,7 @@ class AccessList:
 
         Raises:
             InvalidRequest: a field; `param` says which.
-            Conflict: there is such an entry, no such key, too many, or it would lock `principal` out without `force`.
+            Conflict: there is such an entry, no such key, too many, or it locks somebody out and `force` is not set.
             AuditUnavailable: the entry was not made.
         """
         now_at = self._clock.now_at()
@@ -127,7 +125,8 @@ class AccessList:
             if len(others) >= MAX_ENTRIES:
                 raise Conflict(f"The access list has {MAX_ENTRIES} entries; remove some first.")
             _check_unique(entry, others, now_at)
-            _check_lock_out(principal, context, others, [*others, entry], now_at, force=wanted.force)
+            if not wanted.force:
+                self._check_lock_out(tx, principal, context, others, [*others, entry])
             self._store.access_list.insert(tx, entry)
             self._trail.note(tx, "access_entry_created", principal, context, id=entry.id, after=_shown(entry))
             return entry
@@ -141,8 +140,8 @@ class AccessList:
 
         Raises:
             InvalidRequest: a field; `param` says which. NotFound: there is none.
-            Conflict: another version, what its type cannot have, such an entry, no such key, or it would
-                lock `principal` out without `force`.
+            Conflict: another version, what its type cannot have, such an entry, no such key, or it
+                locks somebody out and `force` is not set.
             AuditUnavailable: nothing was changed.
         """
         now_at = self._clock.now_at()
@@ -167,7 +166,8 @@ class AccessList:
             entries = self._store.access_list.all(tx)
             others = without(entries, before.id)
             _check_unique(after, others, now_at)
-            _check_lock_out(principal, context, entries, [*others, after], now_at, force=wanted.force)
+            if not wanted.force:
+                self._check_lock_out(tx, principal, context, entries, [*others, after])
             self._store.access_list.change(tx, after)
             shown = {"before": _shown(before), "after": _shown(after)}
             self._trail.note(tx, "access_entry_changed", principal, context, id=before.id, **shown)
@@ -181,15 +181,15 @@ class AccessList:
         """Remove an entry and return what it was.
 
         Raises:
-            NotFound: there is none. Conflict: it would lock `principal` out without `force`.
+            NotFound: there is none. Conflict: it locks somebody out and `force` is not set.
             AuditUnavailable: it was not removed.
         """
-        now_at = self._clock.now_at()
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             entry = self._find(tx, entry_id)
             entries = self._store.access_list.all(tx)
-            _check_lock_out(principal, context, entries, without(entries, entry.id), now_at, force=force)
+            if not force:
+                self._check_lock_out(tx, principal, context, entries, without(entries, entry.id))
             self._store.access_list.remove(tx, entry.id)
             self._trail.note(tx, "access_entry_removed", principal, context, id=entry.id, before=_shown(entry))
             return entry
@@ -223,6 +223,27 @@ class AccessList:
         if entry is None:
             raise NotFound("There is no such entry on the access list.")
         return entry
+
+    def _check_lock_out(
+        self,
+        tx: Transaction,
+        principal: Principal,
+        context: RequestContext,
+        before: Sequence[AccessEntry],
+        after: Sequence[AccessEntry],
+    ) -> None:
+        """Refuse a change that shuts out its maker, the callers on this host or every key."""
+        now_at = self._clock.now_at()
+        who = shut_out(
+            before,
+            after,
+            ip=context.ip,
+            key_id=principal.id if principal.kind == "key" else None,
+            keys=[key.id for key in self._store.keys.all(tx) if key.status(now_at) == "active"],
+            now_at=now_at,
+        )
+        if who is not None:
+            raise Conflict(f"{who} would be refused. Set force to do it anyway.", param="force")
 
     def _read_value(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
         value = read_value(entry_type, text)
@@ -272,30 +293,6 @@ def _check_unique(entry: AccessEntry, others: Sequence[AccessEntry], now_at: int
     for other in others:
         if other.is_live(now_at) and same(entry, other):
             raise Conflict(f"The entry {other.id} says this already.", param="value")
-
-
-def _check_lock_out(
-    principal: Principal,
-    context: RequestContext,
-    before: Sequence[AccessEntry],
-    after: Sequence[AccessEntry],
-    now_at: int,
-    *,
-    force: bool,
-) -> None:
-    """Refuse a change after which its maker's address or key would be refused, and is not so now."""
-    if force:
-        return
-    key_id = principal.id if principal.kind == "key" else None
-    before = [entry for entry in before if entry.subject in OF_REQUEST]
-    after = [entry for entry in after if entry.subject in OF_REQUEST]
-    asked = [(Subject.ADDRESS, context.ip), (Subject.KEY, key_id)]
-    old, new = Rules(before, now_at), Rules(after, now_at)
-    for subject, value in asked:
-        if value is None or new.decide(subject, value, key_id).is_allowed:
-            continue
-        if old.decide(subject, value, key_id).is_allowed:
-            raise Conflict(f"Your own {subject.value} would be refused: send force if you mean it.", param="force")
 
 
 def _check_scope(entry_type: EntryType, text: str) -> None:

@@ -49,7 +49,7 @@ _ALERTS: Mapping[str, _Raised] = {
         "login-throttled",
         Severity.MEDIUM,
         "Sign-ins failed until they were throttled",
-        "Too many sign-ins failed from one address, so that the next ones have to wait.",
+        "One address sent too many wrong passwords, or wrong keys for MCP. Its next attempts have to wait.",
     ),
     "access_denied": _Raised(
         AlertSource.ACCESS,

@@ -1,4 +1,6 @@
-"""Attempts to sign in: one at a time of one account from one network, and none while earlier failures make it wait.
+"""Attempts with a password, or with a wrong key for MCP: one at a time of one account from one network.
+
+None is let in while earlier failures make it wait.
 
 Theory of operation. An attempt is counted as a failure before its password is looked at, in the database, so that of
 many tries at once over all workers none slips through; success forgets the failures of that account from that network.
@@ -35,8 +37,12 @@ class SignInThrottle:
         self._entered = 0
 
     @asynccontextmanager
-    async def attempt(self, username: str, context: RequestContext) -> AsyncGenerator[SignInPlace]:
+    async def attempt(
+        self, account: str, context: RequestContext, *, resource_type: str = "session"
+    ) -> AsyncGenerator[SignInPlace]:
         """Wait for the turn of this account and address, count the attempt, and yield what `forget` takes.
+
+        resource_type: what is tried to be entered, for the audit.
 
         Raises:
             LoginThrottled: too many failures before. The attempt was not counted.
@@ -44,12 +50,12 @@ class SignInThrottle:
         """
         if self._entered >= WAITING:
             raise Overloaded("Too many sign-ins at once; try again.", retry_after_seconds=1)
-        place = _place(username, context)
+        place = _place(account, context)
         turn = self._turns.setdefault(place, anyio.Lock())
         self._entered += 1
         try:
             async with turn:
-                await self._count(place, context)
+                await self._count(place, context, resource_type)
                 yield place
         finally:
             self._entered -= 1
@@ -60,7 +66,7 @@ class SignInThrottle:
         """Forget the failures of this account from this network: the password was right."""
         self._store.sign_in_failures.forget(tx, place)
 
-    async def _count(self, place: SignInPlace, context: RequestContext) -> None:
+    async def _count(self, place: SignInPlace, context: RequestContext, resource_type: str) -> None:
         failures, now_at = self._store.sign_in_failures, self._clock.now_at()
         since = now_at - REMEMBER_MS
 
@@ -77,14 +83,14 @@ class SignInThrottle:
         if wait:
             raise self._refusals.note(
                 LoginThrottled(
-                    "Too many sign-ins failed; wait before the next one.", retry_after_seconds=-(-wait // 1000)
+                    "Too many attempts failed. Wait before the next one.", retry_after_seconds=-(-wait // 1000)
                 ),
                 context,
                 action=SIGN_IN_THROTTLED,
-                resource_type="session",
+                resource_type=resource_type,
             )
 
 
-def _place(username: str, context: RequestContext) -> SignInPlace:
-    folded = username.lower().encode("utf-8", "surrogatepass")
+def _place(account: str, context: RequestContext) -> SignInPlace:
+    folded = account.lower().encode("utf-8", "surrogatepass")
     return SignInPlace(account=hashlib.sha256(folded).hexdigest(), network=network_of(context.ip))

@@ -137,7 +137,13 @@ async def test_the_mcp_package_lists_and_calls_tools_over_http(mcp_port: McpPort
 
 def test_enabled_without_a_key_it_does_not_start(archive: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(tmp_path)]
-    for settings in ({}, {"MCP_API_KEY": ""}, {"MCP_API_KEY": "two words"}, {"MCP_API_KEY": "line\n"}):
+    for settings in (
+        {},
+        {"MCP_API_KEY": ""},
+        {"MCP_API_KEY": "fifteen-letters"},
+        {"MCP_API_KEY": "two words"},
+        {"MCP_API_KEY": "line\n"},
+    ):
         done = subprocess.run(
             command,
             capture_output=True,

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Annotated, Any, cast
@@ -128,6 +129,7 @@ def new_peer() -> Peer:
         authentication=SimpleNamespace(
             refusals=SimpleNamespace(note=lambda error, context, **more: audit.refuse(error))
         ),
+        sign_in_throttle=SimpleNamespace(attempt=lambda account, context, **more: nullcontext()),
         agent_sightings=SimpleNamespace(greeted=lambda client: None),
     )
     tools = (

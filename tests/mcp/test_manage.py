@@ -440,7 +440,7 @@ async def test_of_an_argument_that_is_text_the_audit_has_the_length_and_of_a_tim
             "reason": "5 characters", "expires_at": "3 characters",
         }),
         ("manage_budget", {"action": "set", "daily_limit_usd": 5, "alert_threshold_pct": 70}),
-        ("manage_budget", {"action": "override", "limit": 20, "until": "2 characters"}),
+        ("manage_budget", {"action": "override", "limit": 20, "scope": "global", "until": "2 characters"}),
         ("configure_provider", {
             "action": "add", "name": "4 characters", "base_url": f"{len(PLACE)} characters",
             "api_key": "24 characters", "allow_private": False,

@@ -21,12 +21,21 @@ export async function draw(context, here) {
       { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", align: "end", low: 1, cell: (row) => number(row.hits) },
       { label: "Ends", low: 1, cell: (row) => ago(row.expires_at) }, { label: "State", low: 3, cell: (row) => status(row.status) }, { label: "By", low: 3, cell: (row) => cut(row.created_by) },
     ],
-    tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => confirm("Remove this entry?", `${row.list} ${row.type} ${row.value} holds no more, in every worker.`, "Remove", async () => { await api.remove(at("access", row.id)); toast("Entry removed."); list.reload(); }))) : null,
+    tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => remove(row, list.reload))) : null,
   });
   fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), { kind: "primary", sign: "plus" }));
   fill(main, h("p.dim", "Deny comes first. Where there are allow entries of a kind, one of them must fit; else everything is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Kind", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
   return { moved: () => {}, press: list.press };
 }
+
+/** Ask, then remove. Where that would shut somebody out, the gateway says whom, and a second question follows. */
+const remove = (row, done) => confirm("Remove this entry?", `${row.list} ${row.type} ${row.value} holds no more, in every worker.`, "Remove", async () => {
+  try { await drop(row, {}, done); } catch (error) {
+    if (error.param !== "force") throw error;
+    confirm("Remove it anyway?", error.message, "Remove anyway", () => drop(row, { force: "true" }, done));
+  }
+});
+const drop = async (row, values, done) => { await api.remove(at("access", row.id), values); toast("Entry removed."); done(); };
 
 const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
   { name: "list", label: "List", type: "select", value: row?.list || "deny", options: [["deny", "Deny"], ["allow", "Allow"]] },
@@ -35,5 +44,5 @@ const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
   { name: "scope", label: "Scope", value: row?.scope || "global", hint: "global, or whom it is for." },
   { name: "reason", label: "Why", value: row?.reason },
   { name: "expires_at", label: "Ends", type: "expiry", value: row?.expires_at, never: null },
-  { name: "force", label: "Even if it locks me out", type: "switch" },
+  { name: "force", label: "Even if it shuts out me, this host or every key", type: "switch" },
 ], (values) => (row ? api.patch(at("access", row.id), { ...values, version: row.version }) : api.post("/api/access", values)), { label: row ? "Save" : "Add", told: "Saved. It holds at the next request, in every worker.", done });
