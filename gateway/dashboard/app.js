@@ -67,7 +67,7 @@ function frame() {
   showState(state, feed.state);
   const user = h("details.menu", h("summary.btn.quiet", icon("user"), h("span.user-name", session.user.username)),
     h("div.menu-list", h("p", h("b", session.user.username), h("br"), h("span.dim", session.user.role.replace("_", " "))),
-      session.asksForUser && [button("Change password", () => { user.open = false; changePassword(); }, { kind: "quiet", sign: "lock" }), button("Sign out", signOut, { kind: "quiet", sign: "out" })],
+      session.asksForUser && [button("Change password", () => { user.open = false; return changePassword(); }, { kind: "quiet", sign: "lock" }), button("Sign out", signOut, { kind: "quiet", sign: "out" })],
       !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): whoever is on this host may do everything.")));
   document.addEventListener("click", (event) => { if (!user.contains(event.target)) user.open = false; }, { signal: framed.signal });
   main = h("main", { id: "main", tabindex: "-1" });
@@ -86,9 +86,9 @@ function showState(node, value) {
 async function signOut() {
   try { await api.post("/api/auth/logout"); } finally { location.reload(); }
 }
-export async function changePassword(intro) {
+async function changePassword(intro) {
   const { passwordDialog } = await import("./pages/signin.js");
-  passwordDialog(intro);
+  passwordDialog(intro, () => { page = null; route(); }); // what the page says of the password is no longer so
 }
 
 /** Show the page of the address. A page's `moved` shows another detail or part of it; other filters draw the page again. */
@@ -187,7 +187,7 @@ async function signIn() {
   document.title = "Sign in – Gateway";
   for (const open of document.querySelectorAll("dialog")) open.remove();
   const { draw } = await import("./pages/signin.js");
-  draw(app, begin);
+  draw(app, begin, changePassword);
 }
 
 // A browser has six connections to a gateway, for all tabs together: only a page that is looked at holds one for news.

@@ -14,9 +14,9 @@ function nice(most) {
 /**
  * Draw stacked bars over time.
  * points: [{at, …numbers}], oldest first. kinds: [{key, label, name}] from the bottom; `name` is the colour's class.
- * lines: draws a line each instead of stacked bars. show: writes a value.
+ * lines: draws a line each instead of stacked bars. show: writes a value. full: where the axis ends, if not by the points.
  */
-export function series(points, kinds, { label, height = 180, show = compact, lines = false, every = 0 } = {}) {
+export function series(points, kinds, { label, height = 180, show = compact, lines = false, full = 0 } = {}) {
   const box = h("div.chart-box");
   const tip = h("div.tip", { hidden: true });
   const totals = kinds.map((kind) => points.reduce((sum, point) => sum + (point[kind.key] || 0), 0));
@@ -27,9 +27,9 @@ export function series(points, kinds, { label, height = 180, show = compact, lin
   const spoken = `${label}. ${kinds.map((kind, index) => `${kind.label}: ${show(totals[index])} in all, at most ${show(Math.max(0, ...points.map((point) => point[kind.key] || 0)))} at once`).join("; ")}.`;
 
   function draw(width) {
-    const left = Math.max(28, ...[0.5, 1].map((share) => show(nice(Math.max(0, ...points.map((point) => kinds.reduce((sum, kind) => (lines ? Math.max(sum, point[kind.key] || 0) : sum + (point[kind.key] || 0)), 0)))) * share).length * 6.5 + 10)), bottom = 20, top = 6, plot = height - bottom - top, across = Math.max(10, width - left - 4);
     const sums = points.map((point) => (lines ? Math.max(0, ...kinds.map((kind) => point[kind.key] || 0)) : kinds.reduce((sum, kind) => sum + (point[kind.key] || 0), 0)));
-    const most = nice(Math.max(0, ...sums));
+    const most = full || nice(Math.max(0, ...sums));
+    const left = Math.max(28, ...[0.5, 1].map((share) => show(most * share).length * 6.5 + 10)), bottom = 20, top = 6, plot = height - bottom - top, across = Math.max(10, width - left - 4);
     const slot = across / Math.max(1, points.length);
     const y = (value) => top + plot - (value / most) * plot;
     const parts = [];

@@ -181,10 +181,10 @@ class DemoDay:
         rng = self._rng
         is_attack = self._is_attacked(at) and rng.random() < 0.25
         agent = self.agents[1] if is_attack else rng.choices(self.agents, self._weights)[0]
-        result = judge(self._found(is_attack))
-        verdict = result.verdict
         is_chat = rng.random() < 0.85
         chars = int(rng.lognormvariate(6.2, 1.1)) + 20
+        result = judge(self._found(is_attack, chars, "messages[0].content" if is_chat else ""))
+        verdict = result.verdict
         overhead_us = int(250 + chars * 0.35 + rng.expovariate(1 / 220))
         row = (
             self._chat(at, agent, verdict, chars, overhead_us)
@@ -222,16 +222,19 @@ class DemoDay:
             "elapsed_us": overhead_us + int(took_us),
         }
 
-    def _found(self, is_attack: bool) -> tuple[Detection, ...]:
+    def _found(self, is_attack: bool, chars: int, place: str) -> tuple[Detection, ...]:
+        """Make up what was found in a text of so many characters, which stood at `place`."""
         rng = self._rng
         if is_attack:
-            return self._matches(_ATTACK, rng.randint(1, 3), is_grave=True)
+            return self._matches(_ATTACK, rng.randint(1, 3), chars, place, is_grave=True)
         chance = rng.random()
         if chance < 0.0015:
-            return self._matches(_ATTACK, rng.randint(1, 2), is_grave=True)
-        return self._matches(_NOISE, 1, is_grave=False) if chance < 0.015 else ()
+            return self._matches(_ATTACK, rng.randint(1, 2), chars, place, is_grave=True)
+        return self._matches(_NOISE, 1, chars, place, is_grave=False) if chance < 0.015 else ()
 
-    def _matches(self, kinds: Sequence[tuple[str, int]], count: int, *, is_grave: bool) -> tuple[Detection, ...]:
+    def _matches(
+        self, kinds: Sequence[tuple[str, int]], count: int, chars: int, place: str, *, is_grave: bool
+    ) -> tuple[Detection, ...]:
         rng = self._rng
         found: dict[str, Detection] = {}
         for category in rng.choices([name for name, _ in kinds], [weight for _, weight in kinds], k=count):
@@ -241,7 +244,8 @@ class DemoDay:
                 continue
             # A few rules are met again and again, the others hardly ever.
             rule = fitting[min(int(rng.expovariate(0.5)), len(fitting) - 1)]
-            begin = rng.randrange(400)
+            length = rng.randint(8, min(60, chars))
+            begin = rng.randrange(chars - length + 1)
             found[rule.id] = Detection(
                 rule=rule.id,
                 name=rule.name,
@@ -253,9 +257,9 @@ class DemoDay:
                 score=POINTS[rule.severity],
                 count=1,
                 start=begin,
-                end=begin + rng.randint(8, 60),
+                end=begin + length,
                 view=rng.choices(("normalized", "text", "base64"), (8, 2, 1))[0],
-                place="messages[0].content",
+                place=place,
             )
         return tuple(found.values())
 

@@ -19,6 +19,13 @@ View = TypeVar("View")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TryText(ScanText):
+    """A text that an operator scans. record: false leaves no traffic, alert, threat or audit event behind."""
+
+    record: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TryPolicy(ScanText):
     """A text, and thresholds and weights to judge it by; what is left out is as by default."""
 
@@ -95,6 +102,13 @@ async def scan(gateway: Gateway, who: Principal, command: ScanText, context: Req
     return answer
 
 
+async def try_text(gateway: Gateway, who: Principal, command: TryText, context: RequestContext) -> ScanAnswer:
+    """Scan one text for an operator, who says whether it counts."""
+    if command.record:
+        return await scan(gateway, who, command, context)
+    return await gateway.scans.scan(who, command, context, is_recorded=False)
+
+
 async def try_policy(gateway: Gateway, who: Principal, command: TryPolicy, context: RequestContext) -> ScanAnswer:
     """Judge one text by thresholds and weights, and record nothing."""
     wanted = WantedPolicy(
@@ -139,14 +153,14 @@ SHIELD_OPERATIONS = (
         route=("POST", "/api/shield/scan"),
         door=Door.SESSION,
         needs=Permission.SHIELD_READ,
-        takes=ScanText,
+        takes=TryText,
         gives=ScanAnswer,
         write=ScanAnswer.data,
         schema=scan_schema,
-        call=scan,
+        call=try_text,
         body_setting="max_scan_body_bytes",
         max_chars={"text": "max_text_chars"},
-        summary="Scan a text as one of a key is: counted, and recorded if it is for review or blocked.",
+        summary="Scan a text like one of a key: it counts, unless `record`? is false, which leaves no trace.",
     ),
     Operation(
         name="shield.rehearse",

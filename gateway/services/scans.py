@@ -129,16 +129,19 @@ class Scans:
         self.judge = Judge(shield, store, ids, rules=rules, max_wait_seconds=max_wait_seconds, clean=clean)
         self._captures = Captures(self.judge.judge_text)
 
-    async def scan(self, principal: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
+    async def scan(
+        self, principal: Principal, command: ScanText, context: RequestContext, *, is_recorded: bool = True
+    ) -> ScanAnswer:
         """Scan one text. A REVIEW or BLOCK is answered after its audit event and alert are committed.
+
+        is_recorded: False for a text that an operator tries out; it is judged alike and leaves no trace.
 
         Raises:
             InvalidRequest: the text is too long.
             ShieldUnavailable: the shield failed; nothing may be let through. Shed: it waited too long for its turn.
             AuditUnavailable, Overloaded: what was found could not be recorded.
         """
-        if len(command.text) > self._max_text_chars:
-            raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
+        self._check_length(command.text)
         started_seconds = self._clock.monotonic_seconds()
         policy = self._policies.of(principal, self._policy) if self._policies else self._policy
         text, direction = command.text, command.direction
@@ -149,7 +152,9 @@ class Scans:
             source = Source(context.agent or principal.name, principal.lineage)
             result = self._acceptances.apply(result, policy.scoring, source=source, text=text)
         elapsed_us = round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000)
-        action: Literal["none", "redacted"] = "none" if result.redacted is None else "redacted"
+        answer = _answer(result, elapsed_us)
+        if not is_recorded:
+            return answer
         row = TrafficRow(  # by position as far as it goes, since many names take twice as long
             self._ids.new("trf"),
             self._clock.now_at(),
@@ -163,7 +168,7 @@ class Scans:
             None,
             None,
             str(direction),
-            action,
+            answer.action,
             200,
             tuple(described(result.detections)) if result.detections else (),
             hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
@@ -179,15 +184,7 @@ class Scans:
                 await self._wait_for_writer()
         else:
             await self._record(principal, result, row, context, captured)
-        return ScanAnswer(
-            verdict=result.verdict,
-            score=result.score,
-            detections=result.detections,
-            stats=counted(result),
-            action=action,
-            elapsed_ms=elapsed_us / 1000,
-            redacted=result.redacted,
-        )
+        return answer
 
     async def rehearse(self, command: ScanText, policy: ShieldPolicy) -> ScanAnswer:
         """Scan one text by another policy and record nothing.
@@ -195,19 +192,14 @@ class Scans:
         Raises:
             InvalidRequest: the text is too long. ShieldUnavailable, Shed: see `scan`.
         """
-        if len(command.text) > self._max_text_chars:
-            raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
+        self._check_length(command.text)
         started_seconds = self._clock.monotonic_seconds()
         result = await self.judge.judge_text(command.text, command.direction, policy.scoring, is_patient=False)
-        return ScanAnswer(
-            verdict=result.verdict,
-            score=result.score,
-            detections=result.detections,
-            stats=counted(result),
-            action="none" if result.redacted is None else "redacted",
-            elapsed_ms=round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000) / 1000,
-            redacted=result.redacted,
-        )
+        return _answer(result, round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000))
+
+    def _check_length(self, text: str) -> None:
+        if len(text) > self._max_text_chars:
+            raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
 
     async def _wait_for_writer(self) -> None:
         """Keep who comes faster than is written waiting until that is done, a second at most."""
@@ -276,6 +268,18 @@ def scan_schema() -> JsonSchema:
 def _may_lack(schema: JsonSchema, name: str) -> JsonSchema:
     required = cast(list[str], schema["required"])
     return schema | {"required": [field for field in required if field != name]}
+
+
+def _answer(result: ScanResult, elapsed_us: int) -> ScanAnswer:
+    return ScanAnswer(
+        verdict=result.verdict,
+        score=result.score,
+        detections=result.detections,
+        stats=counted(result),
+        action="none" if result.redacted is None else "redacted",
+        elapsed_ms=elapsed_us / 1000,
+        redacted=result.redacted,
+    )
 
 
 def counted(result: ScanResult) -> ScanStats:

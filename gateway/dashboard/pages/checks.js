@@ -38,7 +38,7 @@ function head(found) {
   return h("div.grid2",
     panel("Posture", h("div.dials", dial(score, { label: "Posture score", word: score === null ? "not known yet" : score >= 80 ? "good" : score >= 50 ? "fair" : "poor", kind: score === null ? "none" : score >= 80 ? "good" : score >= 50 ? "soso" : "bad" }),
       audit && h("div.stack.tight", h("div.stats", stat("Hold", number(audit.passed)), stat("Warn", number(audit.warned)), stat("Fail", number(audit.failed))), h("p.dim.small", "Run ", time(audit.occurred_at), ` by ${audit.started_by}. ${audit.skipped} checks do not apply. A critical check that fails caps the score at 49.`)))),
-    panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, height: 150 }) : empty("The trend shows after the second reading.")));
+    panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, full: 100, height: 150 }) : empty("The trend shows after the second reading.")));
 }
 
 function groups(list, { link, place }) {

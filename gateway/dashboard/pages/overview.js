@@ -121,9 +121,18 @@ function todo(known, { can, link, session, changePassword }) {
   if (known.scores && !known.scores.trust_audit && can("posture:manage")) list.push(["medium", "No trust audit has been run yet", "Run it", link("posture")]);
   const open = alerts.filter((one) => one.severity === "high" && one.status === "open");
   if (open.length) list.push(["medium", `${open.length}${most} high alert${open.length > 1 ? "s" : ""} that nobody has looked at`, "Look", link("alerts", [], { severity: "high", status: "open" })]);
-  if (known.providers && !known.providers.some((one) => one.enabled && one.type !== "echo") && can("providers:manage")) list.push(["low", "No provider yet: the built-in model echo answers", "Add one", link("settings", ["providers"])]);
+  const echoes = known.providers && can("providers:manage") && onlyEcho(known.providers);
+  if (echoes) list.push(["low", echoes, "Providers", link("settings", ["providers"])]);
   if (!list.length) return empty("Nothing needs you now.");
   return h("ul.list.todo", list.slice(0, 5).map(([kind, text, label, to]) => h("li", icon(kind, `sev-${kind}`), h("span.grow", text), typeof to === "string" ? h("a.btn.small", { href: to }, label) : button(label, to, { kind: "small" }))));
+}
+
+/** Say why no model of a provider answers, where that is so. */
+function onlyEcho(providers) {
+  const used = providers.filter((one) => one.enabled);
+  if (!providers.length) return "No provider yet: the built-in model echo answers";
+  if (!used.length) return "Every provider is disabled: no chat can be answered";
+  return used.every((one) => one.type === "echo") && "The providers in use only echo prompts: no real model answers";
 }
 
 function firstSteps(node, { can, link, session, changePassword }) {

@@ -4,8 +4,8 @@ import { api, keepSession, session } from "../api.js";
 import { fill, h, icon } from "../dom.js";
 import { form, formDialog } from "../form.js";
 
-/** Show the sign-in page in `root`; call `begin` when somebody is signed in. */
-export function draw(root, begin) {
+/** Show the sign-in page in `root`; call `begin` when somebody is signed in, and `changePassword` if others know the password. */
+export function draw(root, begin, changePassword) {
   const node = form([
     { name: "username", label: "Name", required: true, value: "" },
     { name: "password", label: "Password", type: "password", auto: "current-password", required: true },
@@ -13,7 +13,7 @@ export function draw(root, begin) {
     const data = await api.post("/api/auth/login", values);
     keepSession(data);
     await begin();
-    if (data.is_first_password) passwordDialog("You have signed in with a password that somebody else has seen. Choose one of your own now, or later in the menu under your name.");
+    if (data.is_first_password) changePassword("You have signed in with a password that somebody else has seen. Choose one of your own now, or later in the menu under your name.");
   }, { label: "Sign in" });
   node.querySelector("[name=username]").setAttribute("autocomplete", "username");
   fill(root, h("main.sign-in", h("div.sign-in-box", h("div.sign-in-brand", icon("shield"), h("h1", "Sign in to the gateway")), node,
@@ -21,8 +21,8 @@ export function draw(root, begin) {
   node.querySelector("input").focus();
 }
 
-/** Ask for the old password and a new one. */
-export function passwordDialog(intro) {
+/** Ask for the old password and a new one. changed: called when it is changed. */
+export function passwordDialog(intro, changed) {
   formDialog("Change password", [
     { name: "current_password", label: "Current password", type: "password", auto: "current-password", required: true },
     { name: "new_password", label: "New password", type: "password", auto: "new-password", required: true, hint: "8 characters at least, better 16. A few words in a row are easier to keep than signs." },
@@ -32,5 +32,5 @@ export function passwordDialog(intro) {
     const done = await api.post("/api/auth/password", values);
     session.isFirstPassword = false;
     return done;
-  }, { label: "Change password", intro, told: (done) => (done.sessions_ended ? `Password changed; ${done.sessions_ended} other sessions were ended.` : "Password changed.") });
+  }, { label: "Change password", intro, done: changed, told: (done) => (done.sessions_ended ? `Password changed; ${done.sessions_ended} other sessions were ended.` : "Password changed.") });
 }

@@ -1,0 +1,50 @@
+"""An operator may try a text without a trace; a program with a key may not."""
+
+from pathlib import Path
+from typing import Any
+
+from open_site import ATTACK, Site, open_site
+
+from gateway.domain.audit import AuditFilter
+
+
+async def left(site: Site, fleet_key: str) -> dict[str, Any]:
+    """Return whatever a scan leaves behind, but for what shows that somebody looked."""
+    answers = {
+        path: (await site.ask("GET", path))["data"] for path in ("/api/traffic", "/api/alerts?scope=all", "/api/agents")
+    }
+    answers["summary"] = (await site.ask("GET", "/api/traffic/summary"))["data"]["totals"]
+    answers["threat"] = (await site.ask("GET", "/api/posture"))["data"]["threat"]
+    answers["rules"] = [one["hits"] for one in (await site.ask("GET", "/api/shield/rules"))["data"]]
+    answers["audit"] = [event.id for event in (await site.gateway.audit.page(AuditFilter())).items]
+    metrics = (await site.ask("GET", "/metrics", key=fleet_key))["text"]
+    answers["metrics"] = [line for line in metrics.splitlines() if line.startswith("gateway_scans_total{")]
+    return answers
+
+
+async def test_a_text_that_is_tried_is_judged_alike_and_leaves_no_trace(tmp_path: Path) -> None:
+    async with open_site(tmp_path) as site:
+        key = (await site.key(scopes=["shield:scan", "fleet:read"]))["key"]
+        before = await left(site, key)
+        for text in (ATTACK, "hello"):
+            tried = await site.ask("POST", "/api/shield/scan", {"text": text, "record": False})
+            assert tried["status"] == 200
+            assert await left(site, key) == before, text
+            counted = (await site.ask("POST", "/api/shield/scan", {"text": text, "record": True}))["data"]
+            same = ("verdict", "score", "detections", "stats", "action")
+            assert [tried["data"][name] for name in same] == [counted[name] for name in same]
+            await site.gateway.store.db.write(lambda tx: None)
+            after = await left(site, key)
+            assert len(after["/api/traffic"]) == len(before["/api/traffic"]) + 1
+            before = after
+        assert before["/api/alerts?scope=all"] and before["metrics"]
+
+
+async def test_a_program_cannot_ask_for_a_scan_that_is_not_recorded(tmp_path: Path) -> None:
+    async with open_site(tmp_path) as site:
+        key = (await site.key())["key"]
+        for value in (False, True):
+            answer = await site.ask("POST", "/api/v1/shield/scan", {"text": ATTACK, "record": value}, key=key)
+            assert (answer["status"], answer["error"]["param"]) == (400, "record")
+        refused = await site.ask("POST", "/api/shield/scan", {"text": "hi", "record": "no"})
+        assert (refused["status"], refused["error"]["param"]) == (400, "record")
