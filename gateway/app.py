@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gateway.services.circuits import Circuits
     from gateway.services.event_outputs import EventOutputs
     from gateway.services.event_sender import EventSender
+    from gateway.services.false_positives import FalsePositives
     from gateway.services.feed import Feed
     from gateway.services.first_start import FirstStart
     from gateway.services.fleet import Fleet
@@ -68,6 +69,7 @@ class Lasting(Assembly):
     keys: "Keys"
     authentication: "Authentication"
     alerts: "Alerts"
+    false_positives: "FalsePositives"
     traffic: "Traffic"
     agents: "Agents"
     agent_sightings: "AgentSightings"

@@ -38,6 +38,7 @@ from gateway.services import (
     event_outputs,
     event_sender,
     event_ways,
+    false_positives,
     feed,
     first_start,
     fleet,
@@ -167,6 +168,7 @@ LASTING: Mapping[str, Callable[[LastingParts], object]] = {
     "alerts": lambda of: alerts.Alerts(
         store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, accepted_until=alerts.accepted_until(of.store)
     ),
+    "false_positives": lambda of: false_positives.FalsePositives(store=of.store, clock=of.clock, audit=of.audit),
     "traffic": lambda of: traffic.Traffic(store=of.store, clock=of.clock),
     "agents": lambda of: agents.Agents(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, traffic=of.traffic),
     "agent_sightings": lambda of: agent_sightings.AgentSightings(

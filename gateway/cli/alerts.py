@@ -3,9 +3,9 @@
 import argparse
 
 from gateway import wire
-from gateway.app import Gateway
+from gateway.app import Gateway, Lasting
 from gateway.cli.command import OK, Command, Console, shown, table
-from gateway.cli.manage import context, read_expiry, with_gateway
+from gateway.cli.manage import context, read_expiry, with_gateway, with_records
 from gateway.domain.alerts import (
     DEFAULT_ALERT_LIMIT,
     MAX_ALERT_LIMIT,
@@ -18,6 +18,7 @@ from gateway.domain.principals import local, read_request_id
 from gateway.errors import InvalidRequest
 from gateway.operations.alerts import write_case
 from gateway.schema import encode
+from gateway.services.false_positives import MarkFalsePositive
 from gateway.shield.detections import Severity
 
 
@@ -88,6 +89,20 @@ def set_alert(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
+def mark_false_positive(options: argparse.Namespace, console: Console) -> int:
+    """Close the alerts of a request that was harmless, and print their ids."""
+
+    async def work(gateway: Lasting) -> int:
+        wanted = MarkFalsePositive(id=options.request, note=options.note)
+        marked = await gateway.false_positives.mark(local("cli"), wanted, context(gateway))
+        for alert in marked.alerts:
+            console.note(f"{alert.title}, agent {alert.agent or '-'}, key {alert.key_prefix or '-'}: false_positive")
+            console.print(alert.id)
+        return OK
+
+    return with_records(options, work)
+
+
 def declare_list(parser: argparse.ArgumentParser) -> None:
     """Declare the filters."""
     parser.add_argument("--status", choices=[one.value for one in AlertStatus])
@@ -104,6 +119,12 @@ def declare_list(parser: argparse.ArgumentParser) -> None:
 def declare_id(parser: argparse.ArgumentParser) -> None:
     """Declare the alert's id."""
     parser.add_argument("id", help="id of the alert (alr_…)")
+
+
+def declare_request(parser: argparse.ArgumentParser) -> None:
+    """Declare which request was harmless, and why."""
+    parser.add_argument("request", metavar="REQUEST", help="id of the request (req_… or trf_…)")
+    parser.add_argument("--note", required=True, help="why it is harmless; the resolution of its alerts")
 
 
 def declare_set(parser: argparse.ArgumentParser) -> None:
@@ -145,5 +166,12 @@ COMMANDS = (
         "gateway.pyz alerts set alr_01J0000000000000000000000 --status resolved --note 'Prompt was changed.'",
         declare_set,
         set_alert,
+    ),
+    Command(
+        "alerts false-positive",
+        "Mark a request as harmless: closes the alerts that it added to, and no other.",
+        "gateway.pyz alerts false-positive req_01J0000000000000000000000 --note 'A test of ours.'",
+        declare_request,
+        mark_false_positive,
     ),
 )

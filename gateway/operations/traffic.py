@@ -18,12 +18,14 @@ from gateway.operations.operation import (
     time,
 )
 from gateway.schema import JsonSchema, encode, json_schema
+from gateway.services.false_positives import MarkedAlerts, MarkFalsePositive
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
 from gateway.shield.detections import Verdict
 from gateway.wire import read_integer
 
 _ORIGIN = choice("origin", ORIGINS, "Rows of production, or made up to show the gateway; left out: what there is here.")
 _SINCE = time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h.")
+_MORE = ("ledger", "alerts", "captures")
 _UNTIL = time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h.")
 
 
@@ -47,6 +49,13 @@ async def show_traffic(gateway: Gateway, who: Principal, command: ById, context:
     return await gateway.traffic.show(command.id, gateway.shield, with_full=with_full)
 
 
+async def mark_false_positive(
+    gateway: Gateway, who: Principal, command: MarkFalsePositive, context: RequestContext
+) -> MarkedAlerts:
+    """Close the alerts of a request that was harmless."""
+    return await gateway.false_positives.mark(who, command, context)
+
+
 async def sum_traffic(
     gateway: Gateway, who: Principal, wanted: SummaryFilter, context: RequestContext
 ) -> TrafficSummary:
@@ -55,15 +64,17 @@ async def sum_traffic(
 
 
 def write_detail(detail: TrafficDetail) -> dict[str, object]:
-    """Return the JSON object of a row with the ledger and the kept texts beside its own fields."""
-    ledger, captures = ([encode(one) for one in found] for found in (detail.ledger, detail.captures))
-    return encode(detail.row) | {"ledger": ledger, "captures": captures}
+    """Return the JSON object of a row with the ledger, its alerts and the kept texts beside its own fields."""
+    more = {name: [encode(one) for one in getattr(detail, name)] for name in _MORE}
+    return encode(detail.row) | more
 
 
 def detail_schema() -> JsonSchema:
     """Return the JSON Schema of what `write_detail` returns."""
-    detail = json_schema(TrafficDetail, written=True)
-    return joined(joined(json_schema(TrafficRow, written=True), detail, "ledger"), detail, "captures")
+    detail, schema = json_schema(TrafficDetail, written=True), json_schema(TrafficRow, written=True)
+    for name in _MORE:
+        schema = joined(schema, detail, name)
+    return schema
 
 
 TRAFFIC_OPERATIONS = (
@@ -124,6 +135,17 @@ TRAFFIC_OPERATIONS = (
         write=write_detail,
         schema=detail_schema,
         call=show_traffic,
-        summary="Show one request, by `trf_…` or `req_…`, with its score's ledger and the texts that a policy keeps.",
+        summary="Show one request, by `trf_…` or `req_…`: its score's ledger, alerts, and texts that a policy keeps.",
+    ),
+    Operation(
+        name="traffic.false_positive",
+        route=("POST", "/api/traffic/{id}/false-positive"),
+        door=Door.SESSION,
+        needs=Permission.ALERTS_MANAGE,
+        takes=MarkFalsePositive,
+        gives=MarkedAlerts,
+        call=mark_false_positive,
+        fails=("conflict",),
+        summary="Mark a request, by `trf_…` or `req_…`, as harmless: closes the alerts that it added to, and no other.",
     ),
 )

@@ -23,6 +23,7 @@ from gateway.domain.traffic_sums import (
     quantile_ms,
 )
 from gateway.errors import Conflict, NotFound
+from gateway.services.false_positives import RequestAlert, alerts_of, in_short
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -128,10 +129,11 @@ class LedgerLine:
 
 @dataclass(frozen=True, slots=True)
 class TrafficDetail:
-    """One row, how its score comes about, and what is kept of its texts."""
+    """One row, how its score comes about, the alerts it added to, and what is kept of its texts."""
 
     row: TrafficRow
     ledger: tuple[LedgerLine, ...]
+    alerts: tuple[RequestAlert, ...]
     captures: tuple[KeptText, ...]
 
 
@@ -157,16 +159,17 @@ class Traffic:
         """
         now_at = self._clock.now_at()
 
-        def look(tx: Transaction) -> tuple[TrafficRow, tuple[KeptText, ...]]:
+        def look(tx: Transaction) -> tuple[TrafficRow, tuple[KeptText, ...], tuple[RequestAlert, ...]]:
             row = self._store.traffic.find(tx, id)
             if row is None:
                 raise NotFound("There is no such request in the traffic, or no longer.")
-            return row, self._store.captures.of_request(tx, row.id, now_at=now_at)
+            alerts = tuple(in_short(one) for one in alerts_of(self._store, tx, row.request_id))
+            return row, self._store.captures.of_request(tx, row.id, now_at=now_at), alerts
 
-        row, kept = await self._store.db.read(look)
+        row, kept, alerts = await self._store.db.read(look)
         shown = tuple(one for one in kept if with_full or one.mode is Capture.REDACTED)
         known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
-        return TrafficDetail(row, tuple(_line(found, known) for found in row.detections), shown)
+        return TrafficDetail(row, tuple(_line(found, known) for found in row.detections), alerts, shown)
 
     async def advance(self) -> int:
         """Add the rows that are new to the sums, and return how many those were.

@@ -61,8 +61,8 @@ const pick = ({ since, until, verdict: kind, operation, agent, key, model, provi
 /** Show one request. */
 function one(id, context) {
   const body = h("div.stack"), acts = h("div.row-line");
-  load(body, () => api.get(at("traffic", id), {}, context.signal), (row) => {
-    fill(acts, actions(row, context));
+  const again = load(body, () => api.get(at("traffic", id), {}, context.signal), (row) => {
+    fill(acts, actions(row, context, again));
     return [
       h("div.row-line", verdict(row.verdict), h("b", `Score ${row.score}`), h("span.dim", words(row.action)), row.status !== 200 && h("span.tag", `HTTP ${row.status}`)),
       facts(["When", time(row.occurred_at)], ["Operation", code(row.operation)], ["Agent", row.agent], ["Key", row.key_prefix ? code(row.key_prefix) : row.principal_id], ["Model", row.model], ["Provider", row.provider], ["Direction", row.direction && words(row.direction)],
@@ -89,21 +89,24 @@ export function ledger(lines, total, link) {
     h("tfoot", h("tr", h("td", { colspan: "3" }, "Score"), h("td.end", number(total)))))));
 }
 
-function actions(row, context) {
+function actions(row, context, again) {
   const { can } = context;
   const first = row.ledger[0];
   return [
     first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: row.text_sha256, agent: row.agent, key: row.key_prefix })),
     first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { rule: first.rule }) }, "Its alerts"),
-    first && can("alerts:manage") && button("False positive", () => falsePositive(row)),
+    first && can("alerts:manage") && button("False positive", () => falsePositive(row, again)),
     row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `Every request with ${row.key_prefix} is refused from now on, by every worker. This cannot be undone.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
     row.key_prefix && can("access:manage") && button("Deny the key for a day", () => formDialog("Deny this key for a day", [{ name: "reason", label: "Reason", required: true }], (values) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason: values.reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." })),
   ];
 }
 
-async function falsePositive(row) {
-  const found = await api.page("/api/alerts", { rule: row.ledger[0].rule, scope: "active", limit: 50 });
-  const alert = found.items.find((one) => one.request_id === row.request_id) || found.items[0];
-  if (!alert) { toast("No active alert belongs to this request.", "bad"); return; }
-  formDialog("Mark as false positive", [{ name: "note", label: "Why", required: true, hint: `Closes the alert “${alert.title}”.` }], (values) => api.patch(at("alerts", alert.id), { status: "false_positive", note: values.note }), { label: "Mark", told: "Marked as a false positive." });
+/** Close the alerts that this request added to, and no other; the gateway knows which those are. */
+function falsePositive(row, again) {
+  const mine = row.alerts.filter((one) => ["open", "acknowledged", "investigating"].includes(one.status));
+  if (!mine.length) { toast(row.alerts.length ? "The alert of this request is closed already. Nothing was changed." : "This request has no alert of its own. Nothing was changed.", "bad"); return; }
+  formDialog("Mark as false positive", [{ name: "note", label: "Why", required: true }], (values) => api.post(at("traffic", row.id, "false-positive"), values), {
+    label: "Mark", told: "Marked as a false positive.", done: again,
+    intro: ["Closes ", mine.length > 1 ? "these alerts, which this request added to:" : "this alert, which this request added to:", mine.map((one) => facts(["Alert", one.title], ["Rule", code(one.rule)], ["Agent", one.agent], ["Key", one.key_prefix && code(one.key_prefix)], ["Last seen", time(one.last_seen)], ["Requests", number(one.count)]))],
+  });
 }
