@@ -3,22 +3,23 @@
 import ipaddress
 import os
 import re
-import types
 import typing
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 
+from gateway import setting_values
 from gateway.errors import SetupError
+from gateway.spelling import hint, nearest
 
 _MOST_SOCKETS = 2
 _FIRST_SOCKET = 3  # SD_LISTEN_FDS_START
 MOST_WORKERS = 64
 _BYTES = 1024 * 1024
-_TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 KNOWN_ELSEWHERE = ("GATEWAY_CONFIG", "GATEWAY_NATIVE")
 PROVIDER_VARIABLES = "GATEWAY_PROVIDER_*"
 """Variables that hold keys of providers, unless `provider_key_env` names others. They are no settings."""
 _VARIABLES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*)?\*?", re.ASCII)
+OURS = ("GATEWAY_", "MCP_", "RBAC_")  # how our variables begin
 
 
 def _row(
@@ -39,6 +40,9 @@ class Settings:
         "auto", "Whether each of several workers keeps to one CPU: auto, if there are as many.", choices=("auto", "off")
     )
     data_dir: str = _row("", "Folder of database and credentials, or :memory: to write nothing.")
+    database_url: str | None = _row(
+        None, "Which database to use: sqlite, which is in the data folder. This version has no other."
+    )
     rules: str | None = _row(None, "File of shield rules to use instead of the built-in ones.")
     tls_cert: str | None = _row(None, "Certificate chain (PEM) to serve HTTPS with.")
     tls_key: str | None = _row(None, "Private key (PEM) of the certificate.")
@@ -179,19 +183,33 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> 
         else:
             values[name], sources[name] = row.default, "default"
             continue
-        values[name], sources[name] = _convert(raw, hints[name], row.metadata["choices"], where), source
+        values[name], sources[name] = setting_values.convert(raw, hints[name], row.metadata["choices"], where), source
     if not values["data_dir"]:
         values["data_dir"], sources["data_dir"] = _default_data_dir(environ)
     settings = Settings(**typing.cast(typing.Any, values | {"sources": sources}))
     _check(settings)
-    strange = sorted(
+    return Loaded(settings, sources, _strange(environ, settings.provider_key_env))
+
+
+def _strange(environ: Mapping[str, str], provider_keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a warning for the variables that look like settings and are none.
+
+    Raises:
+        SetupError: the name of one is a misspelt setting.
+    """
+    known = sorted({variable(row) for row in rows()}.union(KNOWN_ELSEWHERE))
+    strange = [
         name
-        for name in environ
-        if name.startswith("GATEWAY_")
+        for name in sorted(environ)
+        if name.startswith(OURS)
         and not is_variable_of_a_setting(name)
-        and not is_provider_variable(name, settings.provider_key_env)
-    )
-    return Loaded(settings, sources, tuple(f"{name} is no setting of this version" for name in strange))
+        and not is_provider_variable(name, (*provider_keys, PROVIDER_VARIABLES))
+    ]
+    for name in strange:
+        if meant := nearest(name, known):
+            raise SetupError(f"{name} is not a setting. Did you mean {meant}? Correct or unset it.", param=name)
+    strange = [name for name in strange if not name.startswith("RBAC_")]
+    return (f"not settings of this version: {', '.join(strange)}",) if strange else ()
 
 
 def show(loaded: Loaded) -> str:
@@ -272,52 +290,9 @@ def _read_toml(path: str) -> dict[str, object]:
     known = {row.name for row in rows()}
     for name in table:
         if name not in known:
-            raise SetupError(f"{path} has an unknown setting {name!r}; `serve --show-settings` lists all", param=name)
+            meant = hint(name, sorted(known)) or " `serve --show-settings` lists all."
+            raise SetupError(f"{path} has an unknown setting {name!r}.{meant}", param=name)
     return table
-
-
-def _convert(raw: object, hint: object, choices: tuple[str, ...], where: str) -> object:
-    """Turn text of a flag or variable, or a TOML value, into the setting's type."""
-    if isinstance(hint, types.UnionType):
-        hint = next(part for part in typing.get_args(hint) if part is not type(None))
-    try:
-        if typing.get_origin(hint) is tuple:
-            parts = raw.split(",") if isinstance(raw, str) else raw
-            if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-                raise ValueError
-            return tuple(part.strip() for part in parts if part.strip())
-        value = _scalar(raw, hint)
-    except ValueError:
-        name = {int: "a whole number", float: "a number", bool: "true or false"}.get(typing.cast(type, hint), "text")
-        raise SetupError(f"{where} must be {name}", param=where) from None
-    if choices and value not in choices:
-        raise SetupError(f"{where} must be one of {', '.join(choices)}", param=where)
-    return value
-
-
-def _scalar(raw: object, hint: object) -> object:
-    if hint is bool:
-        if isinstance(raw, bool):
-            return raw
-        if str(raw).lower() not in _TRUTH:
-            raise ValueError
-        return _TRUTH[str(raw).lower()]
-    if isinstance(raw, bool):
-        raise ValueError
-    if hint is int:
-        if isinstance(raw, str) and not (raw.isascii() and raw.isdigit()):
-            raise ValueError
-        if isinstance(raw, float):
-            raise ValueError
-        return int(typing.cast(str, raw))
-    if hint is float:
-        value = float(typing.cast(str, raw))
-        if not 0 <= value < 1e9:
-            raise ValueError
-        return value
-    if not isinstance(raw, str):
-        raise ValueError
-    return raw
 
 
 def _default_data_dir(environ: Mapping[str, str]) -> tuple[str, str]:
@@ -337,6 +312,12 @@ def _check(settings: Settings) -> None:
         raise SetupError(f"workers must be 1 to {MOST_WORKERS}", param="workers")
     if settings.workers > 1 and settings.data_dir == ":memory:":
         raise SetupError("several workers need a data folder that they share: :memory: takes one", param="workers")
+    if settings.database_url not in (None, "", "sqlite", "sqlite:", "sqlite://"):  # not shown: it may hold a password
+        raise SetupError(
+            "database_url names a database that this version cannot use: unset it (GATEWAY_DATABASE_URL), "
+            "and name the folder of the SQLite database with --data-dir",
+            param="database_url",
+        )
     for row in rows():
         value = getattr(settings, row.name)
         if row.name.startswith(("max_", "upstream_", "budget_")) and isinstance(value, int | float) and value <= 0:

@@ -117,8 +117,7 @@ class _Edges:
         return static.StaticEdge()
 
     def _document(self) -> Mapping[str, object]:
-        described = [operation for operation in every.ALL_OPERATIONS if operation.door is not Door.PAGE]
-        return openapi.document(described, self._gateway.settings)
+        return openapi.document(every.DESCRIBED_OPERATIONS, self._gateway.settings)
 
 
 _ANSWERS: Mapping[str, Callable[[_Edges], Handler]] = {

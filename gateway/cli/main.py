@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -13,6 +14,7 @@ from gateway import __version__
 from gateway.bundle import NativeReport
 from gateway.cli.command import FAILED, Command, Console
 from gateway.errors import GatewayError
+from gateway.spelling import hint
 
 # The first word of each command, and the file beside this one that has its row. In the order of `--help`.
 _FILES = {
@@ -54,8 +56,24 @@ class _Parser(argparse.ArgumentParser):
     """Says what was wrong in one line, and where the help is."""
 
     def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"gateway: {message} (see `{self.prog} --help`)\n")
+        sys.stderr.write(f"gateway: {message}{self._meant(message)} (see `{self.prog} --help`)\n")
         sys.exit(FAILED)
+
+    def _meant(self, message: str) -> str:
+        """Return a question that names the flag or the command that was meant, if one is near."""
+        kind, _, words = message.partition(": ")
+        if kind == "unrecognized arguments":
+            return hint(words.split()[0].partition("=")[0], sorted(self.flags()))
+        unknown = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        return hint(unknown[1], re.findall(r"[\w-]+", unknown[2])) if unknown else ""
+
+    def flags(self) -> set[str]:
+        """Return the flags of this parser and of those for its commands."""
+        found = set(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found.update(*(parser.flags() for parser in action.choices.values()))
+        return found
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

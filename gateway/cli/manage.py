@@ -107,7 +107,7 @@ def show(options: argparse.Namespace, console: Console) -> int:
             console.print_json(value)
         else:
             for name, shown_value in value.items():
-                console.print(f"{name}: {shown_value}")
+                console.print(f"{name}: {as_text(shown_value)}")
         return OK
 
     return with_records(options, work)
@@ -150,6 +150,13 @@ def read_expiry(text: str, now_at: int, *, flag: str = "--expires") -> int:
 def moment(at: int | None) -> str | None:
     """Return a time as RFC 3339, or None."""
     return None if at is None else wire.write_time(at)
+
+
+def as_text(value: object) -> str:
+    """Return a field of a record as a person reads it."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "-"
+    return "-" if value is None else str(value)
 
 
 def as_json(record: KeyRecord, now_at: int) -> dict[str, object]:

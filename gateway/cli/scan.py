@@ -170,7 +170,7 @@ def print_human(found: list[Scanned], console: Console) -> None:
             )
     counts = {verdict: sum(not one.error and one.result.verdict is verdict for one in found) for verdict in Verdict}
     console.print(
-        f"{len(found)} scanned: {counts[Verdict.BLOCK]} BLOCK, {counts[Verdict.REVIEW]} REVIEW, "
+        f"{sum(counts.values())} scanned: {counts[Verdict.BLOCK]} BLOCK, {counts[Verdict.REVIEW]} REVIEW, "
         f"{counts[Verdict.ALLOW]} ALLOW"
     )
 

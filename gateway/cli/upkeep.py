@@ -13,7 +13,7 @@ from gateway.api.openapi import document
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log, nothing
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError
-from gateway.operations.public import OPERATIONS
+from gateway.operations.every import DESCRIBED_OPERATIONS
 from gateway.settings import Settings
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
@@ -172,8 +172,8 @@ def check_clock() -> Finding:
 
 
 def openapi(options: argparse.Namespace, console: Console) -> int:
-    """Print the OpenAPI document of everything served."""
-    console.print_json(document(OPERATIONS, load_settings(options).settings))
+    """Print the OpenAPI document of everything served, which is what `/api/v1/openapi.json` answers."""
+    console.print_json(document(DESCRIBED_OPERATIONS, load_settings(options).settings))
     return OK
 
 

@@ -1,12 +1,16 @@
 """The OpenAPI document says what is served: every row, its parameters, its errors, and nothing that is not so."""
 
 import json
+import re
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from gateway.api.openapi import document
 from gateway.api.responses import STATUS_BY_CODE
+from gateway.bundle import NativeReport
+from gateway.cli import main as cli
 from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.operations.operation import Door
 from gateway.operations.public import OPERATIONS as PUBLIC_OPERATIONS
@@ -130,6 +134,33 @@ def test_every_reference_leads_somewhere() -> None:
                 walk(inner)
 
     walk(DOCUMENT)
+
+
+def test_the_command_prints_what_is_served(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_DATA_DIR", ":memory:")
+    assert cli.run(cli.read(["openapi"]), NativeReport("python", None, ())) == 0
+    assert json.loads(capsys.readouterr().out) == DOCUMENT
+    assert {"/metrics", "/api/v1/shield/scan", "/api/config/api-keys", "/api/auth/login"} <= set(DOCUMENT["paths"])
+
+
+def test_it_is_valid_openapi() -> None:
+    assert list(DOCUMENT) == ["openapi", "info", "servers", "paths", "components"]
+    names = [described["operationId"] for described in DESCRIBED.values()]
+    assert len(names) == len(set(names))
+    for (_, path), described in DESCRIBED.items():
+        in_path = {one["name"] for one in described["parameters"] if one["in"] == "path"}
+        assert in_path == set(re.findall(r"{([^}]*)}", path))
+        assert all(one["required"] for one in described["parameters"] if one["in"] == "path")
+        assert len({(one["in"], one["name"]) for one in described["parameters"]}) == len(described["parameters"])
+        assert all(answer["description"] for answer in described["responses"].values())
+        asked = {name for one in described["security"] for name in one}
+        assert asked <= set(DOCUMENT["components"]["securitySchemes"])
+        contents = [described.get("requestBody", {}), *described["responses"].values()]
+        schemas = [kind["schema"] for one in contents for kind in one.get("content", {}).values() if "schema" in kind]
+        for schema in [*schemas, *(one["schema"] for one in described["parameters"])]:
+            Draft202012Validator.check_schema(schema)
+    for schema in DOCUMENT["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
 
 
 async def test_document_is_served_without_a_key(house: Any) -> None:
