@@ -47,9 +47,10 @@ class Tool:
     def input_schema(self) -> JsonSchema:
         """Return the JSON Schema of the arguments; what only some actions use says so in words.
 
-        Words, since several of those who hand tools to models take no `if` or `oneOf` in a schema.
+        Words, since several of those who hand tools to models take no `if` or `oneOf` in a schema. And no patterns:
+        clients compile them in other dialects, and would refuse by them what the tool takes. `read` checks the form.
         """
-        schema = json_schema(self.takes)
+        schema = cast(JsonSchema, _without_patterns(json_schema(self.takes)))
         properties = dict(cast("dict[str, JsonSchema]", schema["properties"]))
         for name, about in properties.items():
             users = [action for action, used in self.actions.items() if name in used]
@@ -85,6 +86,18 @@ class Tool:
             return await self.long_call(gateway, principal, command, context, progress)
         assert self.call is not None, "a row has one of the two"
         return await self.call(gateway, principal, command, context)
+
+
+def _without_patterns(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_patterns(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: _without_patterns(part)
+        for name, part in schema.items()
+        if not (name == "pattern" and isinstance(part, str))
+    }
 
 
 @dataclass(frozen=True, slots=True)
