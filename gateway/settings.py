@@ -49,7 +49,9 @@ class Settings:
     allowed_hosts: tuple[str, ...] = _row((), "Names the Host header may have, comma-separated; empty for any.")
     trusted_proxies: tuple[str, ...] = _row((), "Networks whose X-Forwarded-For is believed, comma-separated.")
     rbac_enabled: bool = _row(
-        False, "Whether the internal API asks for a signed-in user. Off, only loopback is served.", env="RBAC_ENABLED"
+        False,
+        "Whether the internal API asks for a signed-in user. Set it before a proxy or another host can reach the port.",
+        env="RBAC_ENABLED",
     )
     upstream_url: str | None = _row(None, "OpenAI base URL of the model gateway, /v1 included. Unset: echo.")
     upstream_api_key: str | None = _row(None, "Key sent to the upstream.", secret=True)

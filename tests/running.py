@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-READY = re.compile(r"listening on (https?)://(127\.0\.0\.1):(\d+)")
+READY = re.compile(r"listening on (https?)://(127\.0\.0\.1|\[::1\]):(\d+)")
 START_SECONDS = 30
 
 

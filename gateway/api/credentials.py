@@ -12,7 +12,6 @@ from gateway.http.messages import Headers, Request
 _TRACEPARENT = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _USER_AGENT_CHARS = 256
 _AGENT_CHARS = 100
-_FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
 _MAPPED = "::ffff:"
 _WITH_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([0-9.]{7,15}))(?::[0-9]{1,5})?")
 
@@ -89,47 +88,38 @@ class Callers:
 
     def address(self, request: Request) -> str | None:
         """Return the client's address: the peer, or what the trusted proxies before it say. None: no address."""
-        return self._client(request)[0] or None
+        return self._client(request) or None
 
-    def _client(self, request: Request) -> tuple[str, bool]:
-        """Return the client's address, and whether it is its own: a proxy's stands for one that cannot be read."""
-        peer = _plain(request.peer)
+    def _client(self, request: Request) -> str:
+        """Return the client's address, or that of the proxy before it when the proxy says nothing that can be read."""
+        peer = plain_address(request.peer)
         forwarded = request.headers.get("x-forwarded-for") if self._trusted else None
         if forwarded is None or not self._trusts(peer):
-            return peer, True
+            return peer
         client = peer
         # From the right: each entry was written by the proxy after it, so only what a trusted one wrote counts.
         for entry in reversed(forwarded.split(",")):
             text = _without_port(entry.strip())
             if not _is_address(text):
-                return client, False
+                return client
             client = text
             if not self._trusts(text):
                 break
-        return client, True
+        return client
 
     def context(self, request: Request, request_id: str, facts: HeadFacts | None = None) -> RequestContext:
         """Return where the request came from, for the audit. facts: of its head, where they were looked at already."""
         facts = facts or facts_of(request.headers)
         ip = request.peer
         if self._trusted or ":" in ip:
-            ip = self._client(request)[0]
+            ip = self._client(request)
         return RequestContext(request_id, ip or None, facts.user_agent, facts.traceparent, facts.agent)
-
-    def is_local(self, request: Request) -> bool:
-        """Tell whether the request was made on this host. What a proxy passed on was not; a trusted one is believed."""
-        if not _is_loopback(request.peer):
-            return False
-        if self._trusted and self._trusts(_plain(request.peer)) and "x-forwarded-for" in request.headers:
-            client, is_its_own = self._client(request)
-            return is_its_own and _is_loopback(client)
-        return not any(name in request.headers for name in _FORWARDED)
 
     def is_secure(self, request: Request) -> bool:
         """Tell whether the client came over TLS: to us, or to a trusted proxy that says so."""
         if request.is_tls:
             return True
-        return self._trusts(_plain(request.peer)) and request.headers.get("x-forwarded-proto") == "https"
+        return self._trusts(plain_address(request.peer)) and request.headers.get("x-forwarded-proto") == "https"
 
     def _trusts(self, text: str) -> bool:
         if not _is_address(text):
@@ -141,10 +131,10 @@ class Callers:
 def _without_port(text: str) -> str:
     """Return the address of an entry: some proxies write ``192.0.2.1:4711`` and ``[2001:db8::1]:4711``."""
     found = _WITH_PORT.fullmatch(text)
-    return _plain(found[1] or found[2] if found else text)
+    return plain_address(found[1] or found[2] if found else text)
 
 
-def _plain(text: str) -> str:
+def plain_address(text: str) -> str:
     """Write an IPv4 address that came over an IPv6 socket as what it is."""
     return text[len(_MAPPED) :] if text.startswith(_MAPPED) and "." in text else text
 
@@ -155,8 +145,3 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_loopback(text: str) -> bool:
-    plain = _plain(text)
-    return _is_address(plain) and ipaddress.ip_address(plain).is_loopback

@@ -5,6 +5,7 @@ One of the three places that turn errors into answers. `handle` never raises.
 
 from gateway.api import internal
 from gateway.api.credentials import Callers, facts_of
+from gateway.api.own_user import is_own_user, not_own_user
 from gateway.api.responses import Finisher, error_response, rate_lines, shaped_error, status_of
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
@@ -179,12 +180,15 @@ class Dispatch:
             return ANONYMOUS, context
         if endpoint.is_internal:
             if self._internal is None:
-                self._internal = internal.InternalDoor(self._gateway, self._callers)
+                self._internal = internal.InternalDoor(self._gateway)
             principal = self._internal.enter(door, request, context)
-        elif door is Door.LOOPBACK and self._callers.is_local(request):
+        elif door is Door.LOOPBACK and is_own_user(request):
             principal = ANONYMOUS
         else:
-            principal = await self._keyed(call, endpoint, facts_of(request.headers).key, context)
+            key = facts_of(request.headers).key
+            if key is None and door is Door.LOOPBACK and not self._gateway.settings.rbac_enabled:
+                raise not_own_user(f"{endpoint.path} without an API key")
+            principal = await self._keyed(call, endpoint, key, context)
         if principal is not ANONYMOUS and endpoint.needs is not None:
             self._gateway.authentication.require(principal, endpoint.needs, context)
         return principal, context

@@ -1,4 +1,4 @@
-"""Who may come in to the internal API: signed-in users, or without RBAC the callers on this host. Grants nothing.
+"""Who may come in to the internal API: signed-in users, or without RBAC this host's own user. Grants nothing.
 
 In this order, so that another site's page learns nothing: where the request comes from, whose page made it, whose
 session it is, and for what changes something the token of that session. What the user may do, the dispatch checks.
@@ -6,16 +6,15 @@ session it is, and for what changes something the token of that session. What th
 
 from dataclasses import replace
 
-from gateway.api.credentials import Callers
+from gateway.api.own_user import is_own_user, not_own_user
 from gateway.app import Gateway
 from gateway.auth.csrf import HEADER, is_csrf_token, is_own_page
 from gateway.auth.sessions import read_cookie
 from gateway.domain.principals import Principal, RequestContext, local
-from gateway.errors import AccessDenied, CsrfFailed, GatewayError, NotSignedIn
-from gateway.http.messages import HttpError, Request
+from gateway.errors import CsrfFailed, GatewayError, NotSignedIn
+from gateway.http.messages import Request
 from gateway.operations.operation import ANONYMOUS, Door
 from gateway.services.refusals import SESSION_REFUSED
-from gateway.settings import is_loopback
 
 LOCAL = replace(local("api"), name="local")
 """Whoever calls from this host while the internal API asks for no user."""
@@ -26,9 +25,8 @@ _READING = ("GET", "HEAD")
 class InternalDoor:
     """Lets callers in to rows whose door is SESSION, SIGN_IN or PAGE."""
 
-    def __init__(self, gateway: Gateway, callers: Callers) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._callers = callers
         self._asks_for_user = gateway.settings.rbac_enabled
         self._allowed_hosts = frozenset(name.lower() for name in gateway.settings.allowed_hosts)
 
@@ -36,8 +34,8 @@ class InternalDoor:
         """Return who calls.
 
         Raises:
-            AccessDenied: without RBAC, the caller is not on this host. CsrfFailed: another site's page, or no token.
-            NotSignedIn: there is no session. HttpError: without RBAC, the Host is not this host.
+            AccessDenied: without RBAC, the request is not of this host's own user. NotSignedIn: there is no session.
+            CsrfFailed: another site's page, or no token.
         """
         token = read_cookie(request.headers.get("cookie"))
         try:
@@ -50,8 +48,8 @@ class InternalDoor:
             raise self._noted(error, context) from None
 
     def _enter(self, door: Door, request: Request, token: str | None) -> Principal:
-        if not self._asks_for_user:
-            self._check_local(request)
+        if not self._asks_for_user and not is_own_user(request):
+            raise not_own_user("the internal API")
         if door is Door.PAGE:
             return ANONYMOUS  # a link on another site may lead here
         headers = request.headers
@@ -70,15 +68,6 @@ class InternalDoor:
         if request.method not in _READING and not is_csrf_token(headers.get(HEADER), token or ""):
             raise CsrfFailed("Send the session's csrf_token in X-CSRF-Token.", param="X-CSRF-Token")
         return found.user.principal()
-
-    def _check_local(self, request: Request) -> None:
-        if not self._callers.is_local(request):
-            raise AccessDenied("Without RBAC_ENABLED=true the internal API is for this host alone.")
-        # A name that another site lets point to this host must not make its pages ours.
-        host = (request.headers.get("host") or "").lower()
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        if not is_loopback(name.strip("[]").removesuffix(".")) and not {host, name} & self._allowed_hosts:
-            raise HttpError(421, "host_not_allowed", "Use the address of this host, such as 127.0.0.1.", param="Host")
 
     def _noted(self, error: GatewayError, context: RequestContext) -> GatewayError:
         return self._gateway.authentication.refusals.note(

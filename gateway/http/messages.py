@@ -55,6 +55,7 @@ class Request:
     call: what the server's `check` of the head keeps here for `handle`.
     arrived_seconds: monotonic time at which the last bytes had arrived; infinite when nobody told.
     may_be_left: asked when the caller has left, whether what answers may be cancelled, see `leaving`; None for no.
+    is_http10: the request was made in HTTP/1.0.
     """
 
     method: str
@@ -68,6 +69,7 @@ class Request:
     call: Any = None
     arrived_seconds: float = NEVER_TOLD
     may_be_left: Callable[[], bool] | None = None
+    is_http10: bool = False
 
 
 @dataclass(slots=True, eq=False)

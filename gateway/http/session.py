@@ -81,9 +81,9 @@ class Session:
         """Serve the request of this head; say whether another may follow."""
         connection, site, leaving = self._connection, self._site, self._leaving
         began_seconds = connection.arrived_seconds
-        request = Request(
-            head.method, head.path, head.query, head.headers, b"", connection.peer, connection.is_tls, began_seconds
-        )
+        method, path, query, headers, is_http10 = head.method, head.path, head.query, head.headers, head.is_http10
+        peer, is_tls = connection.peer, connection.is_tls
+        request = Request(method, path, query, headers, b"", peer, is_tls, began_seconds, is_http10=is_http10)
         if len(self._unread) == head.whole_bytes:
             request.body, self._unread = self._unread, b""
         elif head.body_bytes != 0:

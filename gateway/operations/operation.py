@@ -35,10 +35,10 @@ class Door(Enum):
     """Who may come in. Every row says it; none is open by omission.
 
     KEY: whoever has an API key with the row's scope. OPTIONAL: everybody, and a good key is told more.
-    LOOPBACK: whoever calls from this host, and whoever has a key with the row's scope. OPEN: everybody.
+    LOOPBACK: this host's own user, and whoever has a key with the row's scope. OPEN: everybody.
     SESSION: a signed-in user with the row's permission, or any of them if it names none. SIGN_IN: whoever may sign in.
     PAGE: whoever may see the page on which one signs in; it holds nothing of the gateway.
-    With `RBAC_ENABLED` off these three are for callers on this host alone, who need not sign in.
+    With `RBAC_ENABLED` off these three are for this host's own user, who need not sign in.
     """
 
     KEY = "key"

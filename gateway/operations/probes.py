@@ -26,6 +26,6 @@ PROBE_OPERATIONS = (
         door=Door.LOOPBACK,
         needs=Scope.FLEET_READ,
         answer=Answer.BARE,
-        summary="Return metrics as Prometheus text; for callers on this host or with a key.",
+        summary="Return metrics as Prometheus text, to a user of this host or with a key.",
     ),
 )

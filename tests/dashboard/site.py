@@ -46,12 +46,12 @@ class Site:
         self.cookies[role] = (cookie, answer.json["data"]["csrf_token"])
 
 
-def serve(data_dir: Path | str, *, rbac: str = "true") -> Served:
+def serve(data_dir: Path | str, *, rbac: str = "true", **settings: str) -> Served:
     """Start the gateway of the checkout, with sign-in or without, on a free port."""
     command = [sys.executable, "-m", "gateway", "serve", "--port", "0", "--data-dir", str(data_dir)]
     popen = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env=environment(RBAC_ENABLED=rbac),
+        env=environment(RBAC_ENABLED=rbac, **settings),
     )  # fmt: skip
     process = Process(popen)
     try:

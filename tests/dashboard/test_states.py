@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from dashboard.browser import Browser, Page
 from dashboard.site import SCREENSHOTS, Site, serve
 
@@ -77,11 +78,12 @@ def test_on_paper_only_what_matters_is_left(opened: Callable[..., Page]) -> None
     page.screenshot(SCREENSHOTS / "posture-print.png", whole=False)
 
 
-def test_without_sign_in_the_dashboard_is_open_to_this_host(browser: Browser) -> None:
-    served = serve(":memory:", rbac="false")
+@pytest.mark.parametrize(("bound", "name"), [("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "localhost"), ("::1", "[::1]")])
+def test_without_sign_in_the_dashboard_is_open_to_this_host(browser: Browser, bound: str, name: str) -> None:
+    served = serve(":memory:", rbac="false", GATEWAY_HOST=bound)
     page = browser.page()
     try:
-        page.goto(f"{served.url}/")
+        page.goto(f"http://{name}:{served.port}/")
         page.settle()
         assert page.run("document.querySelector('h1').textContent") == "Overview"
         assert "First steps" in page.run("document.querySelector('main').innerText")

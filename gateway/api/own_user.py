@@ -1,0 +1,47 @@
+"""Whether a request comes from a user of this host: the one rule for the internal API, the dashboard and `/metrics`.
+
+Theory of operation. Without RBAC, whoever reaches the loopback address administers the gateway. A reverse proxy on this
+host reaches it for everybody, and a page in a browser reaches it under a name of its own (DNS rebinding). Each leaves a
+trace: HTTP/1.0, which nginx speaks by default; a header about the client; a Host or an Origin that is not this host. A
+request with any such trace is refused. A proxy that leaves none of them cannot be told from a user.
+"""
+
+from urllib.parse import urlsplit
+
+from gateway.api.credentials import plain_address
+from gateway.errors import AccessDenied
+from gateway.http.messages import Request
+from gateway.settings import is_loopback
+
+_PROXY_HEADERS = frozenset(("forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"))
+_PROXY_PREFIX = "x-forwarded-"
+
+
+def is_own_user(request: Request) -> bool:
+    """Tell whether nothing about the request suggests that it was made on another host or by another site's page."""
+    headers = request.headers
+    origin = headers.get("origin")
+    return (
+        not request.is_http10
+        and is_loopback(plain_address(request.peer))
+        and _is_here(f"//{headers.get('host')}")
+        and (origin is None or _is_here(origin))
+        and not any(name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIX) for name, _ in headers)
+    )
+
+
+def not_own_user(what: str) -> AccessDenied:
+    """Return the refusal of a request that `is_own_user` is false of, while RBAC is off. what: was asked for."""
+    return AccessDenied(
+        f"Without RBAC_ENABLED=true, {what} answers only direct requests from this host to a loopback address. "
+        "To reach it through a proxy or from another host, set RBAC_ENABLED=true."
+    )
+
+
+def _is_here(url: str) -> bool:
+    """Tell whether the host that a URL names is the loopback one."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return is_loopback(host.removesuffix("."))
