@@ -58,9 +58,9 @@ class Settings:
     upstream_ca_file: str | None = _row(None, "Certificates (PEM) to trust for the upstream instead of the host's.")
     upstream_models: tuple[str, ...] = _row((), "Models to list; empty asks the upstream.")
     upstream_connect_seconds: float = _row(5.0, "Longest wait for a connection to the upstream.")
-    upstream_first_byte_seconds: float = _row(60.0, "Longest wait for the first byte of the upstream's answer.")
-    upstream_total_seconds: float = _row(120.0, "Longest wait for the whole answer of the upstream.")
-    upstream_attempts_seconds: float = _row(300.0, "Longest wait for all attempts of one prompt, over all providers.")
+    upstream_first_byte_seconds: float = _row(600.0, "Longest wait for the first byte of the upstream's answer.")
+    upstream_total_seconds: float = _row(600.0, "Longest wait for the whole answer of the upstream.")
+    upstream_attempts_seconds: float = _row(600.0, "Longest wait for all attempts of one prompt, over all providers.")
     upstream_reply_bytes: int = _row(16 * _BYTES, "Longest answer of the upstream, before and after decompression.")
     provider_key_env: tuple[str, ...] = _row(
         (PROVIDER_VARIABLES,),
@@ -75,7 +75,9 @@ class Settings:
     )
     shield_mode: str = _row("block", "What a BLOCK does.", choices=("block", "observe"))
     unscannable: str = _row(
-        "review", "What to do with parts that cannot be read (images, audio).", choices=("allow", "review", "block")
+        "allow",
+        "What to do with parts that the shield cannot read (images, audio, files). Each is recorded.",
+        choices=("allow", "review", "block"),
     )
     outbound_action: str = _row("block", "What an outbound BLOCK does.", choices=("block", "redact"))
     tool_injection: bool = _row(True, "Whether tool descriptions and schemas are scanned for injection.")

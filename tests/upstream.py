@@ -55,6 +55,7 @@ TEXT = "Hello from the scripted upstream."
 ERRORS = {
     400: ("Bad request of the script.", "invalid_request_error", "scripted_code"),
     401: ("Incorrect API key provided: sk-upstream****up.", "invalid_request_error", "invalid_api_key"),
+    402: ("Insufficient credits of org-scripted.", "payment_error", 402),
     403: ("No access for org-scripted.", "permission_error", None),
     404: ("The model `x` does not exist.", "invalid_request_error", "model_not_found"),
     429: ("Rate limit reached in organization org-scripted.", "requests", "rate_limit_exceeded"),

@@ -6,7 +6,7 @@ from gateway.app import Gateway
 from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
-from gateway.llm.base import UpstreamRefused
+from gateway.llm.base import UpstreamFault, UpstreamRefused
 from gateway.services.chat import PromptBlocked, ReadPrompt
 from gateway.services.chat_turn import ShieldSummary
 from gateway.wire import write_json
@@ -34,6 +34,10 @@ class ChatEdge:
             return refused
         except UpstreamRefused as error:
             return _refused(error, context.request_id)
+        except UpstreamFault as error:
+            # OpenAI's clients repeat a 502 twice; an answer that took too long would be made and paid again.
+            headers: Headers = (("x-should-retry", "false"),) if error.is_late else ()
+            return error_response(error, request_id=context.request_id, headers=headers)
         reply = answer.reply
         body = write_json(reply.body) if reply.raw is None else reply.raw
         headers = JSON + reply.headers if reply.headers else JSON

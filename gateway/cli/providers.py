@@ -133,7 +133,7 @@ def declare_fields(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", help="names or globs, comma-separated")
     parser.add_argument("--priority", metavar="N", help="the lowest is tried first (100)")
     parser.add_argument("--weight", metavar="N", help="share among those of one priority (1)")
-    parser.add_argument("--timeout-seconds", metavar="N", help="longest wait for a whole answer (120)")
+    parser.add_argument("--timeout-seconds", metavar="N", help="longest wait for a whole answer (600)")
     parser.add_argument("--max-retries", metavar="N", help="how often a request is repeated before the next (1)")
     parser.add_argument("--prices", metavar="JSON", help='such as {"gpt-*": {"input": 2.5, "output": 10}}')
     parser.add_argument("--allow-private", choices=("true", "false"), help="whether a private address is meant")

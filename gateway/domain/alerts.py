@@ -7,13 +7,17 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Literal
 
+from gateway.domain.policies import UNSCANNABLE_RULE
 from gateway.errors import Conflict
 from gateway.forms import UntilInAYear, line, note
 from gateway.records import named_record
 from gateway.shield.detections import Severity
 
 MERGE_WITHIN_MS = 10 * 60 * 1000
-REOPEN_WITHIN_MS = 24 * 60 * 60 * 1000
+DAY_MS = 24 * 60 * 60 * 1000
+REOPEN_WITHIN_MS = DAY_MS
+ONCE_A_DAY = frozenset((UNSCANNABLE_RULE,))
+"""Rules that a harmless client meets with every message: a day of them is one alert."""
 MAX_EVIDENCE = 5
 MAX_ALERT_LIMIT = 500
 DEFAULT_ALERT_LIMIT = 100
@@ -149,8 +153,8 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
     """Return the alert that stands after `seen`, where `latest` is the newest of the same fingerprint.
 
     Its id says what to do: `latest.id` is to be updated, `seen.id` is a new alert. A sighting counts on the latest
-    alert within 10 minutes of its last one, as long as that one is suppressed, and within 24 hours of its resolution,
-    which it undoes.
+    alert within 10 minutes of its last one (of a rule in `ONCE_A_DAY`, within a day of its first one), as long as that
+    one is suppressed, and within 24 hours of its resolution, which it undoes.
     """
     if latest is None:
         return seen
@@ -163,7 +167,10 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
             resolved_at = latest.last_seen_at if latest.resolved_at is None else latest.resolved_at
             return _reopened(_counted(latest, seen)) if at - resolved_at < REOPEN_WITHIN_MS else seen
         case _:
-            return _counted(latest, seen) if at - latest.last_seen_at < MERGE_WITHIN_MS else seen
+            begun_at, window_ms = latest.last_seen_at, MERGE_WITHIN_MS
+            if seen.rule in ONCE_A_DAY:
+                begun_at, window_ms = latest.first_seen_at, DAY_MS
+            return _counted(latest, seen) if at - begun_at < window_ms else seen
 
 
 def move(

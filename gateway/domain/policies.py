@@ -12,6 +12,17 @@ UNSCANNABLE_RULE = "unscannable-part"
 SECRET_CATEGORIES = frozenset(("secret", "pii", "financial"))
 
 
+@dataclass(frozen=True, slots=True)
+class UnscannedPart:
+    """A part of a request or reply that the shield could not read.
+
+    kind: its type in words of the dialect, such as ``image_url``, else ``other``.
+    """
+
+    place: str
+    kind: str
+
+
 class ShieldMode(StrEnum):
     """What a BLOCK does: it stops the text, or it is only recorded."""
 
@@ -44,7 +55,7 @@ class ShieldPolicy:
     """
 
     mode: ShieldMode = ShieldMode.BLOCK
-    unscannable: Unscannable = Unscannable.REVIEW
+    unscannable: Unscannable = Unscannable.ALLOW
     outbound: OutboundAction = OutboundAction.BLOCK
     scoring: Policy = DEFAULT_POLICY
     tool_injection: bool = True
@@ -68,7 +79,7 @@ class PolicyRecord:
     block_score: int = DEFAULT_POLICY.block_at
     review_score: int = DEFAULT_POLICY.review_at
     category_actions: Mapping[str, Action] = field(default_factory=dict)
-    unscannable: Unscannable = Unscannable.REVIEW
+    unscannable: Unscannable = Unscannable.ALLOW
     outbound: OutboundAction = OutboundAction.BLOCK
     tool_injection: bool = True
     capture: Capture = Capture.NONE
@@ -113,31 +124,35 @@ def secrets_only(policy: Policy) -> Policy:
     return replace(policy, categories=wanted)
 
 
-def with_unscannable(result: ScanResult, places: tuple[str, ...], policy: ShieldPolicy) -> ScanResult:
-    """Return the result of a text that came with parts nobody can read.
+def with_unscannable(result: ScanResult, parts: tuple[UnscannedPart, ...], policy: ShieldPolicy) -> ScanResult:
+    """Return the result of a text that came with parts that the shield cannot read.
 
-    Under `review` and `block` the parts are a detection of their own, whose share is what the score lacks to that
-    threshold: the verdict is at least that, and the shares still add up to the score.
+    The parts are a detection of their own, so that traffic and audit show them: how many, the first place, and in
+    `view` their kinds. Its share is what the score lacks to the threshold of `review` or `block`, and 0 under `allow`.
     """
-    if not places or policy.unscannable is Unscannable.ALLOW:
+    if not parts:
         return result
     scoring = policy.scoring
-    least = scoring.block_at if policy.unscannable is Unscannable.BLOCK else scoring.review_at
+    least, severity = {
+        Unscannable.ALLOW: (0, Severity.LOW),
+        Unscannable.REVIEW: (scoring.review_at, Severity.HIGH),
+        Unscannable.BLOCK: (scoring.block_at, Severity.CRITICAL),
+    }[policy.unscannable]
     share = max(0, least - result.score)
     found = Detection(
         rule=UNSCANNABLE_RULE,
-        name="Part that cannot be read",
+        name="Part that was not scanned",
         category="encoding",
-        severity=Severity.CRITICAL if policy.unscannable is Unscannable.BLOCK else Severity.HIGH,
+        severity=severity,
         description="A picture, sound or file that the shield cannot read.",
         matched="",
         confidence=1.0,
         score=share,
-        count=len(places),
+        count=len(parts),
         start=0,
         end=0,
-        view="text",
-        place=places[0],
+        view=f"unread:{','.join(sorted({part.kind for part in parts}))}",
+        place=parts[0].place,
     )
     score = result.score + share
     detections = (found, *result.detections) if share else (*result.detections, found)

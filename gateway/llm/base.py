@@ -5,6 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
+from gateway.domain.policies import UnscannedPart
 from gateway.errors import GatewayError, UpstreamUnavailable
 from gateway.records import record
 
@@ -44,7 +45,7 @@ class Leaves:
     """Every text of one request or of one part of a reply, and the places that hold something no one can read."""
 
     texts: tuple[Leaf, ...] = ()
-    opaque_places: tuple[str, ...] = ()
+    unscanned: tuple[UnscannedPart, ...] = ()
 
 
 class Prompt:
@@ -100,10 +101,20 @@ class UpstreamFault(UpstreamUnavailable):
 
     detail: for the operator, without keys. status: of the upstream's answer, None if there was none. may_repeat: the
     same request may succeed at the same upstream a moment later: nothing of an answer had come, or a passing failure.
+    is_late: the request was sent and no whole answer came in time, so that the upstream may charge for one.
     """
 
-    def __init__(self, message: str, *, detail: str, status: int | None = None, may_repeat: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str,
+        status: int | None = None,
+        may_repeat: bool = False,
+        is_late: bool = False,
+    ) -> None:
         super().__init__(message)
+        self.is_late = is_late
         self.detail = detail
         self.status = status
         self.may_repeat = may_repeat
@@ -111,6 +122,7 @@ class UpstreamFault(UpstreamUnavailable):
 
 _REFUSAL_CODES: Mapping[int, str] = MappingProxyType(
     {
+        402: "insufficient_quota",
         404: "not_found",
         408: "request_timeout",
         409: "conflict",

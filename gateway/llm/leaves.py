@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from urllib.parse import unquote_plus
 
+from gateway.domain.policies import UnscannedPart
 from gateway.errors import BodyTooLarge
 from gateway.llm.base import Leaf, LeafKind, Leaves
 from gateway.llm.payloads import read_payload
@@ -42,11 +43,11 @@ class Walk:
         self._nodes_left = max_nodes
         self._content: list[Leaf] = []
         self._others: list[Leaf] = []
-        self._opaque: list[str] = []
+        self._unscanned: list[UnscannedPart] = []
 
     def leaves(self) -> Leaves:
         """Return what was collected: content first, so that neighbours in the conversation stay neighbours."""
-        return Leaves((*self._content, *self._others), tuple(self._opaque))
+        return Leaves((*self._content, *self._others), tuple(self._unscanned))
 
     def collect(self, value: object, place: str, kind: LeafKind = _FIELD) -> None:
         """Take every string and unknown key of `value`, whatever its shape.
@@ -148,9 +149,10 @@ class Walk:
             self.text(text, place)
         return payload.is_readable
 
-    def opaque(self, place: str) -> None:
-        """Note a place that holds something no scan can read."""
-        self._opaque.append(place)
+    def unscanned(self, place: str, kind: object) -> None:
+        """Note a part that no scan can read. kind: what it says to be."""
+        known = isinstance(kind, str) and kind in self._words
+        self._unscanned.append(UnscannedPart(place, str(kind) if known else "other"))
 
     def _unescaped(self, leaf: Leaf) -> None:
         text, view = leaf.text, leaf.view

@@ -187,7 +187,7 @@ def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None
             _walk_part(walk, part, f"{place}.content[{index}]")
     if isinstance(audio, dict) and "data" in audio:
         if not _walk_files(walk, audio, f"{place}.audio", may_be_bare=True):
-            walk.opaque(f"{place}.audio")
+            walk.unscanned(f"{place}.audio", "audio")
         message = {name: value for name, value in message.items() if name != "audio"}
     walk.fields(message, place, but=_CONTENT_FIELD)
 
@@ -213,7 +213,7 @@ def _walk_part(walk: Walk, part: object, place: str) -> None:
         walk.piece(text, f"{place}.text")
         part = {name: value for name, value in part.items() if name != "text"}
     if not _walk_files(walk, part, place, may_be_bare=isinstance(kind, str) and kind in _FILE_PARTS):
-        walk.opaque(place)
+        walk.unscanned(place, kind)
 
 
 def _walk_files(walk: Walk, value: object, place: str, *, may_be_bare: bool) -> bool:

@@ -22,12 +22,14 @@ MODELS_REPLY_BYTES = 4 * 1024 * 1024
 LARGE_REPLY_BYTES = 65_536
 MAX_REPLY_VALUES = 2_000_000
 """Log probabilities of a long reply are this many."""
+PAYMENT_REQUIRED = 402
+UNPAID = "it wants to be paid before it answers (status 402)"
 DEFAULT_RETRY_SECONDS = 5
 MAX_RETRY_SECONDS = 86_400
 RESOLVE_SECONDS = 3.0
 
 # The gateway's own account with the provider is not the caller's: these say nothing a caller could mend.
-_OUR_ACCOUNT = (401, 402, 403, 407)
+_OUR_ACCOUNT = (401, 403, 407)
 _PASSED_ON = "openai-processing-ms"
 _CODE = re.compile("[a-z][a-z0-9_]{0,63}")
 _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,128}")
@@ -42,8 +44,8 @@ class UpstreamLimits:
     """How long and how much. reply_bytes holds before and after decompression."""
 
     connect_seconds: float = 5.0
-    first_byte_seconds: float = 60.0
-    total_seconds: float = 120.0
+    first_byte_seconds: float = 600.0
+    total_seconds: float = 600.0
     reply_bytes: int = 16 * 1024 * 1024
 
 
@@ -146,6 +148,8 @@ class HttpUpstream:
         if isinstance(refusal, UpstreamFault):
             raise refusal
         status = refusal.status
+        if status == PAYMENT_REQUIRED:
+            raise UpstreamFault(refusal.message, detail=UNPAID, status=status) from refusal
         message = "The model gateway does not list its models."
         detail = f"it does not list its models (status {status}); base_url must hold the version, such as /v1"
         raise UpstreamFault(message, detail=detail, status=status) from refusal
@@ -185,7 +189,7 @@ def _passed_on(value: str) -> tuple[tuple[str, str], ...]:
 def _fault(error: ClientError) -> UpstreamFault:
     """Say what became of a request that got no good reply."""
     if isinstance(error, ReplyTimeout):
-        return UpstreamFault("The model gateway did not answer in time.", detail=error.reason)
+        return UpstreamFault("The model gateway did not answer in time.", detail=error.reason, is_late=error.was_sent)
     if isinstance(error, ReplyTooLarge):
         return UpstreamFault("The model gateway answered more than is allowed.", detail=error.reason)
     message = "The model gateway cannot be reached or broke off its answer."

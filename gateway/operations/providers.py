@@ -62,7 +62,7 @@ Model = Annotated[str, glob(MAX_MODEL_CHARS)]
 Models = Annotated[tuple[Model, ...], Bounds(1, MAX_MODELS), "Names or globs of the models it serves; all if left out."]
 Priority = Annotated[int, Bounds(0, MAX_PRIORITY), "The lowest is tried first; 100 if left out."]
 Weight = Annotated[int, Bounds(1, MAX_WEIGHT), "Share among those of one priority; 1 if left out."]
-Timeout = Annotated[float, Bounds(1, MAX_TIMEOUT_SECONDS), "Longest wait for a whole answer; 120 if left out."]
+Timeout = Annotated[float, Bounds(1, MAX_TIMEOUT_SECONDS), "Longest wait for a whole answer; 600 if left out."]
 Retries = Annotated[int, Bounds(0, MAX_RETRIES), "How often a request is sent again before the next provider is tried."]
 ModelPrices = Annotated[
     dict[str, ModelPrice],

@@ -185,7 +185,7 @@ class Chat:
         guard = self._guard_of(turn)
         candidates = self._candidates(turn, generation)
         if self._has_budgets:
-            await self._bill.reserve(turn, candidates, len(request.leaves.opaque_places))
+            await self._bill.reserve(turn, candidates, len(request.leaves.unscanned))
         inbound = turn.inbound = await guard.inbound(request.leaves, request.prompt)
         if inbound.action == "blocked":
             raise PromptBlocked(turn.summary(now_seconds()))

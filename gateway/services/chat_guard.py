@@ -13,6 +13,7 @@ from gateway.domain.policies import (
     OutboundAction,
     ShieldMode,
     ShieldPolicy,
+    UnscannedPart,
     blocking_redacted,
     redacted_categories,
     secrets_only,
@@ -207,11 +208,11 @@ class ChatGuard:
     async def _judge_reply(self, reply: Reply) -> ScanResult:
         """Judge all choices and what is outside of them together: one scan for the usual reply."""
         leaves = await self._reply_texts(reply)
-        return await self._judge_leaves(leaves.texts, leaves.opaque_places)
+        return await self._judge_leaves(leaves.texts, leaves.unscanned)
 
-    async def _judge_leaves(self, texts: Sequence[Leaf], opaque_places: tuple[str, ...]) -> ScanResult:
+    async def _judge_leaves(self, texts: Sequence[Leaf], unscanned: tuple[UnscannedPart, ...]) -> ScanResult:
         result = await self._placed(await self._join(texts), Direction.OUTBOUND, self.policy.scoring)
-        return with_unscannable(result, opaque_places, self.policy) if opaque_places else result
+        return with_unscannable(result, unscanned, self.policy)
 
     async def _still_leaks(self, reply: Reply) -> bool:
         """Tell whether what was left of a reply is still to be blocked: a match may stand over several choices."""
@@ -225,13 +226,13 @@ class ChatGuard:
         is_over_choices: all are at fault.
         """
         leaves = await self._reply_leaves(reply)
-        results = [await self._judge_leaves(part.texts, part.opaque_places) for part in leaves.choices]
-        outside = await self._judge_leaves(leaves.outside.texts, leaves.outside.opaque_places)
+        results = [await self._judge_leaves(part.texts, part.unscanned) for part in leaves.choices]
+        outside = await self._judge_leaves(leaves.outside.texts, leaves.outside.unscanned)
         faulty = {
             index for index, result in enumerate(results) if result.verdict is Verdict.BLOCK or self._must_mask(result)
         }
         if not faulty and outside.verdict is not Verdict.BLOCK:
-            faulty = {index for index, result in enumerate(results) if result.detections}
+            faulty = {index for index, result in enumerate(results) if result.score}
         if is_over_choices:
             faulty = set(range(len(results)))
         choices = reply.body["choices"]
@@ -254,7 +255,7 @@ class ChatGuard:
             found = await self._placed(talk, Direction.INBOUND, policy.scoring, is_patient=is_patient)
             secrets = await self._placed(tools, Direction.INBOUND, secrets_only(policy.scoring))
             result = combine((found, secrets), policy.scoring)
-        return with_unscannable(result, leaves.opaque_places, policy) if leaves.opaque_places else result
+        return with_unscannable(result, leaves.unscanned, policy)
 
     def _must_mask(self, result: ScanResult) -> bool:
         """Tell whether something has to be masked. What somebody answers for goes as it is."""

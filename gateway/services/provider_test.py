@@ -9,7 +9,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import Provider
 from gateway.errors import UpstreamUnavailable
 from gateway.llm.base import Prompt, Upstream, UpstreamFault, UpstreamRefused
-from gateway.llm.upstream import HttpUpstream
+from gateway.llm.upstream import PAYMENT_REQUIRED, UNPAID, HttpUpstream
 from gateway.services.circuits import Circuits
 from gateway.services.lanes import Lane
 from gateway.services.providers import Providers
@@ -112,7 +112,10 @@ async def _complete(lane: Lane, model: str) -> _Outcome:
     try:
         await lane.upstream().complete(Prompt(model, body))
     except UpstreamRefused as error:
-        is_missing = error.status == 404
-        reason = f"The provider lists no models and has none named {model}: look at base_url." if is_missing else None
+        reasons = {
+            404: f"The provider lists no models and has none named {model}: look at base_url.",
+            PAYMENT_REQUIRED: f"The provider cannot be used: {UNPAID}.",
+        }
+        reason = reasons.get(error.status)
         return _Outcome("completion", error.status, error=reason)
     return _Outcome("completion")

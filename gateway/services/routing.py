@@ -30,12 +30,12 @@ from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store
 
 MAX_KNOWN_MODELS = 1000
-ATTEMPTS_SECONDS = 300.0
+ATTEMPTS_SECONDS = 600.0
 _GRACE_SECONDS = 1.0  # so that a provider's own limit ends its request first, and counts against it
 FIRST_WAIT_SECONDS = 0.1
 """Before a repetition; each one waits twice as long as the one before."""
-# What another provider may do better: it has no such model, took too long, or has had enough of us.
-_ANOTHER_MAY = (404, 408, 429)
+# What another provider may do better: it wants to be paid, has no such model, took too long, or has had enough of us.
+_ANOTHER_MAY = (402, 404, 408, 429)
 _FAILING = (ProviderStatus.DEGRADED, ProviderStatus.OPEN)
 _ECHO = Provider(id=ECHO_MODEL, name=ECHO_MODEL, type=ProviderType.ECHO, origin="built-in")
 # Before the provider of the settings, for the one model of this name.
@@ -268,8 +268,8 @@ class Routing:
             circuits.failed(standing, detail)
         elif isinstance(error, UpstreamRefused):
             outcome = "refused"
-            # It works, and refuses this request; that it has had enough of us says nothing.
-            (circuits.let_go if error.status == 429 else circuits.succeeded)(standing)
+            # It works, and refuses this request; that it has had enough of us, or wants to be paid, says nothing.
+            (circuits.let_go if error.status in (402, 429) else circuits.succeeded)(standing)
         else:
             outcome = "given_up"
             circuits.let_go(standing)
@@ -342,7 +342,7 @@ def _in_turn(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
 
 
 def _rank(error: GatewayError) -> int:
-    """Return how soon a failure is told: that there is too much to do, then that none answers, then a refusal."""
+    """Return how soon a failure is told: too much to do, no answer in time, no answer, then a refusal."""
     if isinstance(error, UpstreamRefused):
-        return 0 if error.status == 429 else 2
-    return 1
+        return 0 if error.status == 429 else 3
+    return 1 if isinstance(error, UpstreamFault) and error.is_late else 2

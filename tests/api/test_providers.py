@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -161,7 +162,7 @@ async def test_a_provider_lives_its_whole_life(site: Site) -> None:
     assert made == {
         "id": made["id"], "name": "Lab", "type": "openai-compatible", "base_url": "http://127.0.0.1:9/v1",
         "api_key_source": "env:GATEWAY_PROVIDER_LAB", "has_api_key": False, "models": ["gpt-*", "o3"], "priority": 100, "weight": 1,
-        "timeout_seconds": 120.0, "max_retries": 0, "prices": prices, "enabled": True, "status": "untested",
+        "timeout_seconds": 600.0, "max_retries": 0, "prices": prices, "enabled": True, "status": "untested",
         "problem": "There is no API key: the environment variable GATEWAY_PROVIDER_LAB is not set.",
         "allow_private": True, "origin": "record", "created_at": made["created_at"], "created_by": "local", "version": 1,
     }  # fmt: skip
@@ -532,7 +533,7 @@ async def test_a_model_goes_to_the_provider_whose_glob_it_matches(site: Site, fi
 
 
 FAULTS = [
-    "500", "503", "401", "403", "429", "404", "garbage", "html", "empty", "bad utf8", "wrong shape", "list", "bad gzip",
+    "500", "503", "401", "402", "403", "429", "404", "garbage", "html", "empty", "bad utf8", "wrong shape", "list", "bad gzip",
     "close", "cut", "redirect", "bomb", "huge", "hang", "stall", "drip",
 ]  # fmt: skip
 
@@ -549,11 +550,11 @@ async def test_whatever_a_provider_does_the_next_one_answers(
     assert (len(first.seen()), len(second.seen())) == (1, 1)
     assert not first.seen("/__redirected")
     status = (await site.show("one"))["status"]
-    outcome = "refused" if fault in ("429", "404") else "failed"
+    outcome = "refused" if fault in ("402", "429", "404") else "failed"
     counted = site.gateway.metrics.render()
     assert f'gateway_provider_requests_total{{provider="one",outcome="{outcome}"}} 1' in counted
     assert 'gateway_provider_requests_total{provider="two",outcome="ok"} 1' in counted
-    assert status == ("untested" if fault == "429" else "healthy" if fault == "404" else "degraded")
+    assert status == ("untested" if fault in ("402", "429") else "healthy" if fault == "404" else "degraded")
 
 
 @pytest.mark.parametrize(
@@ -574,7 +575,35 @@ async def test_when_nobody_completes_the_caller_is_told(
     first.mode(fault)
     answer = await site.chat()
     assert (answer["status"], answer["error"]["code"]) == (status, code)
-    assert "127.0.0.1" not in json.dumps(answer["error"])
+    assert not re.search(r"127\.0\.0\.1|org-scripted", json.dumps(answer["error"]))
+    is_late = fault == "hang"
+    assert answer["headers"].get("x-should-retry") == ("false" if is_late else None)
+
+
+async def test_what_was_sent_and_not_answered_in_time_is_not_sent_to_the_same_provider_again(
+    site: Site, first: Script
+) -> None:
+    await site.provider("one", first.url, timeout_seconds=1, max_retries=3)
+    first.mode("hang")
+    answer = await site.chat()
+    assert (answer["status"], answer["headers"]["x-should-retry"]) == (502, "false")
+    assert len(first.seen()) == 1
+
+
+async def test_an_answer_of_402_is_passed_on(site: Site, first: Script) -> None:
+    await site.provider("one", first.url, models=["m"])
+    first.mode("402")
+    for _ in range(7):
+        answer = await site.chat()
+        assert (answer["status"], answer["error"]["code"]) == (402, "insufficient_quota")
+        assert answer["error"]["message"] == "Insufficient credits of ****"
+    assert len(first.seen()) == 7
+
+
+def test_a_long_answer_has_ten_minutes_for_its_first_byte_and_for_all_of_it() -> None:
+    settings = Settings(data_dir=":memory:")
+    assert settings.upstream_first_byte_seconds == settings.upstream_total_seconds == 600
+    assert settings.upstream_attempts_seconds >= settings.upstream_total_seconds
 
 
 @pytest.mark.parametrize(

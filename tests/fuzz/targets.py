@@ -99,7 +99,7 @@ def chat_walker(raw: bytes) -> None:
         return
     assert quick.texts == leaves.texts
     seen = "\n".join(leaf.text for leaf in leaves.texts)
-    is_partly_opaque = bool(leaves.opaque_places)
+    is_partly_opaque = bool(leaves.unscanned)
     for text in _strings(prompt.body.get("messages")):
         assert is_partly_opaque or text in WORDS or text in seen, text
 

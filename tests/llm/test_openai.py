@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway.domain.policies import UnscannedPart
 from gateway.errors import BodyTooLarge, InvalidRequest, UnsupportedValue, UpstreamUnavailable
 from gateway.llm.base import MOST_TOKENS, LeafKind, Leaves
 from gateway.llm.joined import join
@@ -290,19 +291,20 @@ def test_a_flood_of_tiny_parts_is_refused() -> None:
     ],
 )
 def test_a_part_nobody_can_read_is_named(part: dict[str, object]) -> None:
-    assert leaves_of(said([{"type": "text", "text": "See"}, part])).opaque_places == ("messages[0].content[1]",)
+    (found,) = leaves_of(said([{"type": "text", "text": "See"}, part])).unscanned
+    assert found == UnscannedPart("messages[0].content[1]", "other" if part["type"] == "brand_new" else part["type"])
 
 
 def test_a_text_file_is_read_and_not_opaque() -> None:
     for data in (base64.b64encode(b"an attack").decode(), "data:text/plain;base64,YW4gYXR0YWNr"):
         leaves = leaves_of(said([{"type": "file", "file": {"filename": "a", "file_data": data}}]))
-        assert not leaves.opaque_places
+        assert not leaves.unscanned
         assert "an attack" in [leaf.text for leaf in leaves.texts]
 
 
 def test_a_picture_counts_as_no_text() -> None:
     big = "data:image/png;base64," + base64.b64encode(b"\xff\xfe\xfd" * 300_000).decode()
-    assert leaves_of(said([{"type": "image_url", "image_url": {"url": big}}])).opaque_places
+    assert leaves_of(said([{"type": "image_url", "image_url": {"url": big}}])).unscanned
 
 
 def test_words_that_happen_to_be_base64_are_read_as_words() -> None:

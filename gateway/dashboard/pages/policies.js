@@ -31,7 +31,7 @@ export async function draw(context, here) {
 }
 
 function edit(row, again, isOnlyShown = false) {
-  const set = row || { mode: "block", block_score: 60, review_score: 25, category_actions: {}, unscannable: "review", outbound: "block", tool_injection: true, capture: "none", capture_days: 7 };
+  const set = row || { mode: "block", block_score: 60, review_score: 25, category_actions: {}, unscannable: "allow", outbound: "block", tool_injection: true, capture: "none", capture_days: 7 };
   const weights = h("div.weights", CATEGORIES.map((name) => h("label", h("span", words(name)), h("select", { name: `category ${name}`, "aria-label": words(name), data: { name } }, [["", "By its rules"], ["block", "Block"], ["review", "Review"], ["redact", "Mask"], ["allow", "Allow"]].map(([key, label]) => h("option", { value: key, selected: (set.category_actions[name] || "") === key }, label))))));
   const read = () => Object.fromEntries([...weights.querySelectorAll("select")].filter((one) => one.value).map((one) => [one.dataset.name, one.value]));
   const node = form([
@@ -39,7 +39,7 @@ function edit(row, again, isOnlyShown = false) {
     { name: "mode", label: "Mode", type: "select", value: set.mode, options: [["block", "Block what is over the score"], ["observe", "Only observe: record, and let it pass"]] },
     { name: "review_score", label: "Review from score", type: "number", min: 1, max: 100, value: set.review_score, required: true },
     { name: "block_score", label: "Block from score", type: "number", min: 1, max: 100, value: set.block_score, required: true },
-    { name: "unscannable", label: "Parts that cannot be read (images, audio, files)", type: "select", value: set.unscannable, options: [["review", "For review"], ["block", "Block"], ["allow", "Allow"]] },
+    { name: "unscannable", label: "Parts that cannot be read (images, audio, files)", type: "select", value: set.unscannable, options: [["allow", "Allow"], ["review", "For review"], ["block", "Block"]] },
     { name: "outbound", label: "Replies that are over the score", type: "select", value: set.outbound, options: [["block", "Hold back"], ["redact", "Pass on, masked"]] },
     { name: "tool_injection", label: "Look for injection in tool descriptions as well", type: "switch", value: set.tool_injection },
     { name: "capture", label: "Keep the texts of scans and chats", type: "select", value: set.capture, options: [["none", "No: hash and length alone"], ["redacted", "Yes, with every match masked"], ["full", "Yes, as they were"]], hint: "Whoever reads the traffic reads masked ones; who manages policies reads those kept as they were." },

@@ -40,7 +40,7 @@ const edit = (row, again) => formDialog(row ? `Provider ${row.name}` : "Add prov
   { name: "models", label: "Models", type: "list", value: row?.models, placeholder: "gpt-*, o3", hint: "Names or patterns. None: all it has." },
   { name: "priority", label: "Priority", type: "number", min: 0, value: row?.priority ?? 100, hint: "The lowest is asked first." },
   { name: "weight", label: "Weight", type: "number", min: 1, value: row?.weight ?? 1, hint: "How requests are shared among those of one priority." },
-  { name: "timeout_seconds", label: "Longest wait in seconds", type: "number", min: 1, value: row?.timeout_seconds ?? 120 },
+  { name: "timeout_seconds", label: "Longest wait in seconds", type: "number", min: 1, value: row?.timeout_seconds ?? 600 },
   { name: "max_retries", label: "Retries", type: "number", min: 0, value: row?.max_retries ?? 1 },
   { name: "allow_private", label: "May lie in a private network", type: "switch", value: row?.allow_private },
   { name: "enabled", label: "In use", type: "switch", value: row ? row.enabled : true },
