@@ -6,14 +6,20 @@ from gateway.domain.tables import html_cell, shown
 
 WIDTH, HEIGHT = 720, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 44
-_COLORS = ("#2457a6", "#c0392b", "#d68910", "#1e8449", "#6c3483", "#148f77")
+_COLORS = ("#3d78d0", "#c0392b", "#d68910", "#1e8449", "#9b59b6", "#148f77")  # told apart on white and on black
 _BAR_HEIGHT, _LABEL_WIDTH, _MOST_BARS = 22, 220, 20
 _LABELS = 8
+_RATE_HEIGHT = 13
 
 
-def lines(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str) -> str:
-    """Return lines over labels, one a series, with a legend. None breaks a line; of the labels some are written."""
-    high = nice(max((value for _, values in series for value in values if value is not None), default=0))
+def lines(
+    labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str, *, full: float = 0
+) -> str:
+    """Return lines over labels, one a series, with a legend. None breaks a line; of the labels some are written.
+
+    full: where the axis ends; 0 to choose it by the values.
+    """
+    high = full or nice(max((value for _, values in series for value in values if value is not None), default=0))
     count = max(len(labels), 1)
 
     def x(number: int) -> float:
@@ -61,6 +67,32 @@ def bars(labels: Sequence[str], values: Sequence[float], title: str, written: Se
         width = max(room * value / high, 1 if value else 0)
         parts.append(f'<rect x="{_LABEL_WIDTH}" y="{top}" width="{width:.1f}" height="16" fill="{_COLORS[0]}" rx="2"/>')
         parts.append(_text(_LABEL_WIDTH + width + 6, top + 13, words, "start"))
+    return "".join((*parts, "</svg>"))
+
+
+def rates(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str) -> str:
+    """Return for each label one bar a series on an axis from 0 to 100 percent, with a legend. None: no bar, a dash."""
+    group, top = _RATE_HEIGHT * len(series) + 10, 26
+    bottom, room = top + group * len(labels), WIDTH - _LABEL_WIDTH - 60
+    parts = [_open(WIDTH, bottom + 18, title)]
+    left = float(_LABEL_WIDTH)
+    for place, (name, _) in enumerate(series):
+        parts.append(f'<rect x="{left:.1f}" y="4" width="10" height="10" fill="{_COLORS[place % len(_COLORS)]}"/>')
+        parts.append(_text(left + 15, 13, name, "start"))
+        left += 40 + 7 * len(name)
+    for step in range(0, 101, 25):
+        x = _LABEL_WIDTH + room * step / 100
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
+        parts.append(_text(x, bottom + 14, f"{step} %", "middle"))
+    for number, label in enumerate(labels):
+        begin = top + number * group + 5
+        parts.append(_text(_LABEL_WIDTH - 8, begin + (group - 10) / 2 + 4, label, "end"))
+        for place, (_, values) in enumerate(series):
+            y, value = begin + place * _RATE_HEIGHT, values[number]
+            width = room * (value or 0) / 100
+            color, tall = _COLORS[place % len(_COLORS)], _RATE_HEIGHT - 2
+            parts.append(f'<rect x="{_LABEL_WIDTH}" y="{y}" width="{width:.1f}" height="{tall}" fill="{color}"/>')
+            parts.append(_text(_LABEL_WIDTH + width + 5, y + 10, "–" if value is None else f"{value:.1f} %", "start"))
     return "".join((*parts, "</svg>"))
 
 

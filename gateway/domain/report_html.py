@@ -7,33 +7,37 @@ from gateway.domain.tables import html_cell, shown
 from gateway.wire import write_time
 
 _STYLE = """
-:root{color-scheme:light}
+:root{color-scheme:light dark;--ink:#1b2430;--soft:#48566a;--dim:#5b6878;--paper:#fff;--head:#f2f5f9;--line:#d5dce6;
+--fine:#e3e8ef;--accent:#2457a6;--good:#1e6f3c;--bad:#a5281b;--soso:#8a5a00}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e6ebf2;--soft:#b4bfcd;--dim:#98a5b5;--paper:#141a22;
+--head:#1e2732;--line:#3a4656;--fine:#2a3441;--accent:#7fb0f5;--good:#6fcf97;--bad:#f19084;--soso:#e6b450}}
 *{box-sizing:border-box}
-body{font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:#1b2430;background:#fff;margin:0}
+body{font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+body{color:var(--ink);background:var(--paper);margin:0}
 main{max-width:960px;margin:0 auto;padding:32px 24px 48px}
-header{border-bottom:3px solid #2457a6;padding-bottom:16px;margin-bottom:28px}
+header{border-bottom:3px solid var(--accent);padding-bottom:16px;margin-bottom:28px}
 h1{font-size:26px;line-height:1.2;margin:0 0 8px}
 h2{font-size:17px;margin:0 0 2px}
-header dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 16px;margin:0;color:#48566a}
+header dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 16px;margin:0;color:var(--soft)}
 dt{font-weight:600}dd{margin:0}
-nav{columns:2;font-size:13px;margin:0 0 28px}nav a{color:#2457a6;text-decoration:none;display:block}
+nav{columns:2;font-size:13px;margin:0 0 28px}nav a{color:var(--accent);text-decoration:none;display:block}
 section{margin:0 0 30px;break-inside:avoid-page}section.long{break-inside:auto}
-.query{color:#5b6878;font-size:12px;margin:0 0 10px}
+.query{color:var(--dim);font-size:12px;margin:0 0 10px}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px}
-.figure{border:1px solid #d5dce6;border-radius:6px;padding:10px 12px}
+.figure{border:1px solid var(--line);border-radius:6px;padding:10px 12px}
 .figure b{display:block;font-size:22px;line-height:1.25;font-weight:650;overflow-wrap:anywhere}
-.figure span{color:#5b6878;font-size:12px}
+.figure span{color:var(--dim);font-size:12px}
 table{border-collapse:collapse;width:100%;font-size:12.5px}
-th,td{text-align:left;vertical-align:top;padding:5px 8px;border-bottom:1px solid #e3e8ef;overflow-wrap:anywhere}
-th{background:#f2f5f9;font-weight:600;overflow-wrap:normal}
+th,td{text-align:left;vertical-align:top;padding:5px 8px;border-bottom:1px solid var(--fine);overflow-wrap:anywhere}
+th{background:var(--head);font-weight:600;overflow-wrap:normal}
 td.number,th.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 td.time{white-space:nowrap;font-variant-numeric:tabular-nums}
 tr{break-inside:avoid}thead{display:table-header-group}
-td.pass{color:#1e6f3c}td.fail,td.critical,td.BLOCK{color:#a5281b;font-weight:600}td.warn,td.high{color:#8a5a00}
+td.pass{color:var(--good)}td.fail,td.critical,td.BLOCK{color:var(--bad);font-weight:600}td.warn,td.high{color:var(--soso)}
 svg{width:100%;height:auto;display:block;margin:6px 0 10px}
-svg text{font:11px system-ui,sans-serif;fill:#48566a}.grid{stroke:#e3e8ef;stroke-width:1}
-.none{color:#5b6878;font-style:italic;margin:0}
-footer{border-top:1px solid #d5dce6;color:#5b6878;font-size:12px;padding-top:10px}
+svg text{font:11px system-ui,sans-serif;fill:var(--soft)}.grid{stroke:var(--fine);stroke-width:1}
+.none{color:var(--dim);font-style:italic;margin:0}
+footer{border-top:1px solid var(--line);color:var(--dim);font-size:12px;padding-top:10px}
 @media print{main{max-width:none;padding:0}nav{display:none}body{font-size:11px}table{font-size:9.5px}}
 @page{margin:16mm 14mm}
 """
@@ -81,6 +85,8 @@ def _content(section: Section) -> str:
             return _lines(section)
         case "bars":
             return _bars(section) + _table(section)
+        case "rates":
+            return _rates(section) + _table(section)
         case _:
             return _table(section)
 
@@ -97,7 +103,8 @@ def _figures(section: Section) -> str:
 def _lines(section: Section) -> str:
     labels = _labels([int(str(row[0])) for row in section.rows])
     series = [(column.name, [_number(row[at]) for row in section.rows]) for at, column in _numbers(section)]
-    return charts.lines(labels, series, section.title)
+    is_scores = all(column.unit in ("time", "score") for column in section.columns)
+    return charts.lines(labels, series, section.title, full=100 if is_scores else 0)
 
 
 def _bars(section: Section) -> str:
@@ -108,6 +115,13 @@ def _bars(section: Section) -> str:
     values = [_number(row[at]) or 0.0 for row in section.rows]
     written = [cell(column, row[at]) for row in section.rows]
     return charts.bars([shown(row[0]) for row in section.rows], values, f"{section.title}: {column.name}", written)
+
+
+def _rates(section: Section) -> str:
+    """Draw the columns that are shares of a whole."""
+    found = [(at, column) for at, column in enumerate(section.columns) if column.unit == "percent"]
+    series = [(column.name, [_number(row[at]) for row in section.rows]) for at, column in found]
+    return charts.rates([shown(row[0]) for row in section.rows], series, section.title)
 
 
 def _numbers(section: Section) -> list[tuple[int, Column]]:

@@ -9,8 +9,8 @@ from typing import Literal
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import Permission
 
-Unit = Literal["", "usd", "time", "ms", "percent"]
-Shape = Literal["figures", "table", "bars", "lines"]
+Unit = Literal["", "usd", "time", "ms", "percent", "score"]
+Shape = Literal["figures", "table", "bars", "lines", "rates"]
 Every = Literal["day", "week", "month"]
 EVERY_MS = {"day": DAY_MS, "week": 7 * DAY_MS, "month": 30 * DAY_MS}
 DEFAULT_PERIOD_MS = 7 * DAY_MS
@@ -69,7 +69,7 @@ ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a section. unit: what its numbers are; time is Unix milliseconds, percent 0 to 100."""
+    """One column of a section. unit: what its numbers are; time is Unix milliseconds, percent and score 0 to 100."""
 
     name: str
     unit: Unit = ""

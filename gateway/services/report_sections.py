@@ -1,7 +1,7 @@
 """Which sections each type of report has, and where their rows come from. Reads the store and changes nothing."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.domain.posture import Check, CheckStatus, PosturePoint
@@ -83,6 +83,18 @@ def scores(source: Source) -> Section:
     return Section("Security state", "figures", query, columns, (row,), is_current=True)
 
 
+def course(source: Source) -> Section:
+    """Make the course of both scores. A period that lasts until now ends with the scores as they are now."""
+    section = _NOTED(source)
+    if not section.rows or source.until_at < source.now_at:
+        return section
+    now = source.scores(source.tx)
+    return replace(section, rows=(*section.rows[:-1], (section.rows[-1][0], now.posture_score, now.threat_score)))
+
+
+_NOTED = asked("course", "Posture and threat over time", "lines")
+
+
 def checks(title: str, wanted: Callable[[Check], bool]) -> Make:
     """Return what makes a section of checks of the newest trust audit."""
 
@@ -148,14 +160,16 @@ def suite_figures(source: Source) -> Section:
     return Section("Validation suite", "figures", query, columns, rows, is_current=True)
 
 
-def suite_table(title: str, query: str, names: tuple[str, ...], rows_of: Callable[[Any], list[Any]]) -> Make:
-    """Return what makes a table of the newest run of the validation suite."""
+def suite_table(
+    title: str, query: str, names: tuple[str, ...], rows_of: Callable[[Any], list[Any]], shape: Shape = "table"
+) -> Make:
+    """Return what makes a section of the newest run of the validation suite."""
 
     def make(source: Source) -> Section:
         run = last_run(source.store, source.tx)
         rows = tuple(tuple(row) for row in rows_of(run.report)) if run else ()
         columns = tuple(Column(name, "percent" if name.endswith("rate") else "") for name in names)
-        return Section(title, "table", query, columns, rows[:200], is_current=True, is_cut=len(rows) > 200)
+        return Section(title, shape, query, columns, rows[:200], is_current=True, is_cut=len(rows) > 200)
 
     return make
 
@@ -173,17 +187,26 @@ def _groups(groups: Any) -> list[Any]:
             100 * one.found / one.attacks if one.attacks else None,
             one.controls,
             one.flagged,
+            100 * one.flagged / one.controls if one.controls else None,
         )
         for one in groups
     ]
 
 
-_GROUP = ("attacks", "found", "detection rate", "controls", "flagged")
+_GROUP = ("attacks", "found", "detection rate", "controls", "flagged", "false positive rate")
 _CATEGORIES = suite_table(
-    "By category", "cases of the suite, by category", ("category", *_GROUP), lambda report: _groups(report.categories)
+    "By category",
+    "cases of the suite, by category",
+    ("category", *_GROUP),
+    lambda report: _groups(report.categories),
+    "rates",
 )
 _LANGUAGES = suite_table(
-    "By language", "cases of the suite, by language", ("language", *_GROUP), lambda report: _groups(report.languages)
+    "By language",
+    "cases of the suite, by language",
+    ("language", *_GROUP),
+    lambda report: _groups(report.languages),
+    "rates",
 )
 _FAILURES = suite_table(
     "Unexpected verdicts",
@@ -202,7 +225,6 @@ _UNEXERCISED = suite_table(
 )
 _TRAFFIC_LINES = asked("by_time", "Requests over time", "lines")
 _THREAT_LINES = asked("threats_by_time", "Blocked and reviewed over time", "lines")
-_COURSE = asked("course", "Posture and threat over time", "lines")
 _TO_MEND = checks("What to mend", lambda check: check.status in _BAD)
 
 SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
@@ -211,7 +233,7 @@ SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
         asked("totals", "Traffic", "figures"),
         asked("alert_totals", "Alerts", "figures"),
         _TRAFFIC_LINES,
-        _COURSE,
+        course,
         asked("by_rule", "What the shield found most", "bars", 10),
         asked("by_model", "Models", "table", 10),
         _TO_MEND,
@@ -219,7 +241,7 @@ SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
     ),
     ReportType.SECURITY_POSTURE: (
         scores,
-        _COURSE,
+        course,
         _TO_MEND,
         checks("All checks", lambda check: True),
         asked("instances", "Gateways"),

@@ -52,7 +52,7 @@ class Query:
 
 def _column(text: str) -> Column:
     name, _, unit = text.partition(":")
-    known: Mapping[str, Unit] = {"usd": "usd", "time": "time", "ms": "ms", "percent": "percent"}
+    known: Mapping[str, Unit] = {"usd": "usd", "time": "time", "ms": "ms", "percent": "percent", "score": "score"}
     return Column(name, known.get(unit, ""))
 
 
@@ -331,7 +331,7 @@ _RECORD_QUERIES = {
         "posture and threat score as noted every five minutes, the mean of each span",
         f"""SELECT {_BY_DAY} AS at, AVG(posture_score), AVG(threat_score) FROM posture_points
              WHERE occurred_at >= :since AND occurred_at < :until GROUP BY 1 ORDER BY 1""",  # noqa: S608
-        ("time:time", "posture", "threat"),
+        ("time:time", "posture:score", "threat:score"),
         most=5000,
         has_gaps=True,
     ),

@@ -6,6 +6,7 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from open_site import open_site, sign_in
@@ -244,3 +245,22 @@ async def test_nobody_makes_or_plans_a_report_of_what_they_may_not_see(tmp_path:
         assert (await operator.ask("PATCH", path, {"type": "access_review"}))["status"] == 403
         assert (await auditor.ask("PATCH", path, {"type": "access_review"}))["status"] == 200
         assert (await operator.ask("PATCH", path, {"every": "day"}))["status"] == 403
+
+
+async def test_the_suite_is_drawn_by_category_with_both_rates(site_with: Any) -> None:
+    async with site_with() as site:
+        assert (await site.ask("POST", "/api/shield/tests", {}))["status"] == 201
+        groups = (await site.ask("GET", "/api/shield/tests"))["data"]["last"]["report"]["categories"]
+        _, text = await made(site, "shield_validation", "html")
+        section = text.partition("<h2>By category</h2>")[2].partition("</section>")[0]
+        drawn = ElementTree.fromstring(section[section.index("<svg") : section.index("</svg>") + 6])
+        bars = [one for one in drawn.iter() if one.tag.endswith("rect") and one.get("x") == "220"]
+        shares = (
+            [(one["found"], one["attacks"]) for one in groups],
+            [(one["flagged"], one["controls"]) for one in groups],
+        )
+        wanted = [part / whole if whole else 0.0 for pair in zip(*shares, strict=True) for part, whole in pair]
+        assert len(wanted) == len(bars) > 2 and max(wanted) > 0
+        assert [float(str(one.get("width"))) / 440 for one in bars] == pytest.approx(wanted, abs=0.001)
+        words = [one.text for one in drawn.iter() if one.tag.endswith("text")]
+        assert {"detection rate", "false positive rate", *(one["name"] for one in groups)} <= set(words)

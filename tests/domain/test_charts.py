@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gateway.domain.charts import bars, lines, nice
+from gateway.domain.charts import bars, lines, nice, rates
 from gateway.domain.reports import bucket_ms, filled
 
 HOUR, DAY = 3_600_000, 86_400_000
@@ -28,6 +28,13 @@ def test_bars_are_as_long_as_their_numbers_and_named_by_strangers_safely() -> No
     assert widths[0] == 2 * widths[1]
     words = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert words[0] == "<i>a" and str(words[2]).endswith("…")
+
+
+@pytest.mark.parametrize("labels", [[], ["<i>a"], ["a", "b"]])
+def test_rates_are_drawn_whole_and_what_is_not_known_is_a_dash(labels: list[str]) -> None:
+    text = rates(labels, [("found", [100.0] * len(labels)), ("wrong", [None] * len(labels))], "<b>")
+    assert ElementTree.fromstring(text).attrib["aria-label"] == "<b>"
+    assert text.count("100.0 %") == text.count("–") == len(labels)
 
 
 @pytest.mark.parametrize(("high", "round_one"), [(0, 1), (1, 1), (3, 4), (267, 400), (1000, 1000), (1001, 2000)])
