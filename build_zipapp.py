@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Build gateway.pyz: one file for every supported Python and platform, byte-identical for the same inputs.
+"""Build gateway.pyz, byte-identical for the same inputs: for this Python and platform, or for all with --release.
 
 Needs the standard library and pip. The wheels named in deploy/requirements.txt are fetched once into build/wheels and
-checked against their pinned hashes at every build. `python build_zipapp.py` takes the native matcher of this platform
-and the byte code of this Python; `--release` takes all of both and refuses to be made with less.
+checked against their pinned hashes at every build. `python3 build_zipapp.py` takes the native matcher of this platform
+and the byte code of this Python, and runs more slowly on others; `--release` takes all of both, or makes no file.
 
 Layout of the archive:
     __main__.py           refuses an old Python, keeps host packages out, starts _boot.py
@@ -389,7 +389,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
     parser.add_argument("-o", "--output", type=Path, default=HERE / "gateway.pyz", help="where to write the archive")
     parser.add_argument("--wheels", type=Path, default=WHEELS, help="where the pinned wheels are kept")
-    parser.add_argument("--release", action="store_true", help="all platforms and all Pythons, or nothing")
+    parser.add_argument("--release", action="store_true", help=f"for all platforms and Python {', '.join(PYTHONS)}")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("build_zipapp.py: was told to end"))
     digest = build(options.output, wheels=options.wheels, release=options.release)

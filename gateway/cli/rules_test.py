@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from gateway import compose
+from gateway.app import Gateway
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, shown, table
+from gateway.cli.manage import context, with_gateway
 from gateway.clock import SystemClock
+from gateway.domain.principals import local
 from gateway.errors import SetupError
+from gateway.services.shield_tests import RunShieldTests
+from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.shield.examples import ExampleReport, run_examples
 from gateway.shield.suite import SuiteReport, run_suite
@@ -61,7 +66,9 @@ def test(options: argparse.Namespace, console: Console) -> int:
     clock = SystemClock()
     examples = run_examples(scanner)
     suite = None
-    if not options.no_suite:
+    if not options.no_suite and not options.file and has_database(settings):
+        suite = run_recorded(options)
+    elif not options.no_suite:
         suite = run_suite(scanner, include_known_gaps=True, monotonic_seconds=clock.monotonic_seconds)
     outcome = _outcome(scanner, examples, suite, clock.now_at())
     name = os.path.abspath(source) if source else "built-in"
@@ -70,7 +77,7 @@ def test(options: argparse.Namespace, console: Console) -> int:
         runs.pop(name, None)
         kept = {**dict(list(runs.items())[1 - _MOST_RUNS :]), name: asdict(outcome)}
         try:
-            _write(place, kept)
+            _write(place, kept, mode=0o666 if options.baseline else 0o600)
         except SetupError as error:
             if options.baseline:
                 raise
@@ -82,6 +89,24 @@ def test(options: argparse.Namespace, console: Console) -> int:
         if options.unexercised:
             console.print(table([(rule,) for rule in outcome.unexercised], ("NEVER EXERCISED",)))
     return FOUND if outcome.failing or (change and change.worse) else OK
+
+
+def has_database(settings: Settings) -> bool:
+    """Tell whether there is a gateway whose rules are tested, and not only a file."""
+    return settings.data_dir != ":memory:" and os.path.exists(compose.database_path(settings))
+
+
+def run_recorded(options: argparse.Namespace) -> SuiteReport:
+    """Run the suite over the rules in use, and record the run as the API does."""
+    reports: list[SuiteReport] = []
+
+    async def work(gateway: Gateway) -> int:
+        command = RunShieldTests(include_known_gaps=True)
+        reports.append((await gateway.shield_tests.run(local("cli"), command, context(gateway))).report)
+        return OK
+
+    with_gateway(options, work)
+    return reports[0]
 
 
 def _outcome(scanner: Shield, examples: ExampleReport, suite: SuiteReport | None, ran_at: int) -> Outcome:
@@ -183,10 +208,12 @@ def _kept(entry: object) -> Outcome | None:
         return None
 
 
-def _write(place: Path, runs: dict[str, Any]) -> None:
+def _write(place: Path, runs: dict[str, Any], *, mode: int) -> None:
     new = place.with_name(place.name + ".new")
     try:
-        new.write_text(json.dumps({"version": _VERSION, "runs": runs}, indent=1), encoding="utf-8")
+        new.unlink(missing_ok=True)
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+            file.write(json.dumps({"version": _VERSION, "runs": runs}, indent=1))
         os.replace(new, place)
     except OSError as error:
         raise SetupError(f"{shown(str(place))} cannot be written: {error.strerror or error}") from error

@@ -1,8 +1,8 @@
 """`version`, `doctor`, `openapi`: what this copy is and what the host gives it."""
 
 import argparse
-import json
 import os
+import re
 import sys
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from gateway.operations.every import DESCRIBED_OPERATIONS
 from gateway.settings import Settings
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
+OTHER_BUILD = "use a file that was built with `build_zipapp.py --release`, which has all Pythons and platforms"
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
 
@@ -78,27 +79,28 @@ def check_program(console: Console) -> list[Finding]:
     where = f"archive {bundle.archive_path()}" if about else "a checkout"
     found = [Finding("python", True, f"{running}, {sys.platform}, running from {where}")]
     if about is not None:
-        pack = f"_pyc/{sys.implementation.cache_tag}.pack"
-        has_pack = pack in json.dumps(about["packs"])
-        found.append(
-            Finding(
-                "byte code",
-                True,
-                "from the archive's pack"
-                if has_pack
-                else "compiled at each start, which is slower: no pack for this Python",
-            )
-        )
+        found.append(check_byte_code(tuple(map(str, about["packs"]))))  # type: ignore[call-overload]
     native = console.native
     why = "; ".join(f"{way}: {reason}" for way, reason in native.tried if reason != "ok")
     if native.way == "python":
         text = f"pure Python fallback: same detections, 2 to 4 times slower ({why})"
         wanted = native.tried[0][1] == "not wanted"
-        fix = "use an archive built for this platform, or a host that allows memfd or an executable folder"
+        fix = f"{OTHER_BUILD}, or use a host that allows memfd or an executable folder"
         found.append(Finding("matcher", wanted, text, fix))
     else:
         found.append(Finding("matcher", True, f"native, by {native.way}" + (f" ({why})" if why else "")))
     return found
+
+
+def check_byte_code(packs: tuple[str, ...]) -> Finding:
+    """Look whether the archive has the byte code of the running Python."""
+    if f"_pyc/{sys.implementation.cache_tag}.pack" in packs:
+        return Finding("byte code", True, "from the archive's pack")
+    tags = [pack.removeprefix("_pyc/").removesuffix(".pack") for pack in packs]
+    pythons = [re.sub(r"^cpython-(\d)(\d+)$", r"Python \1.\2", tag) for tag in tags]
+    what = f"compiled at each start, which is slower: this file was built for {' and '.join(pythons) or 'no Python'}"
+    run_it = f"run it with {' or '.join(pythons)}, or " if pythons else ""
+    return Finding("byte code", False, what, run_it + OTHER_BUILD)
 
 
 def check_rules(config: Settings) -> Finding:

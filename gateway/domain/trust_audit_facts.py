@@ -39,6 +39,7 @@ class Facts:
     """What is so on this host at `now_at`. None means that it could not be seen or does not exist.
 
     keys: every key that is not revoked. weak_rules: ids of rules whose own examples fail. *_mode: permission bits.
+    open_files: of the data folder, that others than the owner may use, with their modes; None if it has no file.
     free_bytes: on the file system of the data folder. newest_at: time of the newest audit event.
     chain_problem: what is wrong with the audit chain, empty when it verifies. keys_observed: prefixes of active keys
     whose policy observes. suite_*: the last run of the validation suite; stale: with other rules than those in use.
@@ -70,7 +71,7 @@ class Facts:
     keys: Sequence[KeyRecord]
     in_memory: bool
     data_dir_mode: int | None
-    files_mode: int | None
+    open_files: Sequence[str] | None
     tls_key_mode: int | None
     has_first_credentials: bool
     free_bytes: int | None

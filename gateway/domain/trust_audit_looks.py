@@ -159,6 +159,14 @@ def permissions(mode: int | None, most: int) -> Finding:
     return failed(f"mode {mode:04o}") if mode & 0o777 & ~most else passed(f"mode {mode:04o}")
 
 
+def files(facts: Facts) -> Finding:
+    """Look at who may use the files in the data folder."""
+    if facts.open_files is None:
+        return skipped("there is no such file")
+    found = named(facts.open_files, "files are open to others", "every file is for its owner only")
+    return failed(found.evidence) if facts.open_files else found
+
+
 def audit_chain(facts: Facts) -> Finding:
     """Look at the check of the audit chain."""
     if facts.chain_problem is None:

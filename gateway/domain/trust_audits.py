@@ -185,9 +185,9 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "files-database", "Only the owner reads the files in the data folder", "files", Severity.HIGH,
-        lambda facts: looks.permissions(facts.files_mode, 0o600),
+        looks.files,
         why="Other users of this host could read or change the records.",
-        fix="chmod 600 the files in the data folder.",
+        fix="chmod 600 the files that are named here.",
         refs=("CWE-732",),
     ),
     Row(

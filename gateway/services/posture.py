@@ -64,7 +64,7 @@ class _FileFacts:
     """What the file system says. Modes are permission bits; None means not there, or no such thing on this system."""
 
     data_dir_mode: int | None = None
-    files_mode: int | None = None
+    open_files: tuple[str, ...] | None = None
     tls_key_mode: int | None = None
     has_first_credentials: bool = False
     free_bytes: int | None = None
@@ -162,7 +162,7 @@ class Posture:
             keys=[key for key in keys if key.revoked_at is None],
             in_memory=settings.data_dir == ":memory:",
             data_dir_mode=files.data_dir_mode,
-            files_mode=files.files_mode,
+            open_files=files.open_files,
             tls_key_mode=files.tls_key_mode,
             has_first_credentials=files.has_first_credentials,
             free_bytes=files.free_bytes,
@@ -223,7 +223,7 @@ def _file_facts(settings: Settings) -> _FileFacts:
         return _FileFacts(tls_key_mode=tls_key_mode)
     return _FileFacts(
         data_dir_mode=_mode(folder) if has_modes else None,
-        files_mode=_widest_mode(folder) if has_modes else None,
+        open_files=_open_files(folder) if has_modes else None,
         tls_key_mode=tls_key_mode,
         has_first_credentials=os.path.exists(os.path.join(folder, FIRST_CREDENTIALS)),
         free_bytes=_free_bytes(folder),
@@ -247,11 +247,9 @@ def _mode(path: str) -> int | None:
         return None
 
 
-def _widest_mode(folder: str) -> int | None:
-    """Return every permission that any file in the folder gives, together."""
-    modes = 0
+def _open_files(folder: str) -> tuple[str, ...] | None:
+    """Return the files of a folder that others than their owner may use, with their modes; None without any file."""
     with os.scandir(folder) as entries:
-        for entry, _ in zip(entries, range(_FILES_LOOKED_AT), strict=False):
-            if entry.is_file(follow_symlinks=False):
-                modes |= _mode(entry.path) or 0
-    return modes or None
+        files = [entry for entry, _ in zip(entries, range(_FILES_LOOKED_AT), strict=False)]
+    modes = {entry.name: _mode(entry.path) or 0 for entry in files if entry.is_file(follow_symlinks=False)}
+    return tuple(f"{name} (mode {mode:04o})" for name, mode in sorted(modes.items()) if mode & 0o177) if modes else None

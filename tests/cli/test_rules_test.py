@@ -2,6 +2,7 @@
 
 import io
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.bundle import NativeReport
+from gateway.cli import main as cli
 from gateway.cli.command import Console
 from gateway.cli.main import _parser
 from gateway.errors import SetupError
@@ -105,3 +107,40 @@ def test_file_that_holds_no_results_is_refused_and_stays(run: Run, tmp_path: Pat
 
 def test_rules_that_no_case_exercises_are_named_if_wanted(run: Run) -> None:
     assert "open-doors" in run("--unexercised")[1].splitlines()
+
+
+def test_results_in_the_data_folder_are_for_their_owner_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    kept = tmp_path / "data" / "rules-test.json"
+    kept.write_text("{}")
+    kept.chmod(0o644)
+    run("--no-suite")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_a_run_counts_as_the_validation_suite_was_run(
+    rules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GATEWAY_RULES", str(rules))
+    folder = ["--data-dir", str(tmp_path / "data")]
+
+    def command(*words: str) -> Any:
+        cli.run(cli.read([*words, *folder]), NativeReport("python", None, ()))
+        return capsys.readouterr().out
+
+    def checks() -> dict[str, Any]:
+        return {check["id"]: check for check in json.loads(command("trust-audit", "--json"))["checks"]}
+
+    command("keys", "create", "--name", "a", "--scopes", "shield:read")
+    assert checks()["shield-suite"]["evidence"] == "the validation suite was never run here"
+    command("rules", "test")
+    after = checks()
+    assert after["shield-suite"]["evidence"].startswith("cases of the last run that had another verdict")
+    assert after["files-database"]["status"] == "pass"
+    (event,) = [
+        one for one in map(json.loads, command("audit", "export").splitlines()) if one["action"] == "shield_tests_run"
+    ]
+    assert (event["actor"], event["details"]["tag"]) == ("cli", "shield-test")
+    (tmp_path / "data" / "rules-test.json").chmod(0o644)
+    found = checks()["files-database"]
+    assert (found["status"], "rules-test.json (mode 0644)" in found["evidence"]) == ("fail", True)

@@ -479,3 +479,21 @@ def test_a_python_that_cannot_unpack_blocks_compiles_their_modules(archive: Path
     command = [sys.executable, "-I", "-S", "-c", program, str(archive), "scan"]
     done = subprocess.run(command, input=ATTACK, capture_output=True, text=True, env=environment(), timeout=60)
     assert done.returncode == 1, done.stderr
+
+
+def test_doctor_on_another_python_names_those_in_the_file_and_the_remedy(archive: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(archive) as whole:
+        manifest = json.loads(whole.read("META/manifest.json"))
+        (pack,) = manifest["packs"]
+        data = whole.read(pack)
+    other = "_pyc/cpython-399.pack"
+    del manifest["sha256"][pack]
+    manifest |= {"packs": [other], "sha256": manifest["sha256"] | {other: hashlib.sha256(data).hexdigest()}}
+    change = {other: data, "META/manifest.json": json.dumps(manifest).encode()}
+    path = rewrite(archive, tmp_path / "other.pyz", change, (pack,))
+    done = run(path, "doctor", "--json", GATEWAY_DATA_DIR=":memory:")
+    found = {one["check"]: one for one in json.loads(done.stdout)}["byte code"]
+    assert (done.returncode, found["good"]) == (1, False)
+    assert "built for Python 3.99" in found["what"]
+    assert found["fix"].startswith("run it with Python 3.99, or use a file that was built with")
+    assert "--release" in found["fix"]
