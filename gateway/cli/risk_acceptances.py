@@ -2,10 +2,10 @@
 
 import argparse
 
-from gateway.app import Lasting
+from gateway.app import Gateway, Lasting
 from gateway.cli.access_list import read_word
 from gateway.cli.command import OK, Command, Console, nothing, shown, table
-from gateway.cli.manage import context, moment, read_expiry, with_records
+from gateway.cli.manage import context, moment, read_expiry, with_gateway, with_records
 from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
@@ -60,15 +60,17 @@ def create(options: argparse.Namespace, console: Console) -> int:
         key=options.key,
         digest=options.digest,
         alert=options.alert,
+        any_key=options.any_key,
     )
 
-    async def work(gateway: Lasting) -> int:
-        one = await gateway.risk_acceptances.create(local("cli"), wanted, context(gateway))
+    async def work(gateway: Gateway) -> int:
+        rules = await gateway.rules.ids()
+        one = await gateway.risk_acceptances.create(local("cli"), wanted, context(gateway), rules=rules)
         console.note(f"{one.rule} is accepted until {moment(one.until_at)}:")
         console.print(one.id)
         return OK
 
-    return with_records(options, work)
+    return with_gateway(options, work)
 
 
 def revoke(options: argparse.Namespace, console: Console) -> int:
@@ -88,6 +90,9 @@ def declare_create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rule", help="id of the rule")
     parser.add_argument("--agent", help="for rule_agent: the agent's name")
     parser.add_argument("--key", help="for rule_agent: id or prefix of the one key it is about")
+    parser.add_argument(
+        "--any-key", action="store_true", help="for rule_agent without --key: whichever key claims the agent's name"
+    )
     parser.add_argument("--digest", help="for finding: SHA-256 of the text, as alerts and audit events have it")
     parser.add_argument("--alert", help="for finding: id of the alert that shows it, instead of rule and digest")
     parser.add_argument("--until", required=True, metavar="AGE|DATE", help="such as 30d or a date, 90 days at most")

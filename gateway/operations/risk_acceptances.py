@@ -16,6 +16,8 @@ from gateway.store.risk_acceptances import MAX_ACCEPTANCE_LIMIT
 DEFAULT_LIMIT = 100
 _TEXT: JsonSchema = {"type": "string"}
 _NONE: JsonSchema = {"type": "null"}
+_NO: JsonSchema = {"const": False}
+_OF_ANY_KEY = dict.fromkeys(("key", "digest", "alert"), _NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,8 @@ async def create_acceptance(
     gateway: Gateway, who: Principal, command: WantedAcceptance, context: RequestContext
 ) -> AcceptanceView:
     """Accept a risk."""
-    return view_acceptance(await gateway.risk_acceptances.create(who, command, context), gateway.clock.now_at())
+    one = await gateway.risk_acceptances.create(who, command, context, rules=await gateway.rules.ids())
+    return view_acceptance(one, gateway.clock.now_at())
 
 
 async def show_acceptance(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> AcceptanceView:
@@ -92,9 +95,11 @@ async def revoke_acceptance(gateway: Gateway, who: Principal, command: ById, con
     return view_acceptance(await gateway.risk_acceptances.revoke(who, command.id, context), gateway.clock.now_at())
 
 
-def _of(scope: AcceptanceScope, needs: tuple[str, ...], **properties: JsonSchema) -> JsonSchema:
-    """Return the kind of bodies of a scope; what it needs are texts."""
-    return kind(needs, scope={"const": scope.value}, **dict.fromkeys(needs, _TEXT), **properties)
+def _of(
+    scope: AcceptanceScope, texts: tuple[str, ...], others: tuple[str, ...] = (), /, **properties: JsonSchema
+) -> JsonSchema:
+    """Return the kind of bodies of a scope. It needs these texts, and these others of the properties."""
+    return kind((*texts, *others), scope={"const": scope.value}, **dict.fromkeys(texts, _TEXT), **properties)
 
 
 _PAGE = (limit(MAX_ACCEPTANCE_LIMIT, DEFAULT_LIMIT), cursor())
@@ -137,12 +142,13 @@ ACCEPTANCE_OPERATIONS = (
         call=create_acceptance,
         status=201,
         kinds=(
-            _of(AcceptanceScope.RULE, ("rule",), agent=_NONE, key=_NONE, digest=_NONE, alert=_NONE),
-            _of(AcceptanceScope.RULE_AGENT, ("rule", "agent"), digest=_NONE, alert=_NONE),
-            _of(AcceptanceScope.FINDING, ("rule", "digest"), agent=_NONE, key=_NONE, alert=_NONE),
-            _of(AcceptanceScope.FINDING, ("alert",), rule=_NONE, agent=_NONE, key=_NONE, digest=_NONE),
+            _of(AcceptanceScope.RULE, ("rule",), agent=_NONE, key=_NONE, digest=_NONE, alert=_NONE, any_key=_NO),
+            _of(AcceptanceScope.RULE_AGENT, ("rule", "agent", "key"), digest=_NONE, alert=_NONE, any_key=_NO),
+            _of(AcceptanceScope.RULE_AGENT, ("rule", "agent"), ("any_key",), any_key={"const": True}, **_OF_ANY_KEY),
+            _of(AcceptanceScope.FINDING, ("rule", "digest"), agent=_NONE, key=_NONE, alert=_NONE, any_key=_NO),
+            _of(AcceptanceScope.FINDING, ("alert",), rule=_NONE, agent=_NONE, key=_NONE, digest=_NONE, any_key=_NO),
         ),
-        summary="Accept a risk: `scope`, `reason`, `until` (≤ 90 days), `rule`, and `agent`, `digest` or `alert`.",
+        summary="Accept a risk: `scope`, `reason`, `until` (≤ 90 d), `rule`; `agent` with `key`, `digest` or `alert`.",
     ),
     Operation(
         name="risk_acceptances.show",

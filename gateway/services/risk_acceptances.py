@@ -4,13 +4,15 @@ The detection stays in every list with the acceptance's id and adds nothing to t
 scan pays a comparison of two integers.
 """
 
+import difflib
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from gateway.clock import Clock, Ids
+from gateway.domain.alerts import AlertFilter, AlertSource
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import (
@@ -46,6 +48,7 @@ _Digest = Annotated[
 ]
 _Agent = Annotated[str, line(MAX_AGENT_CHARS)]
 _Key = Annotated[str, line(100), "The id or the prefix of one API key."]
+_AnyKey = Annotated[bool, "Accept it for every key: anyone may claim the name of the agent."]
 _Alert = Annotated[str, line(100), "The id of an alert of a scan."]
 
 
@@ -53,7 +56,8 @@ _Alert = Annotated[str, line(100), "The id of an alert of a scan."]
 class WantedAcceptance:
     """What is to be accepted. finding: `rule` and `digest`, or `alert`, the id of the alert that shows it.
 
-    rule_agent: `rule` and `agent`, and `key` for requests of that one key alone. rule: `rule` alone.
+    rule_agent: `rule`, `agent` and `key`, for requests of that agent with that key. A caller names its agent itself, so
+    without a key `any_key` must be true. rule: only `rule`.
     """
 
     scope: AcceptanceScope
@@ -64,6 +68,7 @@ class WantedAcceptance:
     key: _Key | None = None
     digest: _Digest | None = None
     alert: _Alert | None = None
+    any_key: _AnyKey = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +144,10 @@ class RiskAcceptances:
             raise NotFound(f"The risk acceptance {one.id} is revoked; the list of all still has it.", param="id")
         return one
 
-    async def create(self, principal: Principal, wanted: WantedAcceptance, context: RequestContext) -> RiskAcceptance:
-        """Accept a risk. It holds from the next scan on.
+    async def create(
+        self, principal: Principal, wanted: WantedAcceptance, context: RequestContext, *, rules: Collection[str]
+    ) -> RiskAcceptance:
+        """Accept a risk. It holds from the next scan on. rules: the ids that a detection may have.
 
         Raises:
             InvalidRequest: a field; `param` says which. Conflict: there are too many, or no such key or alert.
@@ -153,7 +160,7 @@ class RiskAcceptances:
         def work(tx: AuthorityTransaction) -> RiskAcceptance:
             if len(self._store.risk_acceptances.active(tx, now_at=now_at)) >= MAX_ACCEPTANCES:
                 raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force; revoke some first.")
-            rule, digest = self._evidence(tx, wanted)
+            rule, digest = self._evidence(tx, wanted, rules)
             made = RiskAcceptance(
                 id=self._ids.new("ra"),
                 scope=wanted.scope,
@@ -229,19 +236,19 @@ class RiskAcceptances:
         self._trail.note(tx, action, principal, context, id=before.id, **shown)
         return self._find(tx, before.id)
 
-    def _evidence(self, tx: Transaction, wanted: WantedAcceptance) -> tuple[str, str | None]:
+    def _evidence(self, tx: Transaction, wanted: WantedAcceptance, rules: Collection[str]) -> tuple[str, str | None]:
         """Return rule and digest of what is accepted."""
         if wanted.scope is not AcceptanceScope.FINDING:
             for name in ("digest", "alert"):
                 if getattr(wanted, name) is not None:
                     raise InvalidRequest(f"{name} is for the scope finding.", param=name)
-            return _checked_rule(wanted.rule), None
+            return self._rule(tx, wanted.rule, rules), None
         if wanted.alert is None:
             if wanted.digest is None or _DIGEST.fullmatch(wanted.digest) is None:
                 raise InvalidRequest(
                     "digest must be the SHA-256 of the evidence, 64 lowercase hex digits.", param="digest"
                 )
-            return _checked_rule(wanted.rule), wanted.digest
+            return self._rule(tx, wanted.rule, rules), wanted.digest
         if wanted.rule is not None or wanted.digest is not None:
             raise InvalidRequest("An alert says rule and digest by itself.", param="alert")
         alert = self._store.alerts.by_id(tx, wanted.alert)
@@ -250,11 +257,34 @@ class RiskAcceptances:
             raise Conflict("alert must be the id of an alert of a scan.", param="alert")
         return alert.rule, digest
 
+    def _rule(self, tx: Transaction, rule: str | None, rules: Collection[str]) -> str:
+        """Return the id of a rule that is there; alerts that are not of the shield have rules of their own."""
+        if rule is None or _RULE.fullmatch(rule) is None:
+            raise InvalidRequest("rule must be the id of a rule, such as override-prior-orders.", param="rule")
+        if rule in rules or any(
+            alert.source is not AlertSource.SHIELD
+            for alert in self._store.alerts.page(tx, AlertFilter(rule=rule)).items
+        ):
+            return rule
+        near = difflib.get_close_matches(rule, rules, n=3, cutoff=0.5)
+        hint = f"the nearest are {', '.join(near)}" if near else "`rules list` shows all"
+        raise InvalidRequest(f"There is no rule {rule}; {hint}.", param="rule")
+
     def _key(self, tx: Transaction, wanted: WantedAcceptance) -> str | None:
+        is_of_agent = wanted.scope is AcceptanceScope.RULE_AGENT
         if wanted.key is None:
+            if is_of_agent and not wanted.any_key:
+                raise InvalidRequest(
+                    "Anyone may claim the name of an agent: give the key as well, or set any_key to true.",
+                    param="any_key",
+                )
+            if wanted.any_key and not is_of_agent:
+                raise InvalidRequest("any_key is for the scope rule_agent.", param="any_key")
             return None
-        if wanted.scope is not AcceptanceScope.RULE_AGENT:
+        if not is_of_agent:
             raise InvalidRequest("key is for the scope rule_agent.", param="key")
+        if wanted.any_key:
+            raise InvalidRequest("any_key is for an agent without a key.", param="any_key")
         record = self._store.keys.by_id(tx, wanted.key)
         records = (record,) if record else self._store.keys.by_prefix(tx, wanted.key)
         if len(records) != 1:
@@ -299,13 +329,6 @@ class _Lenient:
 def _check_until(until_at: int, now_at: int) -> None:
     if not now_at < until_at <= now_at + MAX_DAYS * DAY_MS:
         raise InvalidRequest(f"until must be in the future, at most {MAX_DAYS} days from now.", param="until")
-
-
-def _checked_rule(rule: str | None) -> str:
-    # Not held against the rules in use: they come and go with the rule file, and an audit check is a rule as well.
-    if rule is None or _RULE.fullmatch(rule) is None:
-        raise InvalidRequest("rule must be the id of a rule, such as override-prior-orders.", param="rule")
-    return rule
 
 
 def _checked_agent(wanted: WantedAcceptance) -> str | None:

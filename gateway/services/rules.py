@@ -7,6 +7,7 @@ from typing import Annotated
 import anyio.to_thread
 
 from gateway.clock import Clock
+from gateway.domain.policies import UNSCANNABLE_RULE
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.rule_overrides import MAX_REASON_CHARS, RuleOverride
 from gateway.domain.traffic_sums import HOUR_MS
@@ -17,7 +18,9 @@ from gateway.services.audit import Audit
 from gateway.services.trail import Trail, check_version
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
+from gateway.shield.engine import BUDGET_RULE
 from gateway.shield.rules import Rule
+from gateway.shield.scoring import MODEL_RULE
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -96,6 +99,11 @@ class Rules:
         rules = await anyio.to_thread.run_sync(tuple, self._shield.rules)  # a large file, read when first asked for
         overrides, hits = await self._store.db.read(lambda tx: (self._overrides(tx), self._hits(tx)))
         return tuple(RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0)) for rule in rules)
+
+    async def ids(self) -> frozenset[str]:
+        """Return the ids that a detection may have: of the rules, and of what the gateway finds without one."""
+        rules = await anyio.to_thread.run_sync(tuple, self._shield.rules)
+        return frozenset({*(rule.id for rule in rules), MODEL_RULE, BUDGET_RULE, UNSCANNABLE_RULE})
 
     async def show(self, rule_id: str) -> RuleInUse:
         """Return one rule.

@@ -275,9 +275,9 @@ async def test_a_caller_on_the_deny_list_is_an_alert(site: Site) -> None:
 async def test_a_suppression_by_a_risk_acceptance_lasts_as_long_as_that(site: Site) -> None:
     until = write_time(site.gateway.clock.now_at() + 24 * HOUR_MS)
     wanted = {"scope": "rule", "rule": "provider-down", "reason": "Being replaced next week.", "until": until}
+    alert = await site.alert()
     made = await site.ask("POST", "/api/risk-acceptances", wanted)
     assert made["status"] == 201, made
-    alert = await site.alert()
     moved = (await site.move(alert, status="suppressed", acceptance=made["data"]["id"]))["data"]
     assert (moved["status"], moved["acceptance"]) == ("suppressed", made["data"]["id"])
     assert (await site.alert()).status == "suppressed"

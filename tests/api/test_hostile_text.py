@@ -42,7 +42,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "providers.create": {"name": "x", "type": "echo"},
     "budgets.create": {"limit": 1, "scope": "agent", "scope_value": "x", "name": "x"},
     "risk_acceptances.create": {
-        "scope": "rule_agent", "rule": "say-please", "agent": "x", "reason": "x",
+        "scope": "rule_agent", "rule": "say-please", "agent": "x", "any_key": True, "reason": "x",
         "until": (datetime.now(UTC) + timedelta(days=9)).strftime("%Y-%m-%dT%H:%M:%SZ"),
     },
 }  # fmt: skip

@@ -72,9 +72,17 @@ async def test_an_acceptance_lives_its_whole_life(site: Site) -> None:
         ({"scope": "rule", "digest": DIGEST}, "digest"),
         ({"scope": "rule", "key": "svc_1"}, "key"),
         ({"scope": "rule_agent"}, "agent"),
+        ({"scope": "rule_agent", "agent": "x"}, "any_key"),
+        ({"scope": "rule_agent", "agent": "x", "any_key": False}, "any_key"),
+        ({"scope": "rule_agent", "agent": "x", "any_key": "yes"}, "any_key"),
+        ({"scope": "rule_agent", "agent": "x", "key": "svc_1", "any_key": True}, "any_key"),
+        ({"scope": "rule", "any_key": True}, "any_key"),
+        ({"scope": "rule", "rule": "say-pleese"}, "rule"),
+        ({"scope": "rule_agent", "agent": "x", "any_key": True, "rule": "nope"}, "rule"),
+        ({"scope": "finding", "digest": DIGEST, "rule": "nope"}, "rule"),
         ({"scope": "rule", "until": "91d"}, "until"),
         ({"scope": "rule", "until": "0d"}, "until"),
-        ({"scope": "rule_agent", "agent": "a\u202eb"}, "agent"),
+        ({"scope": "rule_agent", "agent": "a\u202eb", "any_key": True}, "agent"),
         ({"scope": "rule_agent", "agent": "x", "key": ""}, "key"),
         ({"scope": "finding"}, "digest"),
         ({"scope": "finding", "digest": DIGEST.upper()}, "digest"),
@@ -140,6 +148,28 @@ async def test_an_acceptance_for_an_agent_is_for_no_other_and_may_be_for_one_key
     assert (await site.scan(rotated, agent="crawler"))["verdict"] == "ALLOW"
 
 
+async def test_an_agent_alone_is_accepted_only_when_every_key_is_meant(site: Site) -> None:
+    mine, other = (await site.key())["key"], (await site.key())["key"]
+    body = {"scope": "rule_agent", "rule": "say-please", "agent": "crawler", "reason": "known", "until": "7d"}
+    refused = await site.ask("POST", ACCEPTANCES, body)
+    assert (refused["status"], refused["error"]["param"]) == (400, "any_key")
+    assert "Anyone may claim the name" in refused["error"]["message"]
+    assert (await site.ask("GET", ACCEPTANCES))["data"] == []
+    assert (await site.scan(mine, agent="crawler"))["verdict"] == "BLOCK"
+    made = await site.make(ACCEPTANCES, **body, any_key=True)
+    assert (made["agent"], made["key"]) == ("crawler", None)
+    for key in (mine, other):
+        assert (await site.scan(key, agent="crawler"))["verdict"] == "ALLOW"
+        assert (await site.scan(key, agent="writer"))["verdict"] == "BLOCK"
+
+
+async def test_a_rule_that_is_not_there_is_refused_with_the_nearest_names(site: Site) -> None:
+    answer = await site.ask("POST", ACCEPTANCES, {"scope": "rule", "rule": "say-pleese", "reason": "x", "until": "7d"})
+    assert (answer["status"], answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "rule")
+    assert "say-please" in answer["error"]["message"]
+    assert (await site.ask("GET", ACCEPTANCES))["data"] == []
+
+
 async def test_an_accepted_finding_lapses_when_its_evidence_changes(site: Site) -> None:
     key = (await site.key())["key"]
     await accept(site, scope="finding", digest=DIGEST)
@@ -173,7 +203,7 @@ async def test_an_acceptance_that_is_over_covers_nothing(site: Site) -> None:
     assert (await site.scan(key))["verdict"] == "ALLOW"
     # The clock of a running gateway cannot be moved, so the end is.
     await site.gateway.store.db.write(lambda tx: tx.execute("UPDATE risk_acceptances SET until_at = accepted_at + 1"))
-    await accept(site, scope="rule", rule="another")
+    await accept(site, scope="rule", rule="statistical-model")
     assert (await site.scan(key))["verdict"] == "BLOCK"
     assert (await site.ask("GET", f"{ACCEPTANCES}/{made['id']}"))["data"]["status"] == "expired"
 
@@ -187,7 +217,7 @@ async def test_what_is_accepted_is_not_masked_either(site: Site) -> None:
 
 
 async def test_acceptances_are_listed_page_by_page(site: Site) -> None:
-    made = [(await accept(site, scope="rule", rule=f"r{number}"))["id"] for number in range(3)]
+    made = [(await accept(site, scope="rule"))["id"] for _ in range(3)]
     first = await site.ask("GET", f"{ACCEPTANCES}?limit=2")
     rest = await site.ask("GET", f"{ACCEPTANCES}?limit=2&cursor={first['page']['next']}")
     assert [one["id"] for one in first["data"] + rest["data"]] == made[::-1]

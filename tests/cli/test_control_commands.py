@@ -79,17 +79,36 @@ def test_a_budget_is_made_changed_raised_and_removed(run: Run) -> None:
     assert "no such budget" in run("budgets", "remove", made, code=2)
 
 
-def test_a_risk_is_accepted_and_the_acceptance_revoked(run: Run) -> None:
-    made = run(
-        "acceptances", "create", "--scope", "rule", "--rule", "say-please", "--until", "30d", "--reason", "test data"
-    )
+def test_a_risk_is_accepted_and_the_acceptance_revoked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = ("--scope", "rule", "--rule", "override-prior-orders", "--until", "30d", "--reason", "test data")
+    assert "rules cannot be used" in run("acceptances", "create", *rule, code=2)
+    with monkeypatch.context() as patch:
+        patch.delenv("GATEWAY_RULES")
+        made = run("acceptances", "create", *rule)
     (one,) = run("acceptances", "list", "--json")
     assert (one["id"], one["status"], one["accepted_by"]) == (made, "active", "cli")
     assert made in run("acceptances", "list")
     run("acceptances", "revoke", made)
     assert run("acceptances", "list", "--json")[0]["status"] == "revoked"
+    monkeypatch.delenv("GATEWAY_RULES")
     late = ("--scope", "rule", "--rule", "x", "--until", "91d", "--reason", "x")
     assert "at most 90 days" in run("acceptances", "create", *late, code=2)
+    wrong = ("--rule", "override-prior-order", "--until", "9d", "--reason", "x")
+    assert "override-prior-orders" in run("acceptances", "create", "--scope", "rule", *wrong, code=2)
+    agent = (
+        "--scope",
+        "rule_agent",
+        "--rule",
+        "override-prior-orders",
+        "--agent",
+        "a",
+        "--until",
+        "9d",
+        "--reason",
+        "x",
+    )
+    assert "nyone may claim" in run("acceptances", "create", *agent, code=2)
+    assert run("acceptances", "create", *agent, "--any-key").startswith("ra_")
 
 
 def test_a_provider_takes_no_reference_that_the_settings_forbid_and_doctor_names_an_old_one(

@@ -64,16 +64,17 @@ def test_entries_providers_policies_and_acceptances_are_changed_and_removed(
     entry = make(site, "/api/access", {"list": "deny", "type": "IP", "value": "203.0.113.77"})
     provider = make(site, "/api/providers", {"name": "to-change", "type": "echo", "models": ["to-change"]})
     policy = make(site, "/api/policies", {"name": "to change"})
+    rule = newest(site, "/api/shield/rules")[-1]["id"]
     risk = make(
         site,
         "/api/risk-acceptances",
-        {"scope": "rule_agent", "rule": "to-change", "agent": "a", "reason": "r", "until": site.soon(20)},
+        {"scope": "rule_agent", "rule": rule, "agent": "a", "any_key": True, "reason": "r", "until": site.soon(20)},
     )
     rows: list[tuple[str, str, str, dict[str, str | bool], str, dict[str, object], str]] = [
         ("settings/access", "203.0.113.77", "Edit", {"reason": "changed"}, f"/api/access/{entry['id']}", {"reason": "changed"}, "Remove"),
         ("settings/providers", "to-change", "Edit", {"weight": "3", "models": "to-change, more"}, f"/api/providers/{provider['id']}", {"weight": 3, "models": ["to-change", "more"]}, "Remove"),
         ("shield/policies", "to change", "Edit", {"block_score": "81"}, f"/api/policies/{policy['id']}", {"block_score": 81}, "Remove"),
-        ("shield/acceptances", "to-change", "Change", {"reason": "changed"}, f"/api/risk-acceptances/{risk['id']}", {"reason": "changed"}, "Revoke"),
+        ("shield/acceptances", rule, "Change", {"reason": "changed"}, f"/api/risk-acceptances/{risk['id']}", {"reason": "changed"}, "Revoke"),
     ]  # fmt: skip
     page = opened()
     for path, text, label, values, one, wanted, end in rows:

@@ -38,7 +38,7 @@ MAKING: list[tuple[str, str, dict[str, str | bool], str, dict[str, object]]] = [
     ("settings/users", "New user", {"username": "formed", "password": "a long enough password", "role": "auditor"}, "/api/users", {"username": "formed", "role": "auditor"}),
     ("settings/providers", "Add provider", {"name": "formed", "type": "echo", "models": "formed-1, formed-2", "priority": "7"}, "/api/providers", {"name": "formed", "models": ["formed-1", "formed-2"], "priority": 7, "enabled": True}),
     ("shield/policies", "New policy", {"name": "formed", "mode": "observe", "review_score": "30", "block_score": "70", "category pii": "redact", "capture": "redacted", "capture_days": "3"}, "/api/policies", {"name": "formed", "block_score": 70, "category_actions": {"pii": "redact"}, "capture": "redacted", "capture_days": 3}),
-    ("shield/acceptances", "Accept a risk", {"scope": "rule_agent", "rule": "%rule%", "agent": "formed-agent", "reason": "formed"}, "/api/risk-acceptances", {"agent": "formed-agent", "reason": "formed"}),
+    ("shield/acceptances", "Accept a risk", {"scope": "rule_agent", "rule": "%rule%", "agent": "formed-agent", "key": "%key%", "reason": "formed"}, "/api/risk-acceptances", {"agent": "formed-agent", "reason": "formed"}),
     ("agents", "Register agent", {"name": "formed-agent", "owner": "us", "tools": "search, mail"}, "/api/agents?search=formed-agent", {"name": "formed-agent", "owner": "us"}),
     ("audit/reports", "Make a report", {"type": "threat_summary", "format": "markdown", "since": "24h"}, "/api/reports", {"type": "threat_summary", "format": "markdown"}),
     ("audit/reports", "Add schedule", {"type": "cost_analysis", "every": "month", "format": "csv"}, "/api/report-schedules", {"type": "cost_analysis", "every": "month", "format": "csv"}),
@@ -50,10 +50,13 @@ MAKING: list[tuple[str, str, dict[str, str | bool], str, dict[str, object]]] = [
 def test_what_is_filled_in_is_what_is_made(
     opened: Callable[..., Page], site: Site, path: str, label: str, values: dict[str, str | bool], source: str, wanted: dict[str, object]
 ) -> None:  # fmt: skip
-    rule = newest(site, "/api/shield/rules")[0]["id"]
+    known = {
+        "%rule%": newest(site, "/api/shield/rules")[0]["id"],
+        "%key%": newest(site, "/api/config/api-keys")[0]["prefix"],
+    }
     page = opened(path)
     page.say(label)
-    send(page, {name: rule if value == "%rule%" else value for name, value in values.items()})
+    send(page, {name: known.get(str(value), value) for name, value in values.items()})
     page.settle()
     made = newest(site, source)
     assert any(all(one.get(name) == value for name, value in wanted.items()) for one in made), made[:3]

@@ -6,7 +6,7 @@ import { formDialog } from "../form.js";
 import { button, confirm, status, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
-const SCOPES = { finding: "This finding alone", rule_agent: "The rule, for one agent or key", rule: "The rule, for everybody" };
+const SCOPES = { finding: "This finding alone", rule_agent: "The rule, for one agent with one key", rule: "The rule, for everybody" };
 
 export async function draw(context) {
   const { main, tools, can, signal, link } = context;
@@ -18,7 +18,7 @@ export async function draw(context) {
     columns: [
       { label: "Rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
       { label: "Covers", low: 1, cell: (row) => cut(SCOPES[row.scope] || row.scope) },
-      { label: "Agent or key", low: 2, cell: (row) => cut(row.agent || row.key) },
+      { label: "Agent and key", low: 2, cell: (row) => cut(row.agent && `${row.agent}, ${row.key || "any key"}`) },
       { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) },
       { label: "By", low: 3, cell: (row) => cut(row.accepted_by) },
       { label: "Until", cell: (row) => time(row.until) },
@@ -42,11 +42,20 @@ export function acceptDialog(given, done) {
     { name: "scope", label: "Covers", type: "select", options: scopes },
     { name: "rule", label: "Rule", value: given.rule, required: true, hint: "Its id, such as override-prior-orders." },
     { name: "agent", label: "Agent", value: given.agent, hint: "The agent’s name.", when: isOfOne },
-    { name: "key", label: "Key", value: given.agent ? "" : given.key, hint: "Or the key’s prefix.", when: isOfOne },
+    { name: "key", label: "Key", value: given.key, hint: "The key’s prefix. Without it, every key that claims the agent’s name is covered.", when: isOfOne },
     { name: "reason", label: "Why", type: "area", rows: 3, required: true, hint: "For whoever reads the audit log." },
     { name: "until", label: "Until", type: "expiry", days: "30", most: 90 },
-  ], ({ agent, key, rule, ...values }) => {
-    const what = { rule_agent: { rule, agent, key }, rule: { rule }, finding: given.alert ? { alert: given.alert } : { rule, digest: given.digest } }[values.scope];
+  ], async ({ agent, key, rule, ...values }) => {
+    if (isOfOne(values) && agent && !key) await agreed(agent);
+    const what = { rule_agent: { rule, agent, ...(key ? { key } : { any_key: true }) }, rule: { rule }, finding: given.alert ? { alert: given.alert } : { rule, digest: given.digest } }[values.scope];
     return api.post("/api/risk-acceptances", { ...values, ...what });
   }, { label: "Accept", told: "Accepted. The rule is still listed and adds nothing to the score.", done });
+}
+
+/** Ask whether every key is meant that claims an agent's name; without a yes nothing is sent. */
+function agreed(agent) {
+  return new Promise((yes, no) => {
+    const box = confirm("Accept it for every key?", `Anyone may claim this name: every key whose caller says that it is ${agent} would be covered. Give the key to cover only that one.`, "Accept for every key", async () => yes());
+    box.addEventListener("close", () => no(new DOMException("Not agreed.", "AbortError")));
+  });
 }
