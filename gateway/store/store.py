@@ -42,6 +42,7 @@ from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.migrations import migrate
+from gateway.store.old_redo import commit_old_redo
 from gateway.store.sqlite import SqliteDatabase
 
 
@@ -158,6 +159,7 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
             raise
         store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))
+        await commit_old_redo(db, store.audit, store.traffic, instance_id=store.instance_id, path=name, log=log)
     except StoreUnavailable as error:
         await db.aclose()
         raise SetupError(f"The database {name} cannot be used: {error.message}") from error
