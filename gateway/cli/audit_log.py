@@ -11,7 +11,7 @@ from gateway.cli.command import FOUND, OK, Command, Console, load_settings, noth
 from gateway.cli.manage import context, with_gateway
 from gateway.clock import SystemClock
 from gateway.domain.audit import AuditFilter
-from gateway.domain.principals import local
+from gateway.domain.principals import local, read_request_id
 from gateway.errors import SetupError
 from gateway.services.audit_export import ExportFormat
 
@@ -44,6 +44,8 @@ def audit_export(options: argparse.Namespace, console: Console) -> int:
         actor=options.actor,
         since=wire.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
         until=wire.read_time(options.until, param="--until", now_at=now_at) if options.until else None,
+        search=options.search,
+        request_id=read_request_id(options.request_id, param="--request-id") if options.request_id else None,
     )
 
     async def work(gateway: Gateway) -> int:
@@ -79,6 +81,8 @@ def declare_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--action", help="only events of this action, such as api_key_created")
     parser.add_argument("--source", help="only events of this source, such as api, cli or shield")
     parser.add_argument("--actor", help="only what this one did, by name")
+    parser.add_argument("--search", metavar="TEXT", help="only events with this agent, key, address or other text")
+    parser.add_argument("--request-id", metavar="ID", help="only events of a request (req_…)")
     parser.add_argument("--output", metavar="FILE", help="file to write, for its owner alone; stdout if left out")
 
 

@@ -2,7 +2,8 @@
 
 The chain. An event's hash is the SHA-256 of the hash before it (64 ASCII hex digits; zeros before the first) followed
 by the event's canonical JSON: every field but `prev_hash` and `hash` under the names of the API, keys sorted, no
-blanks, UTF-8, the time as Unix milliseconds. `seq` counts from 1 without gaps within one instance. So a change, a gap,
+blanks, UTF-8, the time as Unix milliseconds; `agent` and `direction` only if they are not null, since events of older
+versions have neither. `seq` counts from 1 without gaps within one instance. So a change, a gap,
 a swap or a missing piece in the middle breaks the chain at that place; its end is guarded by what the store keeps
 beside it.
 """
@@ -30,7 +31,8 @@ class AuditEvent:
     """One thing that happened, for ever.
 
     occurred_at: Unix milliseconds, ``timestamp`` in JSON. source: which part saw it, such as ``api``, ``mcp``, ``cli``.
-    actor: the name of who did it. before, after: the changed fields of the resource. details: JSON values only.
+    actor: the name of who did it. agent: what the caller calls itself, a claim. direction: ``inbound`` or ``outbound``,
+    where something was found in a text. before, after: the changed fields of the resource. details: JSON values only.
     seq, prev_hash, hash: 0 and empty until the store has appended the event.
     """
 
@@ -45,6 +47,8 @@ class AuditEvent:
     actor_type: str = ""
     actor_id: str | None = None
     key_prefix: str | None = None
+    agent: str | None = None
+    direction: str | None = None
     ip: str | None = None
     user_agent: str | None = None
     resource_type: str | None = None
@@ -64,13 +68,16 @@ _HASHED = tuple(
     for one in fields(AuditEvent)
     if one.name not in ("prev_hash", "hash")
 )
+# Those that came later: a hash covers them where they are not None.
+_NEWER = ("agent", "direction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
     """Which events to list, newest first. None means any. since, until: Unix milliseconds, both included.
 
-    search: found without regard to ASCII case in action, actor, resource or details.
+    search: found without regard to ASCII case in action, actor, agent, key, address, request id, resource or details.
+    request_id: of the event, or one of those that a sum of refusals names.
     """
 
     source: str | None = None
@@ -81,6 +88,7 @@ class AuditFilter:
     until: int | None = None
     exclude_actions: tuple[str, ...] = ()
     search: str | None = None
+    request_id: str | None = None
     limit: int = DEFAULT_AUDIT_LIMIT
     cursor: str | None = None
 
@@ -124,6 +132,9 @@ def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
     """
     hashed = {name: getattr(event, field) for name, field in _HASHED}
     hashed["seq"] = event.seq if seq is None else seq
+    for name in _NEWER:
+        if hashed[name] is None:
+            del hashed[name]
     return canonical_text(hashed).encode()
 
 

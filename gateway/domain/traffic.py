@@ -61,7 +61,9 @@ class TrafficRow:
 class TrafficFilter:
     """Which rows to list, newest first. None means any; no origin means that of the data folder.
 
-    key: the prefix of a key or a principal's id. since, until: Unix milliseconds, both included.
+    key: the prefix of a key or a principal's id. rule: that matched. search: found without regard to ASCII case in
+    agent, key, model, provider, request id, rules or the hash of the text. since, until: Unix milliseconds, both
+    included.
     """
 
     verdict: Verdict | None = None
@@ -72,6 +74,9 @@ class TrafficFilter:
     operation: str | None = None
     status: int | None = None
     origin: Origin | None = None
+    request_id: str | None = None
+    rule: str | None = None
+    search: str | None = None
     since: int | None = None
     until: int | None = None
     limit: int = DEFAULT_TRAFFIC_LIMIT

@@ -60,7 +60,11 @@ class ReviewAudit:
     since: _Since = None
     until: Annotated[_Time | None, "Only what happened until then; the same forms as since."] = None
     limit: Annotated[int, Bounds(1, MAX_AUDIT_LIMIT), "At most this many."] = DEFAULT_LIMIT
-    search: Annotated[_Text | None, "Only events with this text in action, actor, resource or details."] = None
+    search: Annotated[
+        _Text | None,
+        "Only events with this text in action, actor, agent, key, address, request id, resource or details.",
+    ] = None
+    request_id: Annotated[_Text | None, "Only events of this request (req_…)."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,7 @@ async def _review_audit(
         until=command.until,
         limit=command.limit,
         search=command.search,
+        request_id=None if command.request_id is None else read_request_id(command.request_id),
     )
     events = (await gateway.audit.page(wanted)).items
     lines = [f"{len(events)} events, newest first:" if events else "No event matches."]

@@ -6,7 +6,7 @@ from gateway.app import Gateway
 from gateway.domain.audit import DEFAULT_AUDIT_LIMIT, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, Door, Operation, choice, cursor, limit, text, texts, time
+from gateway.operations.operation import Answer, Door, Operation, choice, cursor, limit, request_id, text, texts, time
 from gateway.services.audit_chain import ChainStatus
 from gateway.services.audit_export import ExportFormat
 
@@ -18,7 +18,8 @@ EXPORT_FILTERS = (
     time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h."),
     time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h."),
     texts("exclude_actions", "Actions to leave out, with commas between."),
-    text("search", "Found without regard to case in action, actor, resource or details."),
+    text("search", "Found in any case in action, actor, agent, key, address, request id, resource or details."),
+    request_id(),
 )
 AUDIT_FILTERS = (*EXPORT_FILTERS, limit(MAX_AUDIT_LIMIT, DEFAULT_AUDIT_LIMIT), cursor())
 
@@ -36,6 +37,7 @@ class ExportWanted:
     until: int | None = None
     exclude_actions: tuple[str, ...] = ()
     search: str | None = None
+    request_id: str | None = None
 
     def filter(self) -> AuditFilter:
         """Return which events are meant."""
@@ -48,6 +50,7 @@ class ExportWanted:
             until=self.until,
             exclude_actions=self.exclude_actions,
             search=self.search,
+            request_id=self.request_id,
         )
 
 

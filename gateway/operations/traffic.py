@@ -14,6 +14,7 @@ from gateway.operations.operation import (
     cursor,
     joined,
     limit,
+    request_id,
     text,
     time,
 )
@@ -101,6 +102,9 @@ TRAFFIC_OPERATIONS = (
                 {"type": "integer", "minimum": 100, "maximum": 599},
             ),
             _ORIGIN,
+            request_id(),
+            text("rule", "A rule that matched."),
+            text("search", "Found in any case in agent, key, model, provider, request id, rules or SHA-256."),
             _SINCE,
             _UNTIL,
             limit(MAX_TRAFFIC_LIMIT, DEFAULT_TRAFFIC_LIMIT),

@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 _CHUNK_EVENTS = 500
 _TEXT_CHARS = 500
+MAX_AGENT_CHARS = 100
 _DETAIL_CHARS = 4000
 _RETRY_SECONDS = 5
 _PLAIN = frozenset((int, bool, float, type(None)))
@@ -54,10 +55,13 @@ class Audit:
         after: Mapping[str, object] | None = None,
         details: Mapping[str, object] | None = None,
         occurred_at: int | None = None,
+        agent: str | None = None,
+        direction: str | None = None,
     ) -> AuditEvent:
         """Make an event of now, or of `occurred_at`. It is recorded by `record`, `append` or `record_behind`.
 
-        Without a principal the gateway itself is the actor. Texts are cut, and what no database holds is replaced.
+        Without a principal the gateway itself is the actor; without an agent, the event has the one that the request
+        names. Texts are cut, and what no database holds is replaced.
 
         Raises:
             TypeError: `details`, `before` or `after` holds something that is no JSON value.
@@ -69,6 +73,7 @@ class Audit:
         ip = user_agent = request_id = None
         if request is not None:
             ip, request_id = request.ip, request.request_id
+            agent = agent or request.agent
             user_agent = request.user_agent and _text(request.user_agent)
         return AuditEvent(  # by position, since some twenty names take four times as long
             self._ids.new("evt"),
@@ -82,6 +87,8 @@ class Audit:
             actor_type,
             actor_id,
             key_prefix,
+            _text(agent, MAX_AGENT_CHARS) or None,
+            direction,
             ip,
             user_agent,
             resource_type,

@@ -299,6 +299,8 @@ class Chat:
             resource_id=row.model,
             details=turn.audit_details(row),
             occurred_at=now_at,
+            agent=row.agent,
+            direction=row.direction,
         )
         besides = self._besides(turn, row)
         is_plain = besides is None and outcome == "success" and not self._syncs_always

@@ -14,12 +14,12 @@ from gateway.records import record
 from gateway.services.access_guard import EntryDenied
 from gateway.services.agent_sightings import AgentBlocked, Sighting
 from gateway.services.alerts import described
+from gateway.services.audit import MAX_AGENT_CHARS
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
 from gateway.services.spending import Held, OverBudget
-from gateway.shield.detections import ScanResult, Verdict
+from gateway.shield.detections import Direction, ScanResult, Verdict
 
 OPERATION = "chat.completions"
-MAX_AGENT_CHARS = 100
 CLIENT_GONE = "client_gone"
 _REFUSALS = ("access_denied", "budget_exceeded")
 # What a dashboard shows beside a request that got no completion; 499 is the usual word for a client that left.
@@ -129,6 +129,12 @@ class Turn:
         self._outcome = result, inbound.action if outbound.action == "none" else outbound.action
         return self._outcome
 
+    def direction(self) -> str | None:
+        """Return in which direction something was found, the graver if in both, or None."""
+        steps = {Direction.INBOUND: self.inbound, Direction.OUTBOUND: self.outbound}
+        found = {way: step.result.score for way, step in steps.items() if step and step.result.detections}
+        return max(found, key=found.__getitem__) if found else None
+
     def agent(self) -> str | None:
         """Return what the caller says of itself: its header, else the request's `user`, unless that holds a secret."""
         if self.blocked_agent is not None:
@@ -187,7 +193,7 @@ class Turn:
             self.agent() or principal.name,
             model,
             self.provider,
-            None,
+            self.direction(),
             action,
             self.status,
             detections,

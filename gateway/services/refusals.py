@@ -94,7 +94,7 @@ class Refusals:
             ip=context.ip if context else None,
             key_prefix=principal.key_prefix if principal else key_prefix,
         )
-        if self._counter.note(refusal, now_seconds):
+        if self._counter.note(refusal, now_seconds, context.request_id if context else None):
             raised = _ALERTS.get(action if action == SIGN_IN_THROTTLED else error.code)
             if raised is not None and context is not None:
                 self._raise_behind(raised, context.ip or "", context=context, principal=principal)
@@ -124,28 +124,36 @@ class Refusals:
         if told is None:
             return
         self._tell_of_guesses(told)
-        actions = {one.action: None for one, _ in told.repeated} | ({_OTHERS: None} if told.others else {})
+        actions = {one.action: None for one, _, _ in told.repeated} | ({_OTHERS: None} if told.others else {})
         for action in actions:
             refusals = [
-                {"reason": one.reason, "ip": one.ip, "key_prefix": one.key_prefix, "count": count}
-                for one, count in told.repeated
+                {
+                    "reason": one.reason,
+                    "ip": one.ip,
+                    "key_prefix": one.key_prefix,
+                    "count": count,
+                    "request_ids": list(ids),
+                }
+                for one, count, ids in told.repeated
                 if one.action == action
             ]
-            others = told.others if action == _OTHERS else 0
+            details: dict[str, object] = {"refusals": refusals, "others": 0}
+            if action == _OTHERS:
+                details |= {"others": told.others, "others_request_ids": list(told.others_ids)}
             self._record_behind(
                 self._audit.event(
                     action,
                     source="auth",
                     outcome="refused",
                     reason="repeated",
-                    details={"refusals": refusals, "others": others},
+                    details=details,
                 )
             )
 
     def _tell_of_guesses(self, told: RefusalSum) -> None:
         """Raise an alert for each address that was refused many keys in the window."""
         counts: dict[str, int] = {}
-        for one, count in told.repeated:
+        for one, count, _ in told.repeated:
             if one.reason in _GUESSED and one.ip is not None:
                 counts[one.ip] = counts.get(one.ip, 0) + count
         for ip, count in counts.items():

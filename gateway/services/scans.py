@@ -226,6 +226,7 @@ class Scans:
             principal=principal,
             request=context,
             resource_type="text",
+            direction=row.direction,
             details={
                 "verdict": result.verdict.value,
                 "score": result.score,

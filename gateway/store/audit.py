@@ -14,7 +14,7 @@ from gateway.domain.audit import (
 )
 from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.store.database import Insert, Row, Transaction
-from gateway.store.filters import Where, check_limit, like
+from gateway.store.filters import Where, check_limit, found_in, like
 from gateway.store.headfile import HeadFile
 from gateway.wire import json_text
 
@@ -30,6 +30,8 @@ _FIELDS = (
     "actor_type",
     "actor_id",
     "key_prefix",
+    "agent",
+    "direction",
     "ip",
     "user_agent",
     "resource_type",
@@ -45,7 +47,7 @@ _ALIKE = (
         {"source", "action", "outcome", "reason", "actor_type", "resource_type", "instance_id", "before", "after"}
     ),
     frozenset({"ip", "user_agent", "resource_id"}),
-    frozenset({"actor", "actor_id", "key_prefix"}),
+    frozenset({"actor", "actor_id", "key_prefix", "agent"}),
 )
 EVENTS = Insert("audit_events", _COLUMNS, is_fresh=True, alike=_ALIKE)
 _NAMES = ", ".join(_COLUMNS)
@@ -78,10 +80,25 @@ USUAL = {"action": "chat_completed", "source": "chat", "resource_type": "model"}
 UNLIKE_USUAL = {column: f"{column} <> '{value}'" for column, value in USUAL.items()}
 FIRST_AT = "SELECT occurred_at, position FROM audit_events_all ORDER BY position LIMIT 1"
 HASH_AT = "SELECT hash FROM audit_events_all WHERE instance_id = :instance_id AND seq = :seq"
-SEARCHED = """
-    (lower(action) LIKE lower(:search) ESCAPE '\\' OR lower(actor) LIKE lower(:search) ESCAPE '\\'
-     OR lower(resource_type) LIKE lower(:search) ESCAPE '\\' OR lower(resource_id) LIKE lower(:search) ESCAPE '\\'
-     OR lower(details) LIKE lower(:search) ESCAPE '\\')
+_SEARCHED = (
+    "action",
+    "actor",
+    "actor_id",
+    "key_prefix",
+    "agent",
+    "ip",
+    "request_id",
+    "resource_type",
+    "resource_id",
+    "details",
+)
+SEARCHED = found_in(_SEARCHED)
+# Each half by an index of its own, which an OR would not be.
+OF_REQUEST = """
+    position IN (SELECT position FROM audit_events_all WHERE request_id = :request_id
+                  UNION ALL
+                 SELECT position FROM audit_events_all
+                  WHERE reason = 'repeated' AND details LIKE '%"' || :request_id || '"%')
 """
 AFTER = " ORDER BY position LIMIT :limit"
 NEWEST_POSITION = "SELECT position FROM audit_events_all ORDER BY position DESC LIMIT 1"
@@ -201,6 +218,7 @@ def _where(wanted: AuditFilter) -> Where:
     where.add("occurred_at <= :until", until=wanted.until)
     where.exclude("action", wanted.exclude_actions)
     where.add(SEARCHED, search=like(wanted.search))
+    where.add(OF_REQUEST, request_id=wanted.request_id)
     return where
 
 
@@ -223,6 +241,7 @@ def _query(wanted: AuditFilter) -> tuple[object, ...]:
         wanted.until is None,
         wanted.exclude_actions,
         wanted.search,
+        wanted.request_id,
     )
 
 

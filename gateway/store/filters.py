@@ -39,6 +39,11 @@ def like(text: str | None) -> str | None:
     return None if text is None else f"%{text.translate(_ESCAPE)}%"
 
 
+def found_in(columns: Iterable[str]) -> str:
+    """Return the condition that the LIKE pattern `:search` fits one of some columns, whatever the case of ASCII."""
+    return "(" + " OR ".join(f"lower({name}) LIKE lower(:search) ESCAPE '\\'" for name in columns) + ")"
+
+
 def check_limit(limit: int, highest: int) -> int:
     """Return `limit`.
 

@@ -48,6 +48,7 @@ MIGRATIONS = (
     Migration(19, "0019_fresh"),
     Migration(20, "0020_usual_events"),
     Migration(21, "0021_alert_sightings"),
+    Migration(22, "0022_evidence"),
 )
 
 

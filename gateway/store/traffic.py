@@ -19,7 +19,7 @@ from gateway.domain.traffic_sums import (
     sum_up,
 )
 from gateway.store.database import Insert, Row, Transaction
-from gateway.store.filters import Where, check_limit
+from gateway.store.filters import Where, check_limit, found_in, like
 from gateway.store.fresh import settle
 from gateway.wire import json_text
 
@@ -48,6 +48,10 @@ _ALIKE = (
 ROWS = Insert("traffic", _COLUMNS, is_fresh=True, alike=_ALIKE)
 LIST = f"SELECT position, {_NAMES} FROM traffic_all"  # noqa: S608  # our own column names
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
+_EQUAL = ("agent", "model", "provider", "operation", "status", "request_id")
+SEARCHED = found_in(
+    ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
+)
 BY_ID = f"SELECT position, {_NAMES} FROM traffic_all WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
 BY_REQUEST = f"SELECT position, {_NAMES} FROM traffic_all WHERE request_id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
 # Rows that are alike are added up here, where each costs a third of what it costs as an object.
@@ -158,8 +162,10 @@ class TrafficRepository:
             where.add("verdict <> 'ALLOW'")
         is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
         where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
-        for name in ("agent", "model", "provider", "operation", "status"):
+        for name in _EQUAL:
             where.add(f"{name} = :{name}", **{name: getattr(wanted, name)})
+        where.add("detections LIKE :rule ESCAPE '\\'", rule=like(wanted.rule and f'"rule":{json_text(wanted.rule)}'))
+        where.add(SEARCHED, search=like(wanted.search))
         where.add("occurred_at >= :since", since=wanted.since)
         where.add("occurred_at <= :until", until=wanted.until)
         if wanted.cursor is not None:
@@ -232,7 +238,7 @@ _VALUES = attrgetter(*_COLUMNS)
 
 def _query(wanted: TrafficFilter) -> tuple[object, ...]:
     # An age such as 24h is another time on each page, so the times themselves do not make another query.
-    named = tuple(getattr(wanted, name) for name in ("key", "agent", "model", "provider", "operation", "status"))
+    named = tuple(getattr(wanted, name) for name in ("key", "rule", "search", *_EQUAL))
     return ("traffic", str(wanted.verdict), wanted.origin, *named, wanted.since is None, wanted.until is None)
 
 

@@ -55,3 +55,14 @@ def test_alerts_are_listed_by_each_request_that_was_counted_on_them(blocked: lis
     assert alert in run("alerts", "list", "--request-id", blocked[0])
     assert alert not in run("alerts", "list", "--request-id", "req_" + "0" * 26)
     assert "--request-id must be" in run("alerts", "list", "--request-id", "alr_1", code=2)
+
+
+def test_the_audit_log_is_exported_by_request_and_by_text(blocked: list[str], run: Any) -> None:
+    for id in blocked:
+        for wanted in (("--request-id", id), ("--search", id)):
+            lines = run("audit", "export", "--source", "chat", *wanted).splitlines()
+            assert [json.loads(line)["request_id"] for line in lines] == [id]
+    events = [json.loads(line) for line in run("audit", "export", "--search", "design-BOT").splitlines()]
+    assert {one["agent"] for one in events if one["source"] == "chat"} == {"design-bot"}
+    assert "--request-id must be" in run("audit", "export", "--request-id", "x", code=2)
+    assert run("audit", "verify").startswith("ok:")

@@ -210,8 +210,13 @@ async def test_the_audit_is_listed_and_filtered() -> None:
         await call(here, "shield_scan", text=ATTACK)
         found = await call(here, "review_audit", action="shield_scan_block", actor="mcp", since="2020-01-01", limit=5)
         searched = await call(here, "review_audit", search="COMPLETED")
+        (event,) = found["structuredContent"]["events"]
+        by_id = await call(here, "review_audit", request_id=event["request_id"], source="shield")
+        by_search = await call(here, "review_audit", search=event["request_id"], source="shield")
         none = await call(here, "review_audit", until="2020-01-01")
     assert [event["action"] for event in found["structuredContent"]["events"]] == ["shield_scan_block"]
+    assert by_id["structuredContent"] == by_search["structuredContent"] == {"events": [event]}
+    assert event["direction"] == "inbound"
     assert "shield_scan_block by mcp: success" in text_of(found)
     assert "mcp:shield_scan:completed by mcp: success (tool shield_scan)" in text_of(searched)
     assert text_of(none) == "No event matches."
@@ -240,6 +245,7 @@ async def test_a_name_in_the_audit_cannot_begin_a_line_of_its_own() -> None:
         ("query_threats", {"since": "yesterday"}, "since"),
         ("query_threats", {"request_id": "evt_1"}, "request_id"),
         ("review_audit", {"limit": 1001}, "limit"),
+        ("review_audit", {"request_id": "req_1"}, "request_id"),
         ("review_audit", {"until": ""}, "until"),
         ("review_audit", {"actor": ""}, "actor"),
         ("review_audit", {"search": "x" * 201}, "search"),

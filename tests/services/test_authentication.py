@@ -274,7 +274,13 @@ async def test_repeated_refusals_are_told_at_the_end(house: House) -> None:
     newest = (await house.events("api_key_refused"))[0]
     assert newest.reason == "repeated"
     assert newest.details["refusals"] == [
-        {"reason": "invalid_api_key", "ip": "192.0.2.1", "key_prefix": UNKNOWN[:10], "count": 4}
+        {
+            "reason": "invalid_api_key",
+            "ip": "192.0.2.1",
+            "key_prefix": UNKNOWN[:10],
+            "count": 4,
+            "request_ids": ["req_1"] * 4,
+        }
     ]
 
 

@@ -40,6 +40,7 @@ export async function draw(context, here) {
   const refresh = () => api.page("/api/alerts", { scope: "active", limit: 100 }, signal).then((page) => context.count(page.items.length), () => {});
   fill(tools, h("span.dim.small.low2", mayAct ? "j k move, Enter opens, a acknowledges, r resolves" : "j k move, Enter opens"));
   const bar = filters([
+    { name: "request_id", label: "Request", placeholder: "req_…" },
     { name: "scope", label: "Which", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
     { name: "severity", label: "Severity", options: ["", "critical", "high", "medium", "low"] },
     { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
@@ -60,9 +61,9 @@ export async function draw(context, here) {
   return { moved: (to) => { show(to); }, press: list.press };
 }
 
-/** Return filters with the two that go together: a state is looked for among all alerts, not only among active ones. */
-const whole = (query) => ({ ...query, scope: query.status ? "all" : query.scope || "active", status: query.status || "" });
-const pick = ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, since, until }) => ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, since, until });
+/** Return filters that go together: a state or a request is looked for among all alerts, not only among active ones. */
+const whole = (query) => ({ ...query, scope: query.status || query.request_id ? "all" : query.scope || "active", status: query.status || "" });
+const pick = ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, request_id, since, until }) => ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, request_id, since, until });
 
 /** Bring an alert into another state, with a word about it where it ends. */
 function move(alert, to, changed) {

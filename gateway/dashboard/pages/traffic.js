@@ -40,6 +40,7 @@ export async function draw(context, here) {
   });
   fill(main, filters([
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, values.until && { name: "until", label: "Until" },
+    { name: "search", label: "Search", placeholder: "req_…, agent, key, rule" },
     { name: "verdict", label: "Verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
     { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"]] },
     { name: "agent", label: "Agent" }, { name: "key", label: "Key", placeholder: "svc_…" }, { name: "model", label: "Model" }, { name: "provider", label: "Provider" },
@@ -56,7 +57,7 @@ export async function draw(context, here) {
   return { moved: (to) => { show(to); }, press: list.press };
 }
 
-const pick = ({ since, until, verdict: kind, operation, agent, key, model, provider }) => ({ since, until, verdict: kind, operation, agent, key, model, provider });
+const pick = ({ since, until, search, verdict: kind, operation, agent, key, model, provider }) => ({ since, until, search, verdict: kind, operation, agent, key, model, provider });
 
 /** Show one request. */
 function one(id, context) {
@@ -94,7 +95,7 @@ function actions(row, context, again) {
   const first = row.ledger[0];
   return [
     first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: row.text_sha256, agent: row.agent, key: row.key_prefix })),
-    first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { rule: first.rule }) }, "Its alerts"),
+    first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
     first && can("alerts:manage") && button("False positive", () => falsePositive(row, again)),
     row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `Every request with ${row.key_prefix} is refused from now on, by every worker. This cannot be undone.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
     row.key_prefix && can("access:manage") && button("Deny the key for a day", () => formDialog("Deny this key for a day", [{ name: "reason", label: "Reason", required: true }], (values) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason: values.reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." })),
