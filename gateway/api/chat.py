@@ -1,10 +1,12 @@
 """The edge of the chat: reads the body, calls the chat service, adds the shield's headers. Decides nothing."""
 
+from gateway.api.paths import model_id
 from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.api.responses import JSON, Headers, error_response, json_response, shaped_error
 from gateway.app import Gateway
 from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import NotFound
 from gateway.http.messages import Request, Response
 from gateway.llm.base import UpstreamFault, UpstreamRefused
 from gateway.services.chat import PromptBlocked, ReadPrompt
@@ -13,7 +15,7 @@ from gateway.wire import write_json
 
 
 class ChatEdge:
-    """Answers the two routes of the OpenAI API."""
+    """Answers the routes of the OpenAI API."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._chat = gateway.chat
@@ -49,6 +51,14 @@ class ChatEdge:
     async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """List the models that the caller may use."""
         return json_response({"object": "list", "data": await self._chat.models(who)})
+
+    async def model(self, request: Request, who: Principal, context: RequestContext) -> Response:
+        """Show one of the models that the caller may use."""
+        wanted = model_id(request.path)
+        for model in await self._chat.models(who):
+            if model["id"] == wanted:
+                return json_response(model)
+        raise NotFound("There is no such model for this key; GET /api/v1/models lists those it may use.", param="model")
 
 
 def _shield_lines(shield: ShieldSummary) -> str:

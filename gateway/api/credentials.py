@@ -6,58 +6,70 @@ from collections.abc import Sequence
 
 from gateway.auth.keyhash import hash_key, without_keys
 from gateway.domain.principals import RequestContext
-from gateway.errors import InvalidApiKey
+from gateway.errors import InvalidApiKey, InvalidRequest
 from gateway.http.messages import Headers, Request
 
 _TRACEPARENT = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _USER_AGENT_CHARS = 256
 _AGENT_CHARS = 100
 _MAPPED = "::ffff:"
+_SERVICE_KEY = "x-service-key"
+_KEY_HEADERS = (_SERVICE_KEY, "x-api-key", "api-key")
 _WITH_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([0-9.]{7,15}))(?::[0-9]{1,5})?")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def api_key(headers: Headers) -> str | None:
-    """Return the key as sent, unchecked: of `X-Service-Key`, else of `Authorization: Bearer`. None: none was sent.
+def api_keys(headers: Headers) -> tuple[str, ...]:
+    """Return the different keys that were sent, unchecked. A good request has one, an anonymous one none.
 
-    The only place that reads a key, from these two headers alone. A header sent twice arrives joined by a comma, which
-    no key holds, so that two different ones never pass.
-    `Authorization` of another scheme, or without a token, answers "", which is no key either.
+    The only place that reads a key, from these headers alone: `X-Service-Key`, `x-api-key`, `api-key`, and
+    `Authorization: Bearer` unless there is an `X-Service-Key`, which takes precedence over it. A header sent twice
+    arrives joined by a comma, which no key holds. `Authorization` of another scheme, or without a token, is "" where no
+    other header has a key; "" is no key either.
     """
-    key = headers.get("x-service-key")
-    if key is not None:
-        return key
+    keys = [key for name in _KEY_HEADERS if (key := headers.get(name)) is not None]
     authorization = headers.get("authorization")
-    if authorization is None:
-        return None
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer":
-        return ""
-    return token.strip(" ")
+    if authorization is not None and _SERVICE_KEY not in headers:
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip(" ") if scheme.lower() == "bearer" else ""
+        if token or not keys:
+            keys.append(token)
+    return tuple(dict.fromkeys(keys))
 
 
 class HeadFacts:
     """What the head of a request says of who calls.
 
-    key: as sent, see `api_key`. digest: of a key of good form, else "". agent, user_agent, traceparent: for the audit,
-    which keeps them, so that of a key that was put there by mistake nothing stays but its prefix.
+    keys: as sent, see `api_keys`. digest: of a sole key of good form, else "". agent, user_agent, traceparent: for the
+    audit, which keeps them, so that of a key that was put there by mistake nothing stays but its prefix.
     is_plain_json: the body is said to be JSON, and nothing else is said of it.
     """
 
-    __slots__ = ("agent", "digest", "is_plain_json", "key", "traceparent", "user_agent")
+    __slots__ = ("agent", "digest", "is_plain_json", "keys", "traceparent", "user_agent")
 
     def __init__(self, headers: Headers) -> None:
         user_agent, agent = headers.get("user-agent"), headers.get("x-service-agent")
-        self.key = api_key(headers)
+        self.keys = api_keys(headers)
         try:
-            self.digest = hash_key(self.key or "")
+            self.digest = hash_key(self.keys[0] if len(self.keys) == 1 else "")
         except InvalidApiKey:
             self.digest = ""
         self.agent = without_keys(agent)[:_AGENT_CHARS] if agent else None
         self.user_agent = without_keys(user_agent)[:_USER_AGENT_CHARS] if user_agent else None
         self.traceparent = traceparent(headers)
         self.is_plain_json = headers.get("content-type") == "application/json" and "content-encoding" not in headers
+
+    def sole_key(self) -> str | None:
+        """Return the key as sent, unchecked; None: none was sent.
+
+        Raises:
+            InvalidRequest: two different keys were sent, so that it is not said who calls.
+        """
+        if len(self.keys) > 1:
+            names = "X-Service-Key, x-api-key, api-key or Authorization: Bearer"
+            raise InvalidRequest(f"Two different API keys were sent; send one, in {names}.", param="X-Service-Key")
+        return self.keys[0] if self.keys else None
 
 
 def facts_of(headers: Headers) -> HeadFacts:

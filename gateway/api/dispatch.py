@@ -6,6 +6,7 @@ One of the three places that turn errors into answers. `handle` never raises.
 from gateway.api import internal
 from gateway.api.credentials import Callers, facts_of
 from gateway.api.own_user import is_own_user, not_own_user
+from gateway.api.paths import not_served, routed_path
 from gateway.api.responses import Finisher, error_response, rate_lines, shaped_error, status_of
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
@@ -44,7 +45,7 @@ class Dispatch:
     def body_limit(self, method: str, path: str) -> int:
         """Return how many bytes the body of a request may have."""
         try:
-            return self._router.match(method, path).route.handler.body_bytes
+            return self._router.match(method, routed_path(path)).route.handler.body_bytes
         except HttpError:
             return self._gateway.settings.max_body_bytes
 
@@ -118,16 +119,23 @@ class Dispatch:
             HttpError: nothing does. Shed: it has too much to do, or took too long to come to this request.
         """
         try:
-            endpoint = call.endpoint = self._router.match(request.method, request.path).route.handler
+            endpoint = call.endpoint = self._router.match(request.method, routed_path(request.path)).route.handler
         except HttpError as error:
-            if error.status == 404 and request.path.startswith("/v1/"):  # what the clients of other gateways are given
-                raise HttpError(404, "not_found", "There is no such path: the API is under /api/v1.") from None
+            if error.status == 404:
+                raise not_served(request.path, self._is_served) from None
             raise
         if endpoint.is_shed and (
             endpoint.in_work >= self._most_in_work or now_seconds - request.arrived_seconds > self._longest_wait_seconds
         ):
             raise Shed
         return endpoint
+
+    def _is_served(self, path: str) -> bool:
+        try:
+            self._router.match("GET", routed_path(path))
+        except HttpError as error:
+            return error.status == 405
+        return True
 
     def _recognize(
         self, call: "_Call", endpoint: Endpoint, request: Request, now_seconds: float
@@ -185,7 +193,7 @@ class Dispatch:
         elif door is Door.LOOPBACK and is_own_user(request):
             principal = ANONYMOUS
         else:
-            key = facts_of(request.headers).key
+            key = facts_of(request.headers).sole_key()
             if key is None and door is Door.LOOPBACK and not self._gateway.settings.rbac_enabled:
                 raise not_own_user(f"{endpoint.path} without an API key")
             principal = await self._keyed(call, endpoint, key, context)

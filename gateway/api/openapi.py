@@ -5,7 +5,7 @@ from dataclasses import is_dataclass
 
 from gateway import __version__
 from gateway.api.folding import names_of, places_of
-from gateway.api.openapi_chat import CHAT_REPLY, CHAT_REQUEST, JSON, MODELS
+from gateway.api.openapi_chat import CHAT_REPLY, CHAT_REQUEST, JSON, MODEL, MODELS
 from gateway.api.openapi_internal import (
     INTERNAL_BODIES,
     INTERNAL_DATA,
@@ -87,6 +87,7 @@ _BODIES: dict[str, JsonSchema] = {"chat.completions": CHAT_REQUEST, **INTERNAL_B
 _REPLIES: dict[str, JsonSchema] = {
     "chat.completions": CHAT_REPLY,
     "models.list": MODELS,
+    "models.show": MODEL,
     "health": _HEALTH,
     "openapi": {"type": "object"},
 }
@@ -110,7 +111,12 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
         "paths": paths,
         "components": {
             "securitySchemes": {
-                "serviceKey": {"type": "apiKey", "in": "header", "name": "X-Service-Key"},
+                "serviceKey": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "X-Service-Key",
+                    "description": "`x-api-key` and `api-key` are read alike. Two different keys are refused.",
+                },
                 "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "svc_ and 40 hex digits"},
                 **SCHEMES,
             },

@@ -62,11 +62,12 @@ CHAT_REPLY: JsonSchema = {
     "required": ["choices"],
     "properties": {"id": _TEXT, "model": _TEXT, "choices": {"type": "array", "items": {"type": "object"}}},
 }
+MODEL: JsonSchema = {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}
 MODELS: JsonSchema = {
     "type": "object",
     "required": ["object", "data"],
     "properties": {
         "object": {"const": "list"},
-        "data": {"type": "array", "items": {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}},
+        "data": {"type": "array", "items": MODEL},
     },
 }

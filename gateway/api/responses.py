@@ -134,7 +134,13 @@ def rate_lines(admission: Admission, *, is_openai: bool) -> str:
         f"x-ratelimit-limit: {admission.limit}\r\nx-ratelimit-remaining: {admission.remaining}\r\n"
         f"x-ratelimit-reset: {admission.reset_seconds}\r\n"
     )
-    return lines + lines.replace(":", "-requests:") if is_openai else lines
+    if not is_openai:
+        return lines
+    return (
+        f"{lines}x-ratelimit-limit-requests: {admission.limit}\r\n"
+        f"x-ratelimit-remaining-requests: {admission.remaining}\r\n"
+        f"x-ratelimit-reset-requests: {admission.reset_seconds}s\r\n"  # a duration, as OpenAI writes it
+    )
 
 
 class Finisher:

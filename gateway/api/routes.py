@@ -123,6 +123,7 @@ class _Edges:
 _ANSWERS: Mapping[str, Callable[[_Edges], Handler]] = {
     "chat.completions": lambda edges: edges.chats.complete,
     "models.list": lambda edges: edges.chats.models,
+    "models.show": lambda edges: edges.chats.model,
     "health": lambda edges: edges.probes.health,
     "openapi": lambda edges: edges.probes.openapi,
     "metrics": lambda edges: edges.probes.metrics,

@@ -48,7 +48,8 @@ class Headers:
 class Request:
     """One request whose head and body have arrived complete and were found well formed.
 
-    path: canonical and percent-decoded; never holds ``//``, a dot segment, a backslash or a control character.
+    path: canonical and percent-decoded, but for an encoded slash, which stays ``%2F``; never holds ``//``, a dot
+    segment, a backslash or a control character.
     query: as sent, without the ``?``; "" when there is none.
     peer: IP address of the other end of the connection, "" when it has none.
     started_seconds: monotonic time at which the first bytes of the request had arrived.

@@ -1,7 +1,8 @@
 """The request target and the Host: one canonical path, or a refusal. Pure.
 
 Whatever could be read in two ways by two readers is refused, so that the path which is authorized is the path which is
-routed: an encoded slash, backslash or NUL, an empty or a dot segment, a fragment, a malformed escape.
+routed: an encoded backslash or NUL, an escaped escape of a slash, an empty or a dot segment, a fragment, a malformed
+escape. An encoded slash stays encoded, as `ENCODED_SLASH`: it is part of its segment.
 """
 
 import re
@@ -9,10 +10,12 @@ from ipaddress import AddressValueError, IPv6Address
 
 from gateway.http.messages import HttpError
 
+ENCODED_SLASH = "%2F"
+_ENCODED_SLASH = re.compile("%2[fF]")
 # No dot at the start of a segment, no escape: nothing to decode and nothing to look at twice.
 _PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*+)*+/?")
 _PATH = re.compile(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*+")  # RFC 3986 section 3.3
-_FORBIDDEN_ESCAPE = re.compile(r"%(?:2[fF]|5[cC]|[01][0-9A-Fa-f]|7[fF])")
+_FORBIDDEN_ESCAPE = re.compile(r"%(?:25(?=2[fF])|5[cC]|[01][0-9A-Fa-f]|7[fF])")
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?#@]+)(/[^#]*)?")
 _HOST = re.compile(r"(?:([A-Za-z0-9](?:[A-Za-z0-9._-]{0,253})?)|\[([0-9A-Fa-f:.]{2,45})\])(?::([0-9]{1,5}))?")
 
@@ -31,7 +34,7 @@ def split_target(target: str) -> tuple[str, str]:
     if "#" in target or _PATH.fullmatch(path) is None or _FORBIDDEN_ESCAPE.search(path) is not None:
         raise _bad_target()
     try:
-        decoded = undo_escapes(path).decode()
+        decoded = ENCODED_SLASH.join(undo_escapes(piece).decode() for piece in _ENCODED_SLASH.split(path))
     except UnicodeDecodeError:
         raise _bad_target() from None
     segments = decoded.split("/")[1:]

@@ -59,4 +59,14 @@ PROMPT_OPERATIONS = (
         fails=("upstream_unavailable",),
         summary="List the models that the key may use, OpenAI-compatible.",
     ),
+    Operation(
+        name="models.show",
+        route=("GET", "/api/v1/models/{id}"),
+        door=Door.KEY,
+        needs=Scope.CHAT_COMPLETIONS,
+        answer=Answer.BARE,
+        is_openai=True,
+        fails=("not_found", "upstream_unavailable"),
+        summary="Show one model that the key may use, OpenAI-compatible. Its id may hold slashes, encoded or not.",
+    ),
 )

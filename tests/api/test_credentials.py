@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.api.credentials import Callers, api_key, traceparent
+from gateway.api.credentials import Callers, HeadFacts, traceparent
 from gateway.http.messages import Headers, Request
 
 GOOD_TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -18,6 +18,11 @@ def request(peer: str, **headers: str) -> Request:
     [
         ({}, None),
         ({"x-service-key": "k1"}, "k1"),
+        ({"x-api-key": "k1"}, "k1"),
+        ({"api-key": "k1"}, "k1"),
+        ({"api-key": "k1", "x-api-key": "k1", "x-service-key": "k1", "authorization": "Bearer k1"}, "k1"),
+        ({"api-key": "k1", "authorization": "Basic eDp5"}, "k1"),
+        ({"x-api-key": "k1", "authorization": "Bearer"}, "k1"),
         ({"authorization": "Bearer k2"}, "k2"),
         ({"authorization": "bearer k2"}, "k2"),
         ({"authorization": "BEARER  k2"}, "k2"),
@@ -28,15 +33,15 @@ def request(peer: str, **headers: str) -> Request:
         ({"authorization": "Basic eDp5"}, ""),
         ({"authorization": "k2"}, ""),
         ({"authorization": "Bearerk2"}, ""),
-        ({"cookie": "key=k3", "x-api-key": "k4", "api-key": "k5"}, None),
+        ({"cookie": "key=k3", "apikey": "k4", "x-auth-token": "k5"}, None),
     ],
 )
-def test_key_is_read_from_two_headers_alone(headers: dict[str, str], key: str | None) -> None:
-    assert api_key(Headers(headers)) == key
+def test_key_is_read_from_four_headers_alone(headers: dict[str, str], key: str | None) -> None:
+    assert HeadFacts(Headers(headers)).sole_key() == key
 
 
 def test_two_authorization_headers_make_no_key() -> None:
-    key = api_key(Headers({"authorization": "Bearer svc_1, Bearer svc_2"}))
+    key = HeadFacts(Headers({"authorization": "Bearer svc_1, Bearer svc_2"})).sole_key()
     assert key is not None
     assert "," in key
 

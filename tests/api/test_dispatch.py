@@ -384,13 +384,6 @@ async def test_the_log_says_why_no_model_has_answered(house: Any) -> None:
     assert json.loads(house.log.getvalue().splitlines()[-1])["reason"] == house.scans.error.detail
 
 
-async def test_who_takes_this_for_another_gateway_is_told_where_the_api_is(house: Any) -> None:
-    told = "There is no such path: the API is under /api/v1."
-    assert (await house.ask("POST", "/v1/chat/completions", {})).json["error"]["message"] == told
-    for path in ("/api/v1/embeddings", "/v2", "/"):
-        assert (await house.ask("POST", path, {})).json["error"]["message"] != told
-
-
 async def test_long_answer_is_compressed_when_asked_for(house: Any) -> None:
     plain = await house.ask("POST", SCAN, {"text": "5000"})
     assert "content-encoding" not in plain.headers
@@ -418,7 +411,8 @@ async def test_chat_answers_with_the_rate_headers_of_openai(house: Any) -> None:
     reply = await house.ask("GET", "/api/v1/models", key=NONE)
     assert reply.headers["x-ratelimit-limit-requests"] == reply.headers["x-ratelimit-limit"] == "3"
     assert reply.headers["x-ratelimit-remaining-requests"] == "2"
-    assert reply.headers["x-ratelimit-reset-requests"] == "60"
+    assert reply.headers["x-ratelimit-reset"] == "60"
+    assert reply.headers["x-ratelimit-reset-requests"] == "60s"
 
 
 def test_bodies_are_bounded_by_path(house: Any) -> None:
@@ -451,7 +445,9 @@ def test_rows_that_are_loaded_apart_share_no_path() -> None:
     )
     assert not probes & prompts
     assert not (probes | prompts) & others
-    assert not any("{" in path for path in probes | prompts)  # which a later path without places would hide
+    for path in probes | prompts:
+        if "{" in path:  # a later path without places would be hidden
+            assert not any(other.startswith(path[: path.index("{")]) for other in others)
 
 
 def test_every_row_can_be_made_ready(house: Any) -> None:

@@ -19,7 +19,12 @@ def test_the_openai_package_chats_lists_models_and_sees_a_block(proxy: Served) -
         completion = client.chat.completions.with_raw_response.create(model="test-model", messages=message)
         assert completion.parse().choices[0].message.content
         assert completion.headers["x-service-shield-verdict"] == "ALLOW"
-        assert list(client.models.list())
+        for model in client.models.list():
+            assert client.models.retrieve(model.id).id == model.id
+        with pytest.raises(openai.NotFoundError):
+            client.models.retrieve("meta/llama-3")
+        with pytest.raises(openai.NotFoundError, match="does not serve embeddings"):
+            client.embeddings.create(model="test-model", input="Hello")
         with pytest.raises(openai.BadRequestError) as refused:
             client.chat.completions.create(model="test-model", messages=[{"role": "user", "content": ATTACK}])
         assert refused.value.code == "content_policy_violation"
