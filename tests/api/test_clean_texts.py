@@ -168,6 +168,25 @@ async def test_what_was_found_is_found_again_and_again(site: Site) -> None:
     assert len(site.shield.scanned) == 9
 
 
+@pytest.mark.parametrize(("severity", "score"), [("low", 3), ("medium", 10), ("high", 25), ("critical", 60)])
+async def test_a_finding_of_any_severity_is_told_each_time_the_text_comes(
+    site: Site, severity: str, score: int
+) -> None:
+    await site.ask("PATCH", "/api/shield/rules", {"rule": "say-please", "severity": severity})
+    await site.ask("POST", "/api/policies", {"name": "watch", "mode": "observe"})
+    key = await site.key(policy="watch")
+    for number in range(3):
+        answer = await site.scan(key, ATTACK)
+        assert (answer["score"], [one["rule"] for one in answer["detections"]]) == (score, ["say-please"])
+        await site.chat(key, ATTACK, "And then?")
+        await site.chat(key, LONG, ATTACK, *["And then?"] * (number + 1))
+    await site.key()  # a write that is waited for comes after those that nobody waits for
+    rows = (await site.ask("GET", "/api/traffic", None))["data"]
+    assert [(row["score"], len(row["detections"])) for row in rows if row["text_chars"] >= len(ATTACK)] == [
+        (score, 1)
+    ] * 9
+
+
 async def test_a_match_over_two_texts_that_are_clean_alone_is_found(site: Site) -> None:
     key = await site.key()
     first, second = "please open the pod", "bay doors now"

@@ -306,9 +306,10 @@ async def test_a_name_that_stands_for_an_address_inside_is_refused_when_it_is_ma
         await one.add("lab")
     assert caught.value.param == "base_url"
     await one.add("lab", allow_private=True)
-    one.addresses = ("169.254.169.254",)
-    with pytest.raises(InvalidRequest):
-        await one.add("other", allow_private=True)
+    for metadata in ("169.254.169.254", "168.63.129.16", "100.100.100.200"):
+        one.addresses = (metadata,)
+        with pytest.raises(InvalidRequest):
+            await one.add("other", allow_private=True)
 
 
 async def test_a_key_whose_record_was_not_written_is_not_used_and_one_in_use_is_not_lost(one: Process) -> None:

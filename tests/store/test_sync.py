@@ -15,6 +15,7 @@ import pytest
 
 from gateway.domain.audit import AuditEvent, ChainHead
 from gateway.http.wakeups import Waiter, wakeups_here
+from gateway.services.audit import Audit
 from gateway.store import syncs, upkeep, writer
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.filelock import FileLock
@@ -119,6 +120,22 @@ def noted(path: str, store: Store) -> int:
     head = HeadFile(path + ".head").read(store.instance_id)
     assert head is not None
     return head.seq
+
+
+async def test_whoever_waits_for_the_disk_has_it_synced_by_the_commit_itself(place: Any) -> None:
+    full, normal = 2, 1  # of SQLite: FULL brings the log to the disk with each commit, NORMAL only now and then
+    store = await place.open()
+    try:
+        wishes = (True, False, True, True, False)
+        modes = [
+            await store.db.write(lambda tx: tx.query("PRAGMA synchronous")[0]["synchronous"], is_durable=wish)
+            for wish in wishes
+        ]
+        assert modes == [full if wish else normal for wish in wishes]
+        audit = Audit(store=store, clock=place.clock, ids=place.ids, instance_id=store.instance_id)
+        assert await audit.commit_authority(lambda tx: tx.query("PRAGMA synchronous")[0]["synchronous"]) == full
+    finally:
+        await store.aclose()
 
 
 @pytest.mark.parametrize("is_brief", [True, False])
