@@ -94,7 +94,9 @@ def _wanted(command: ConfigureProvider, *, renames: bool = False) -> WantedProvi
 def _line(view: ProviderView) -> str:
     models = ", ".join(one_line(model) for model in view.models[:_MOST_LISTED])
     place = view.base_url or view.type.value
-    return f"- {view.id} {one_line(view.name)}: {view.status.value}, {place}, serves {models}"
+    more = f" and {len(view.models) - _MOST_LISTED} more" if len(view.models) > _MOST_LISTED else ""
+    problem = f". Problem: {view.problem}" if view.problem else ""
+    return f"- {view.id} {one_line(view.name)}: {view.status.value}, {place}, serves {models}{more}{problem}"
 
 
 def _test_lines(test: ProviderTestResult) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
-from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter, EntryType, ListName
+from gateway.domain.access_list import GLOBAL, MAX_ENTRY_LIMIT, AccessEntry, EntryFilter, EntryType, ListName
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.forms import Expiry
@@ -50,8 +50,11 @@ async def _manage(gateway: Gateway, principal: Principal, command: ManageAccess,
             head = "Removed:"
         case _:
             wanted = EntryFilter(list_name=command.list_type, entry_type=command.entry_type, limit=MAX_ENTRY_LIMIT)
-            entries = list((await gateway.access_list.page(wanted)).items)
+            page = await gateway.access_list.page(wanted)
+            entries = list(page.items)
             head = f"{len(entries)} entries, newest first:" if entries else "No entry is on the list."
+            if page.next is not None:
+                head = f"The newest {len(entries)} entries; name list_type or entry_type for fewer:"
     now_at = gateway.clock.now_at()
     views = tuple(view_entry(entry, now_at) for entry in entries)
     text = "\n".join([head, *(_line(view) for view in views)])
@@ -95,9 +98,11 @@ def _named(command: ManageAccess) -> tuple[ListName, EntryType, str]:
 
 
 def _line(view: EntryView) -> str:
+    scope = "" if view.scope == GLOBAL else f" for {view.scope}"
     until = "" if view.expires_at is None else f", until {write_time(view.expires_at)}"
-    value = one_line(view.value)
-    return f"- {view.id} {view.list_name.value} {view.entry_type.value} {value} ({view.hits} hits{until})"
+    told = f"- {view.id} {view.list_name.value} {view.entry_type.value} {one_line(view.value)}{scope}"
+    reason = f" Reason: {one_line(view.reason)}" if view.reason else ""
+    return f"{told} ({view.status}, {view.hits} hits, by {one_line(view.created_by)}{until}){reason}"
 
 
 MANAGE_ACCESS = Tool(

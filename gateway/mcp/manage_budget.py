@@ -190,9 +190,12 @@ def _window(command: ManageBudget) -> BudgetWindow:
 
 def _line(view: BudgetView) -> str:
     whose = view.scope.value if view.scope_value is None else f"{view.scope.value} {one_line(view.scope_value)}"
+    override = view.override
+    raised = "" if override is None else f" Raised until {write_time(override.until_at)}: {one_line(override.reason)}"
     return (
         f"- {view.id} {whose}: {view.spent:g} of {view.effective_limit:g} {view.unit.value} spent this "
-        f"{view.window.value} ({view.status}), {view.remaining:g} left until {write_time(view.resets_at)}"
+        f"{view.window.value} ({view.status}), {view.remaining:g} left until {write_time(view.resets_at)}; over it: "
+        f"{view.action.value}; warns from {view.soft_pct} %.{raised}"
     )
 
 

@@ -47,6 +47,8 @@ def _text(run: ShieldTestsRun) -> str:
         f"- {one.case}: must be {one.expected.value} but is {one.verdict.value}"
         for one in report.failures[:_MOST_LISTED]
     ]
+    if len(report.failures) > _MOST_LISTED:
+        lines.append(f"and {len(report.failures) - _MOST_LISTED} more")
     return "\n".join(lines)
 
 

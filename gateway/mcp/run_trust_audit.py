@@ -50,6 +50,7 @@ def _rank(check: Check) -> int:
 def _text(run: TrustAudit, told: tuple[Check, ...]) -> str:
     score = "none, since no check applies" if run.score is None else f"{run.score}/100"
     lines = [
+        f"Run: {run.id}",
         f"Posture score: {score}",
         f"Checks: {run.passed} passed, {run.warned} with a warning, {run.failed} failed, {run.skipped} do not apply",
     ]

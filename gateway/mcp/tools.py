@@ -10,18 +10,22 @@ from gateway.domain.posture import CheckStatus
 from gateway.domain.principals import Principal, RequestContext, read_request_id
 from gateway.mcp.configure_provider import CONFIGURE_PROVIDER
 from gateway.mcp.generate_report import GENERATE_REPORT
+from gateway.mcp.lines import MOST_COUNTED, alert_line, counted, detection_line, event_line
 from gateway.mcp.manage_access import MANAGE_ACCESS
 from gateway.mcp.manage_budget import MANAGE_BUDGET
 from gateway.mcp.run_shield_tests import RUN_SHIELD_TESTS
 from gateway.mcp.run_trust_audit import RUN_TRUST_AUDIT
-from gateway.mcp.tool import NoArguments, Tool, ToolOutput, one_line
+from gateway.mcp.tool import NoArguments, Tool, ToolOutput
 from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.posture import PostureReport
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.shield.detections import Severity
-from gateway.wire import read_time, write_time
+from gateway.store.audit import count_events
+from gateway.wire import read_time
 
 DEFAULT_LIMIT = 20  # fewer than the API's: what a tool answers is read by a model, which pays by the word
+
+_REDACTED_CHARS = 10_000
 
 _Text = Annotated[str, Bounds(1, 200)]
 _Time = Annotated[int, ByTime(read_time)]
@@ -44,9 +48,10 @@ class QueryThreats:
 
 @dataclass(frozen=True, slots=True)
 class AlertList:
-    """Alerts, newest first."""
+    """Alerts, newest first. total: how many match, counted as far as one beyond 10,000."""
 
     alerts: tuple[Alert, ...]
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +74,10 @@ class ReviewAudit:
 
 @dataclass(frozen=True, slots=True)
 class EventList:
-    """Audit events, newest first."""
+    """Audit events, newest first. total: how many match, counted as far as one beyond 10,000."""
 
     events: tuple[AuditEvent, ...]
+    total: int
 
 
 async def _shield_scan(
@@ -79,18 +85,19 @@ async def _shield_scan(
 ) -> ToolOutput:
     answer = await gateway.scans.scan(principal, command, context)
     gateway.metrics.count("gateway_scans_total", source="mcp", verdict=answer.verdict.value)
-    return ToolOutput(_scan_text(answer), answer.data())
+    return ToolOutput(_scan_text(answer, context.request_id), answer.data())
 
 
-def _scan_text(answer: ScanAnswer) -> str:
-    lines = [f"Verdict: {answer.verdict.value}", f"Score: {answer.score}/100"]
-    if not answer.detections:
-        return "\n".join([*lines, "Rules matched: none"])
-    lines.append(f"Rules matched: {len(answer.detections)}")
-    lines += [
-        f"- {detection.name} ({detection.rule}): {detection.severity.value}, {detection.category}"
-        for detection in answer.detections
+def _scan_text(answer: ScanAnswer, request_id: str) -> str:
+    lines = [
+        f"Verdict: {answer.verdict.value}",
+        f"Score: {answer.score}/100",
+        f"Rules matched: {len(answer.detections) or 'none'}",
+        *map(detection_line, answer.detections),
+        f"Request: {request_id}",
     ]
+    if answer.redacted is not None:
+        lines += ["The text without what must not be repeated:", answer.redacted[:_REDACTED_CHARS]]
     return "\n".join(lines)
 
 
@@ -131,14 +138,12 @@ async def _query_threats(
         limit=command.limit,
         request_id=None if command.request_id is None else read_request_id(command.request_id),
     )
-    alerts = (await gateway.alerts.page(wanted)).items
-    lines = [f"{len(alerts)} alerts, newest first:" if alerts else "No alert matches."]
-    lines += [
-        f"- {alert.id} {alert.severity.value} {alert.status.value}: {alert.title} (rule {alert.rule}, "
-        f"{alert.count} times, last {write_time(alert.last_seen_at)})"
-        for alert in alerts
-    ]
-    return ToolOutput("\n".join(lines), encode(AlertList(alerts)))
+    store = gateway.store
+    alerts, total = await store.db.read(
+        lambda tx: (store.alerts.page(tx, wanted).items, store.alerts.count(tx, wanted, most=MOST_COUNTED + 1))
+    )
+    lines = [counted("alert", len(alerts), total), *map(alert_line, alerts)]
+    return ToolOutput("\n".join(lines), encode(AlertList(alerts, total)))
 
 
 async def _review_audit(
@@ -155,14 +160,12 @@ async def _review_audit(
         search=command.search,
         request_id=None if command.request_id is None else read_request_id(command.request_id),
     )
-    events = (await gateway.audit.page(wanted)).items
-    lines = [f"{len(events)} events, newest first:" if events else "No event matches."]
-    lines += [
-        f"- {write_time(event.occurred_at)} {one_line(event.action)} by {one_line(event.actor)}: {event.outcome}"
-        + (f" ({event.resource_type} {one_line(event.resource_id)})" if event.resource_id else "")
-        for event in events
-    ]
-    return ToolOutput("\n".join(lines), encode(EventList(events)))
+    store = gateway.store
+    events, total = await store.db.read(
+        lambda tx: (store.audit.page(tx, wanted).items, count_events(tx, wanted, most=MOST_COUNTED + 1))
+    )
+    lines = [counted("event", len(events), total), *map(event_line, events)]
+    return ToolOutput("\n".join(lines), encode(EventList(events, total)))
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -19,7 +19,7 @@ from gateway.domain.alerts import (
     AlertSource,
     AlertStatus,
 )
-from gateway.domain.paging import Page, read_cursor, write_cursor
+from gateway.domain.paging import MAX_INTEGER, Page, read_cursor, write_cursor
 from gateway.shield.detections import Severity
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, check_limit
@@ -60,7 +60,8 @@ SAW = """
 """
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
 PRUNE_SIGHTINGS = "DELETE FROM alert_sightings WHERE alert_id NOT IN (SELECT id FROM alerts)"
-COUNT = "SELECT COUNT(*) AS count FROM alerts"
+COUNT = "SELECT COUNT(*) AS count FROM (SELECT 1 FROM alerts"
+AT_MOST = " LIMIT :most) AS found"
 LIST = f"SELECT position, {_NAMES} FROM alerts"  # noqa: S608
 AFTER = " WHERE position > :position ORDER BY position LIMIT :limit"
 NEWEST_POSITION = "SELECT COALESCE(MAX(position), 0) AS position FROM alerts"
@@ -156,10 +157,11 @@ class AlertRepository:
             tx.execute(PRUNE_SIGHTINGS)
         return pruned
 
-    def count(self, tx: Transaction) -> int:
-        """Return how many alerts there are."""
+    def count(self, tx: Transaction, wanted: AlertFilter | None = None, *, most: int = MAX_INTEGER) -> int:
+        """Count all alerts, or what a filter matches whatever its limit and cursor are, as far as `most`."""
         _write_seen(tx)
-        return int(tx.query(COUNT)[0]["count"])
+        where = _where(wanted or AlertFilter())
+        return int(tx.query(COUNT + where.sql() + AT_MOST, where.params | {"most": most})[0]["count"])
 
     def after(self, tx: Transaction, *, position: int, limit: int) -> tuple[tuple[int, Alert], ...]:
         """Return alerts in the order they were first raised, each with its place, which `position` goes on from."""
@@ -181,25 +183,30 @@ class AlertRepository:
         _write_seen(tx)
         limit = check_limit(wanted.limit, MAX_ALERT_LIMIT)
         query = _query(wanted)
-        where = Where()
-        where.add("status = :status", status=wanted.status)
-        where.add("severity = :severity", severity=wanted.severity)
-        where.add("source = :source", source=wanted.source)
-        where.add("rule = :rule", rule=wanted.rule)
-        where.add("agent = :agent", agent=wanted.agent)
-        where.add("assigned_to = :assigned_to", assigned_to=wanted.assigned_to)
-        where.add(OF_REQUEST, request_id=wanted.request_id)
-        if wanted.scope in _STATES:
-            others = [status for status in AlertStatus if status not in _STATES[wanted.scope]]
-            where.exclude("status", others)
-        where.add("last_seen_at >= :since", since=wanted.since)
-        where.add("first_seen_at <= :until", until=wanted.until)
+        where = _where(wanted)
         if wanted.cursor is not None:
             (position,) = read_cursor(wanted.cursor, query, count=1)
             where.add("position < :after_position", after_position=position)
         rows = tx.query(LIST + where.sql() + NEWEST_FIRST, where.params | {"limit": limit + 1})
         following = write_cursor(query, (rows[limit - 1]["position"],)) if len(rows) > limit else None
         return Page(tuple(_alert(row) for row in rows[:limit]), limit, following)
+
+
+def _where(wanted: AlertFilter) -> Where:
+    where = Where()
+    where.add("status = :status", status=wanted.status)
+    where.add("severity = :severity", severity=wanted.severity)
+    where.add("source = :source", source=wanted.source)
+    where.add("rule = :rule", rule=wanted.rule)
+    where.add("agent = :agent", agent=wanted.agent)
+    where.add("assigned_to = :assigned_to", assigned_to=wanted.assigned_to)
+    where.add(OF_REQUEST, request_id=wanted.request_id)
+    if wanted.scope in _STATES:
+        others = [status for status in AlertStatus if status not in _STATES[wanted.scope]]
+        where.exclude("status", others)
+    where.add("last_seen_at >= :since", since=wanted.since)
+    where.add("first_seen_at <= :until", until=wanted.until)
+    return where
 
 
 def _query(wanted: AlertFilter) -> tuple[object, ...]:

@@ -52,6 +52,8 @@ _ALIKE = (
 EVENTS = Insert("audit_events", _COLUMNS, is_fresh=True, alike=_ALIKE)
 _NAMES = ", ".join(_COLUMNS)
 LIST = f"SELECT position, {_NAMES} FROM audit_events_all"  # noqa: S608  # our own column names
+COUNT = "SELECT COUNT(*) AS count FROM (SELECT 1 FROM audit_events_all"
+AT_MOST = " LIMIT :most) AS found"
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
 CHAIN = f"""
     SELECT {_NAMES} FROM audit_events_all
@@ -207,6 +209,12 @@ class AuditRepository:
         last = rows[limit - 1] if len(rows) > limit else None
         following = None if last is None else write_cursor(query, (last["occurred_at"], last["position"]))
         return Page(events, limit, following)
+
+
+def count_events(tx: Transaction, wanted: AuditFilter, *, most: int) -> int:
+    """Count what a filter matches, whatever its limit and cursor are, as far as `most`."""
+    where = _where(wanted)
+    return int(tx.query(COUNT + where.sql() + AT_MOST, where.params | {"most": most})[0]["count"])
 
 
 def _where(wanted: AuditFilter) -> Where:

@@ -150,7 +150,7 @@ async def test_a_scan_reports_verdict_score_and_the_names_of_the_rules() -> None
 async def test_a_harmless_scan_says_that_nothing_matched(arguments: dict[str, str]) -> None:
     async with gateway() as here:
         result = await call(here, "shield_scan", **arguments)
-    assert text_of(result) == "Verdict: ALLOW\nScore: 0/100\nRules matched: none"
+    assert text_of(result).startswith("Verdict: ALLOW\nScore: 0/100\nRules matched: none\nRequest: req_")
 
 
 async def test_a_text_over_the_limit_is_named() -> None:
@@ -189,9 +189,9 @@ async def test_threats_are_listed_and_filtered() -> None:
         await call(here, "shield_scan", text=ATTACK)
         found = await call(here, "query_threats", status="open", severity="critical", source="shield", since="1h")
         none = await call(here, "query_threats", severity="low")
-    assert "Ignore previous: BLOCK (rule ignore-previous, 1 times" in text_of(found)
+    assert "Ignore previous: BLOCK (rule ignore-previous, score 60, " in text_of(found)
     assert [alert["rule"] for alert in found["structuredContent"]["alerts"]] == ["ignore-previous"]
-    assert none["structuredContent"] == {"alerts": []}
+    assert none["structuredContent"] == {"alerts": [], "total": 0}
 
 
 async def test_a_request_id_finds_the_alert_that_it_was_counted_on() -> None:
@@ -202,7 +202,7 @@ async def test_a_request_id_finds_the_alert_that_it_was_counted_on() -> None:
         found = [await call(here, "query_threats", request_id=scan.request_id) for scan in scans]
         none = await call(here, "query_threats", request_id="req_" + "0" * 26)
     (id,) = {alert["id"] for one in found for alert in one["structuredContent"]["alerts"]}
-    assert len(found) == 3 and none["structuredContent"] == {"alerts": []}
+    assert len(found) == 3 and none["structuredContent"] == {"alerts": [], "total": 0}
 
 
 async def test_the_audit_is_listed_and_filtered() -> None:
@@ -215,10 +215,10 @@ async def test_the_audit_is_listed_and_filtered() -> None:
         by_search = await call(here, "review_audit", search=event["request_id"], source="shield")
         none = await call(here, "review_audit", until="2020-01-01")
     assert [event["action"] for event in found["structuredContent"]["events"]] == ["shield_scan_block"]
-    assert by_id["structuredContent"] == by_search["structuredContent"] == {"events": [event]}
+    assert by_id["structuredContent"] == by_search["structuredContent"] == {"events": [event], "total": 1}
     assert event["direction"] == "inbound"
     assert "shield_scan_block by mcp: success" in text_of(found)
-    assert "mcp:shield_scan:completed by mcp: success (tool shield_scan)" in text_of(searched)
+    assert "mcp:shield_scan:completed by mcp: success (tool shield_scan, request req_" in text_of(searched)
     assert text_of(none) == "No event matches."
 
 

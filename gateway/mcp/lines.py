@@ -1,0 +1,92 @@
+"""Lists as text, for assistants that read nothing else: one line a record, with what they repeat to people. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from gateway.domain.alerts import Alert
+from gateway.domain.audit import AuditEvent
+from gateway.mcp.tool import one_line
+from gateway.shield.detections import Detection
+from gateway.wire import write_time
+
+MOST_COUNTED = 10_000
+"""How far the records that match are counted."""
+_MOST_DETECTIONS = 5
+
+
+def counted(what: str, shown: int, total: int) -> str:
+    """Return the head of a list. total: how many match; beyond `MOST_COUNTED` nobody has counted."""
+    if not total:
+        return f"No {what} matches."
+    if shown >= total:
+        return f"{shown} {what if shown == 1 else what + 's'}, newest first:"
+    whole = f"more than {MOST_COUNTED}" if total > MOST_COUNTED else str(total)
+    return f"{shown} of {whole} {what}s, newest first; more with `limit`:"
+
+
+def detection_line(detection: Detection) -> str:
+    """Return the line of one detection of a scan."""
+    told = (
+        f"- {detection.name} ({detection.rule}): {detection.severity.value}, {detection.category}, "
+        f"score {detection.score}, matched {_quoted(detection.matched)} at {detection.start}-{detection.end}"
+    )
+    place = f" of {one_line(detection.place)}" if detection.place else ""
+    return told + place + (f", accepted by {detection.accepted}" if detection.accepted else "")
+
+
+def alert_line(alert: Alert) -> str:
+    """Return the line of one alert: what it is, of whom, and what its newest evidence says."""
+    newest: Mapping[str, object] = alert.evidence[-1] if alert.evidence else {}
+    facts = _facts(
+        rule=alert.rule, score=newest.get("score"), agent=alert.agent, key=alert.key_prefix, request=alert.request_id
+    )
+    seen = f"seen {alert.count} times, last {write_time(alert.last_seen_at)}"
+    line = f"- {alert.id} {alert.severity.value} {alert.status.value}: {one_line(alert.title)} ({facts}; {seen})"
+    found = _found(newest)
+    return f"{line} Found: {found}" if found else line
+
+
+def event_line(event: AuditEvent) -> str:
+    """Return the line of one audit event: who did what to what, from where, and what a scan said."""
+    outcome = event.outcome if event.reason is None else f"{event.outcome}, {one_line(event.reason)}"
+    about = f"{event.resource_type} {one_line(event.resource_id)}" if event.resource_id else ""
+    details = event.details
+    facts = _facts(
+        verdict=details.get("verdict"),
+        score=details.get("score"),
+        budget=details.get("budget"),
+        entry=details.get("access_entry"),
+        direction=event.direction,
+        agent=event.agent,
+        key=event.key_prefix,
+        address=event.ip,
+        request=event.request_id,
+    )
+    line = f"- {write_time(event.occurred_at)} {one_line(event.action)} by {one_line(event.actor)}: {outcome}"
+    facts = ", ".join(part for part in (about, facts) if part)
+    found = _found(details)
+    return line + (f" ({facts})" if facts else "") + (f" Found: {found}" if found else "")
+
+
+def _facts(**facts: object) -> str:
+    return ", ".join(f"{name} {one_line(str(value))}" for name, value in facts.items() if value not in (None, ""))
+
+
+def _found(evidence: Mapping[str, object]) -> str:
+    """Return rule, score and masked match of the detections that a record keeps; a chat's are those of both steps."""
+    detections: list[tuple[Mapping[str, object], str]] = []
+    for part, where in ((evidence, ""), (evidence.get("inbound"), ""), (evidence.get("outbound"), " in the reply")):
+        kept = part.get("detections") if isinstance(part, Mapping) else None
+        detections += [(one, where) for one in kept if isinstance(one, Mapping)] if isinstance(kept, Sequence) else []
+    told = ", ".join(_found_one(one) + where for one, where in detections[:_MOST_DETECTIONS])
+    return told + (f" and {len(detections) - _MOST_DETECTIONS} more" if len(detections) > _MOST_DETECTIONS else "")
+
+
+def _found_one(detection: Mapping[str, object]) -> str:
+    told = f"{one_line(str(detection.get('rule')))} (score {detection.get('score')})"
+    matched = detection.get("matched")
+    return f"{told} {_quoted(matched)}" if isinstance(matched, str) else told
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(one_line(text), ensure_ascii=False)
