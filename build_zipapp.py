@@ -64,7 +64,7 @@ PLATFORMS = (
 )
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
 UNUSED = "anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "anyio/to_process.py", "idna/__main__.py", "idna/cli.py"
-DATA = (".sql", ".json", ".html", ".css", ".js", ".svg")
+DATA = (".sql", ".json", ".bin", ".html", ".css", ".js", ".svg")
 # What is packed already, has to be read in place, or is compiled by Python itself at each start.
 STORED = (".pack", ".plans", ".difference", "data.zip", "__main__.py")
 READ_AT_START = ("anyio/__init__.py", "anyio/abc/__init__.py")  # in which anyio looks up where its names come from

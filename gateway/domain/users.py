@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from gateway.domain.common_passwords import COUNT, is_common
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, Role, scopes_within
 from gateway.errors import Conflict, InvalidRequest
 
@@ -77,13 +78,15 @@ def check_new_password(text: str, *, username: str, param: str = "password") -> 
     """Return `text` if it may become the password of `username`.
 
     Raises:
-        InvalidRequest: it is too short, too long, or one character repeated. Conflict: it is the name itself. The
-            message never repeats it.
+        InvalidRequest: it is too short, too long, one character repeated, or one of the most common. Conflict: it is
+            the name itself. The message never repeats it.
     """
     if not MIN_PASSWORD_CHARS <= len(text) <= MAX_PASSWORD_CHARS:
         raise InvalidRequest(f"{param} must be {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters.", param=param)
     if len(set(text)) == 1:
         raise InvalidRequest(f"{param} must not be one character repeated.", param=param)
+    if is_common(text):
+        raise InvalidRequest(f"{param} is one of the {COUNT:,} most common passwords: choose another.", param=param)
     if text.casefold() == username.casefold():
         raise Conflict(f"{param} must not be the username.", param=param)
     return text

@@ -227,6 +227,9 @@ async def test_a_password_is_changed_by_its_owner(site: Site, admin: Person) -> 
     assert (wrong.status, wrong.code, wrong.json["error"]["param"]) == (401, "bad_credentials", "current_password")
     short = await admin.ask("POST", "/api/auth/password", body | {"new_password": "short"})
     assert (short.status, short.json["error"]["param"]) == (400, "new_password")
+    common = await admin.ask("POST", "/api/auth/password", body | {"new_password": "QWERTYuiop"})
+    assert (common.status, common.json["error"]["param"]) == (400, "new_password")
+    assert "10,000 most common" in common.json["error"]["message"]
     same = await admin.ask("POST", "/api/auth/password", body | {"new_password": PASSWORD})
     assert (same.status, same.json["error"]["param"]) == (409, "new_password")
     assert (await admin.ask("POST", "/api/auth/password", body)).data == {"sessions_ended": 1}
@@ -412,6 +415,10 @@ async def test_users_are_made_changed_and_kept_out(site: Site, admin: Person) ->
         ({"username": "x", "password": PASSWORD}, 400, "role"),
         ({"username": "x", "password": PASSWORD, "role": "viewer", "id": "usr_1"}, 400, "id"),
         ({"username": "ADMIN", "password": PASSWORD, "role": "viewer"}, 409, "username"),
+        ({"username": "x", "password": "password", "role": "viewer"}, 400, "password"),
+        ({"username": "x", "password": "12345678", "role": "viewer"}, 400, "password"),
+        ({"username": "x", "password": "Sunshine2024", "role": "viewer"}, 400, "password"),
+        ({"username": "x", "password": "P@ssw0rd!", "role": "viewer"}, 400, "password"),
     ],
 )
 async def test_a_bad_user_is_refused_by_field(admin: Person, body: object, status: int, param: str) -> None:

@@ -138,3 +138,10 @@ def test_a_bad_list_of_names_or_folders_is_refused_at_the_start(run: Run, monkey
         with monkeypatch.context() as patched:
             patched.setenv(f"GATEWAY_PROVIDER_KEY_{name}", value)
             assert f"provider_key_{name.lower()}" in run("providers", "list", code=2)
+
+
+def test_a_common_password_is_refused_and_the_message_says_why(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("users", "create", "--username", "bob", "--role", "admin")
+    for words in (("create", "--username", "ann", "--role", "admin"), ("passwd", "bob")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"password123\n")))
+        assert "one of the 10,000 most common passwords" in run("users", *words, "--password-stdin", code=2)

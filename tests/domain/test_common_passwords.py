@@ -1,0 +1,35 @@
+"""The list of common passwords: what it refuses, what it leaves alone, and that it is what its script makes."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from gateway.domain.common_passwords import COUNT, HASH_BYTES, is_common
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["password", "PASSWORD", "Password1!", "12345678", "123456789", "1234567890", "qwertyuiop", "1q2w3e4r", "1qaz2wsx",
+     "iloveyou", "sunshine1987", "princess", "football", "letmein123", "welcome1", "changeme", "administrator", "passw0rd",
+     "p@ssw0rd", "12341234", "abcd1234", "trustno1", "qwerty123", "11223344"],
+)  # fmt: skip
+def test_what_everybody_chooses_is_common(password: str) -> None:
+    assert is_common(password)
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["correct horse battery staple", "a long enough password", "mvXq7-rtLp", "kz7fjane2020", "Пароль-на-входе"],
+)
+def test_what_nobody_else_chooses_is_not(password: str) -> None:
+    assert not is_common(password)
+
+
+def test_the_packed_list_is_what_its_script_makes() -> None:
+    script = runpy.run_path(str(ROOT / "deploy" / "common_passwords.py"))
+    packed = (ROOT / "gateway" / "domain" / "common-passwords.bin").read_bytes()
+    assert script["packed"]() == packed
+    assert len(packed) == COUNT * HASH_BYTES and len(set(script["passwords"]())) == COUNT
