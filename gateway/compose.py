@@ -94,30 +94,32 @@ class Composition:
 
 
 @asynccontextmanager
-async def open_gateway(settings: Settings, *, log: Log) -> AsyncGenerator[Gateway]:
-    """Yield the gateway of these settings; close everything afterwards. Raises what `open_composition` does."""
-    async with open_composition(settings, log=log) as composition:
+async def open_gateway(settings: Settings, *, log: Log, is_shell: bool = False) -> AsyncGenerator[Gateway]:
+    """Yield the gateway of these settings; close everything afterwards. Like `open_composition`."""
+    async with open_composition(settings, log=log, is_shell=is_shell) as composition:
         yield composition.gateway
 
 
 @asynccontextmanager
 async def open_composition(
-    settings: Settings, *, log: Log, shared: Shared | None = None
+    settings: Settings, *, log: Log, shared: Shared | None = None, is_shell: bool = False
 ) -> AsyncGenerator[Composition]:
     """Open the data folder, made if need be, and yield the parts put together; close everything afterwards.
 
-    shared: given when this process is one of several workers.
+    shared: given when this process is one of several workers. is_shell: it is a command, which serves nobody.
 
     Raises:
         SetupError: the rules, the data folder or the database cannot be used.
     """
     scanner = shared.scanner if shared else load_early(settings.rules)
-    async with open_lasting(settings, log=log, shared=shared) as lasting:
+    async with open_lasting(settings, log=log, shared=shared, is_shell=is_shell) as lasting:
         yield Composition(settings, scanner, lasting)
 
 
 @asynccontextmanager
-async def open_lasting(settings: Settings, *, log: Log, shared: Shared | None = None) -> AsyncGenerator[Lasting]:
+async def open_lasting(
+    settings: Settings, *, log: Log, shared: Shared | None = None, is_shell: bool = False
+) -> AsyncGenerator[Lasting]:
     """Open the data folder, made if need be, and yield the parts that need no rules; close everything afterwards.
 
     Raises:
@@ -128,7 +130,9 @@ async def open_lasting(settings: Settings, *, log: Log, shared: Shared | None = 
     make_data_dir(settings.data_dir)
     store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
     try:
-        lasting = make_lasting(store, clock, ids, log, shared=shared, ca_file=settings.upstream_ca_file)
+        lasting = make_lasting(
+            store, clock, ids, log, shared=shared, ca_file=settings.upstream_ca_file, is_shell=is_shell
+        )
         try:
             yield lasting
         finally:

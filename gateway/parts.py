@@ -112,15 +112,23 @@ class _Gateway(Gateway, LastingParts):
 
 
 def make_lasting(
-    store: Store, clock: Clock, ids: Ids, log: Log, *, shared: Shared | None = None, ca_file: str | None = None
+    store: Store,
+    clock: Clock,
+    ids: Ids,
+    log: Log,
+    *,
+    shared: Shared | None = None,
+    ca_file: str | None = None,
+    is_shell: bool = False,
 ) -> LastingParts:
     """Make the parts that a reload leaves alone.
 
     shared: given when this process is one of several workers. ca_file: of authorities that upstreams are checked with.
+    is_shell: this process is a command, which serves nobody.
     """
     started_at = shared.started_at if shared else clock.now_at()
     known = {"store": store, "clock": clock, "ids": ids, "log": log, "started_at": started_at}
-    return LastingParts(LASTING, known | {"shared": shared, "ca_file": ca_file})
+    return LastingParts(LASTING, known | {"shared": shared, "ca_file": ca_file, "is_shell": is_shell})
 
 
 def assemble(settings: Settings, scanner: "Shield | None", lasting: Lasting) -> Gateway:
@@ -145,7 +153,7 @@ def _metrics(of: LastingParts) -> Metrics:
     return metrics
 
 
-_GIVEN = ("store", "clock", "ids", "log", "shared", "started_at")
+_GIVEN = ("store", "clock", "ids", "log", "shared", "started_at", "is_shell")
 
 LASTING: Mapping[str, Callable[[LastingParts], object]] = {
     "metrics": _metrics,
@@ -356,6 +364,7 @@ PARTS: Mapping[str, Callable[[_Gateway], object]] = {
         health=of.health,
         clock=of.clock,
         policy=of.policy,
+        is_shell=of.is_shell,
     ),
     "shield_tests": lambda of: shield_tests.ShieldTests(
         shield=of.shield, store=of.store, clock=of.clock, audit=of.audit, rules=of.rules

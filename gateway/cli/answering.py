@@ -29,6 +29,7 @@ from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.signals import ORDERS, Ear, heed_signals, heed_stops, ignore_signals
+from gateway.store.database import StoreUnavailable
 from gateway.supervisor import Child
 
 if TYPE_CHECKING:
@@ -184,6 +185,8 @@ def tidy_up() -> None:
 async def begin(gateway: Gateway, console: Console) -> None:
     """Make the first credentials, if need be, show which file runs, and note the start."""
     await greet(gateway, console)
+    await forget_running(gateway)  # what a process that was killed has left
+    warn_of_rules(gateway)
     archive_sha256 = bundle.archive_sha256()
     if archive_sha256:
         console.note(f"archive SHA-256: {archive_sha256}")
@@ -194,6 +197,17 @@ async def begin(gateway: Gateway, console: Console) -> None:
         "workers": gateway.settings.workers,
     }
     await gateway.audit.record(gateway.audit.event("gateway_started", source="gateway", details=details))
+
+
+async def forget_running(gateway: Gateway) -> None:
+    """Delete what a process noted of itself while it served."""
+    await gateway.store.db.write(gateway.store.fleet.forget_running, is_durable=False)
+
+
+def warn_of_rules(gateway: Gateway) -> None:
+    """Log what rules in place of the built-in ones leave out."""
+    if gateway.settings.rules is not None and (lack := gateway.posture.running.rules_lack):
+        gateway.log.warning("rules_replaced", reason=lack)
 
 
 async def greet(gateway: Gateway, console: Console) -> None:
@@ -218,13 +232,16 @@ async def note_reload(gateway: Gateway) -> None:
     details = {"rules_sha256": gateway.shield.digest, "rules": len(gateway.shield.rules)}
     await gateway.audit.record(gateway.audit.event("gateway_reloaded", source="gateway", details=details))
     gateway.log.info("reloaded", **details)
+    warn_of_rules(gateway)
+    await gateway.posture.running.note()
 
 
 async def end(gateway: Gateway) -> None:
     """Note the end. A disk that takes no more does not make a good end a bad one: the log has it then."""
     try:
         await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
-    except AuditUnavailable as error:
+        await forget_running(gateway)
+    except (AuditUnavailable, StoreUnavailable) as error:
         gateway.log.error("end_not_recorded", reason=error.message)
 
 

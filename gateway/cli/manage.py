@@ -25,7 +25,7 @@ def with_gateway(options: argparse.Namespace, work: Work) -> int:
     config = load_settings(options).settings
 
     async def run() -> int:
-        async with compose.open_gateway(config, log=make_log(config)) as gateway:
+        async with compose.open_gateway(config, log=make_log(config), is_shell=True) as gateway:
             return await work(gateway)
 
     return anyio.run(run)

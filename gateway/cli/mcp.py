@@ -7,6 +7,7 @@ from functools import partial
 import anyio
 
 from gateway import compose
+from gateway.cli.answering import warn_of_rules
 from gateway.cli.command import OK, Command, Console, load_settings, make_log, nothing
 from gateway.cli.deadline import CLOSING_SECONDS, Deadline
 from gateway.domain.principals import local
@@ -21,7 +22,8 @@ def mcp(options: argparse.Namespace, console: Console) -> int:
 
     async def run(when_closed: ExitStack) -> None:
         log = make_log(config)
-        async with compose.open_gateway(config, log=log) as gateway:
+        async with compose.open_gateway(config, log=log, is_shell=True) as gateway:
+            warn_of_rules(gateway)
             ear = Ear(STOPS)
             when_closed.callback(ear.close)
             when_closed.callback(ignore_signals)  # which comes first

@@ -8,6 +8,7 @@ from gateway.cli.manage import context, with_gateway
 from gateway.domain.posture import Check, CheckStatus, TrustAudit
 from gateway.domain.principals import local
 from gateway.schema import encode
+from gateway.services.running import THIS_SHELL
 from gateway.shield.detections import Severity
 
 _WORST_FIRST = tuple(Severity)
@@ -31,17 +32,25 @@ def trust_audit(options: argparse.Namespace, console: Console) -> int:
 
 
 def print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
-    """Print a line a check, with why and how to mend it where something is wrong, and the score."""
+    """Print a line a check, with why and the fix where something is wrong, and the score."""
     for check in wanted:
         console.print(
             f"{_MARKS[check.status]:<4}  {check.severity.value:<8}  {check.title}: {shown(check.evidence, 160)}"
         )
         if check.status in (CheckStatus.WARN, CheckStatus.FAIL):
             console.print(f"      {check.id}: {check.why}")
-            console.print(f"      mend: {check.fix}  [{', '.join(check.refs)}]")
+            console.print(f"      fix: {check.fix}  [{', '.join(check.refs)}]")
     score = "unknown" if run.score is None else f"{run.score} of 100"
+    console.print(whose(run))
     counts = f"{run.passed} pass, {run.warned} warn, {run.failed} fail, {run.skipped} do not apply"
     console.print(f"posture {score}: {counts} ({run.id})")
+
+
+def whose(run: TrustAudit) -> str:
+    """Return a line that says whose settings were judged."""
+    if run.settings_of == THIS_SHELL:
+        return "settings of this shell, because no gateway runs on this data folder; the run is not kept"
+    return f"settings of the running gateway {run.settings_of}"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -14,10 +14,12 @@ from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError
 from gateway.operations.every import DESCRIBED_OPERATIONS
+from gateway.services.running import THIS_SHELL, Judged, rules_lack
 from gateway.settings import Settings
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
 OTHER_BUILD = "use a file that was built with `build_zipapp.py --release`, which has all Pythons and platforms"
+FULL_RULES = "remove GATEWAY_RULES, or add your rules to a copy of the built-in rules.json"
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
 
@@ -50,13 +52,13 @@ def version(options: argparse.Namespace, console: Console) -> int:
 
 
 def doctor(options: argparse.Namespace, console: Console) -> int:
-    """Say what this host gives the gateway. Exit 1 when something should be mended."""
+    """Say what this host gives the gateway. Exit 1 when something should be fixed."""
     config = load_settings(options).settings
     findings = [
         *check_program(console),
         check_rules(config),
         check_data_dir(config),
-        check_database(config),
+        *check_database(config),
         *check_providers(config),
         check_clock(),
     ]
@@ -104,11 +106,13 @@ def check_byte_code(packs: tuple[str, ...]) -> Finding:
 
 
 def check_rules(config: Settings) -> Finding:
-    """Load the rules as `serve` would."""
+    """Load the rules as `serve` would, and look what rules of one's own leave out."""
     try:
         scanner = compose.load_shield(config.rules)
     except GatewayError as error:
-        return Finding("rules", False, error.message, "mend the rule file: `rules check FILE` names the place")
+        return Finding("rules", False, error.message, "correct the rule file: `rules check FILE` names the place")
+    if lack := rules_lack(scanner, config.rules):
+        return Finding("rules", False, lack, FULL_RULES)
     return Finding("rules", True, f"{len(scanner.rules)} rules, SHA-256 {scanner.digest[:16]}…")
 
 
@@ -130,22 +134,36 @@ def check_data_dir(config: Settings) -> Finding:
     return Finding("data folder", True, f"{what}, {free >> 20} MiB free")
 
 
-def check_database(config: Settings) -> Finding:
-    """Open the database, if there is one, and check the audit chain."""
+def check_database(config: Settings) -> list[Finding]:
+    """Open the database, if there is one; check the audit chain, and look which gateway runs on it."""
     if config.data_dir == ":memory:" or not os.path.exists(compose.database_path(config)):
-        return Finding("database", True, "none yet; the first `serve` or `keys create` makes it")
+        return [Finding("database", True, "none yet; the first `serve` or `keys create` makes it")]
 
-    async def look() -> Finding:
-        async with compose.open_gateway(config, log=make_log(config)) as gateway:
+    async def look() -> list[Finding]:
+        async with compose.open_gateway(config, log=make_log(config), is_shell=True) as gateway:
             report = await gateway.audit.verify()
+            judged = await gateway.store.db.read(gateway.posture.running.judged)
         if not report.ok:
-            return Finding("database", False, f"the audit chain is broken: {report.reason}", "restore a backup")
-        return Finding("database", True, f"opens; audit chain of {report.events} events is whole")
+            return [Finding("database", False, f"the audit chain is broken: {report.reason}", "restore a backup")]
+        whole = Finding("database", True, f"opens; audit chain of {report.events} events is whole")
+        return [whole] if judged.settings_of == THIS_SHELL else [whole, check_running(judged)]
 
     try:
         return anyio.run(look)
     except GatewayError as error:
-        return Finding("database", False, error.message, "see the line above; nothing was changed")
+        return [Finding("database", False, error.message, "see the line above; nothing was changed")]
+
+
+def check_running(judged: Judged) -> Finding:
+    """Say with which settings a gateway runs on the data folder, which need not be those of this shell."""
+    facts = judged.gateway.facts
+    if facts.rules_lack:
+        return Finding("running gateway", False, f"{judged.settings_of}: {facts.rules_lack}", FULL_RULES)
+    sign_in = "users sign in" if facts.rbac_enabled else "nobody signs in"
+    what = (
+        f"{judged.settings_of} on {facts.host}: {sign_in}, a BLOCK means {facts.shield_mode}, {facts.rules_count} rules"
+    )
+    return Finding("running gateway", True, what)
 
 
 def check_providers(config: Settings) -> list[Finding]:
@@ -182,7 +200,7 @@ def openapi(options: argparse.Namespace, console: Console) -> int:
 COMMANDS = (
     Command("version", "Say what this copy is.", "gateway.pyz version --json", nothing, version, has_json=True),
     Command(
-        "doctor", "Say what this host gives, and what to mend.", "gateway.pyz doctor", nothing, doctor, has_json=True
+        "doctor", "Say what this host gives, and what to fix.", "gateway.pyz doctor", nothing, doctor, has_json=True
     ),
     Command("openapi", "Print the OpenAPI document.", "gateway.pyz openapi > openapi.json", nothing, openapi),
 )

@@ -150,11 +150,16 @@ def _saturated(amount: float, *, half: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustAudit:
-    """One run of all checks. score: the posture score, None when no check applied."""
+    """One run of all checks. score: the posture score, None when no check applied.
+
+    settings_of: the id of the gateway whose settings were judged; `this shell` when none ran, and then the run was not
+    kept; empty in runs of earlier versions.
+    """
 
     id: str
     occurred_at: int
     started_by: str
+    settings_of: str
     score: int | None
     passed: int
     warned: int
@@ -172,7 +177,9 @@ class PosturePoint:
     posture_score: int | None
 
 
-def trust_audit(run_id: str, checks: Sequence[Check], *, occurred_at: int, started_by: str) -> TrustAudit:
+def trust_audit(
+    run_id: str, checks: Sequence[Check], *, occurred_at: int, started_by: str, settings_of: str
+) -> TrustAudit:
     """Return the run that brought `checks`."""
     counts = dict.fromkeys(CheckStatus, 0)
     for check in checks:
@@ -181,6 +188,7 @@ def trust_audit(run_id: str, checks: Sequence[Check], *, occurred_at: int, start
         id=run_id,
         occurred_at=occurred_at,
         started_by=started_by,
+        settings_of=settings_of,
         score=posture_score(checks),
         passed=counts[CheckStatus.PASS],
         warned=counts[CheckStatus.WARN],

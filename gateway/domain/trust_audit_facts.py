@@ -35,10 +35,56 @@ class OutputFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ProcessFacts:
+    """What is so of the process that serves: its settings and its rules, without any secret.
+
+    rules_lack: what rules in place of the built-in ones leave out, empty when they leave out nothing.
+    """
+
+    host: str
+    is_loopback: bool
+    has_tls: bool
+    rbac_enabled: bool
+    allowed_hosts: tuple[str, ...]
+    trusted_proxies: tuple[str, ...]
+    upstream_url: str | None
+    is_upstream_local: bool
+    shield_mode: str
+    unscannable: str
+    tool_injection: bool
+    block_at: int
+    review_at: int
+    log_level: str
+    is_root: bool
+    rules_count: int
+    matcher: str
+    mcp_enabled: bool
+    mcp_key_chars: int
+    rules_lack: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningGateway:
+    """What a gateway that serves keeps for commands on its host.
+
+    archive: path of its file, None in a checkout. tls_key: path of the key. services: the state of each.
+    """
+
+    facts: ProcessFacts
+    rules_digest: str
+    archive: str | None
+    tls_key: str | None
+    retention_audit_days: int
+    retention_traffic_days: int
+    services: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts(ProcessFacts):
     """What is so on this host at `now_at`. None means that it could not be seen or does not exist.
 
-    keys: every key that is not revoked. weak_rules: ids of rules whose own examples fail. *_mode: permission bits.
+    keys: every key that is not revoked. weak_rules: ids of rules whose own examples fail, None if they
+    were not tried. *_mode: permission bits.
     open_files: of the data folder, that others than the owner may use, with their modes; None if it has no file.
     free_bytes: on the file system of the data folder. newest_at: time of the newest audit event.
     chain_problem: what is wrong with the audit chain, empty when it verifies. keys_observed: prefixes of active keys
@@ -50,24 +96,7 @@ class Facts:
     """
 
     now_at: int
-    host: str
-    is_loopback: bool
-    has_tls: bool
-    rbac_enabled: bool
-    allowed_hosts: Sequence[str]
-    trusted_proxies: Sequence[str]
-    upstream_url: str | None
-    is_upstream_local: bool
-    shield_mode: str
-    unscannable: str
-    tool_injection: bool
-    block_at: int
-    review_at: int
-    log_level: str
-    is_root: bool
-    rules_count: int
-    weak_rules: Sequence[str]
-    matcher: str
+    weak_rules: Sequence[str] | None
     keys: Sequence[KeyRecord]
     in_memory: bool
     data_dir_mode: int | None
@@ -95,8 +124,6 @@ class Facts:
     captures_full: Sequence[str] = ()
     captures_long: Sequence[str] = ()
     outputs: Sequence[OutputFact] = ()
-    mcp_enabled: bool = False
-    mcp_key_chars: int = 0
     access_entries: int | None = None
     providers: Sequence[ProviderFact] | None = None
     budgets: int | None = None

@@ -123,10 +123,17 @@ def rules_loaded(facts: Facts) -> Finding:
     return passed(f"{facts.rules_count} rules") if facts.rules_count else failed("no rule is loaded")
 
 
+def rules_cover(facts: Facts) -> Finding:
+    """Look at rules that take the place of the built-in ones."""
+    return failed(facts.rules_lack) if facts.rules_lack else passed("the rules leave out no built-in category")
+
+
 def self_test(facts: Facts) -> Finding:
     """Look at every rule's own examples."""
     if not facts.rules_count:
         return failed("no rule is loaded")
+    if facts.weak_rules is None:
+        return skipped("the running gateway has other rules than this shell")
     if not facts.weak_rules:
         return passed(f"{facts.rules_count} rules find their own examples")
     return failed(f"{len(facts.weak_rules)} rules miss their own example: {', '.join(facts.weak_rules[:10])}")

@@ -130,6 +130,12 @@ CHECKS: tuple[Row, ...] = (
         refs=("OWASP LLM01:2025",),
     ),
     Row(
+        "shield-coverage", "The rules cover what the built-in ones do", "shield", Severity.CRITICAL, looks.rules_cover,
+        why="A rule file of your own takes the place of all built-in rules: what it leaves out is no longer found.",
+        fix="Remove GATEWAY_RULES, or add your rules to a copy of the built-in rules.json.",
+        refs=("OWASP LLM01:2025",),
+    ),
+    Row(
         "shield-self-test", "Every rule finds its own example", "shield", Severity.CRITICAL, looks.self_test,
         why="A rule that misses its own example protects nobody.",
         fix="Run `rules test` and mend the rules it names.",

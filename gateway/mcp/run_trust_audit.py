@@ -11,6 +11,7 @@ from gateway.errors import InvalidRequest
 from gateway.mcp.progress import Progress
 from gateway.mcp.tool import Tool, ToolOutput
 from gateway.schema import Bounds, encode, json_schema
+from gateway.services.running import THIS_SHELL
 from gateway.shield.detections import Severity
 
 _GRAVEST_FIRST = tuple(Severity)
@@ -49,9 +50,14 @@ def _rank(check: Check) -> int:
 
 def _text(run: TrustAudit, told: tuple[Check, ...]) -> str:
     score = "none, since no check applies" if run.score is None else f"{run.score}/100"
+    is_shell = run.settings_of == THIS_SHELL
+    whose = (
+        "this shell (no gateway runs, the run is not kept)" if is_shell else f"the running gateway {run.settings_of}"
+    )
     lines = [
         f"Run: {run.id}",
         f"Posture score: {score}",
+        f"Settings of {whose}",
         f"Checks: {run.passed} passed, {run.warned} with a warning, {run.failed} failed, {run.skipped} do not apply",
     ]
     wanting = [check for check in told if check.status in _WANTING]

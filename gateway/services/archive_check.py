@@ -4,7 +4,6 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 
-from gateway import bundle
 from gateway.services.archive_members import Members
 
 MANIFEST = "META/manifest.json"
@@ -35,9 +34,8 @@ def check_members(
     return hashes, problems
 
 
-def archive_problem() -> str | None:
-    """Return what is wrong with the running archive: empty when nothing is, None when this is a checkout."""
-    path = bundle.archive_path()
+def archive_problem(path: str | None) -> str | None:
+    """Return what is wrong with an archive: empty when nothing is, None without one, as in a checkout."""
     if path is None:
         return None
     try:

@@ -2,6 +2,7 @@
 
 import anyio.to_thread
 
+from gateway import bundle
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
 from gateway.services.alerts import Alerts
@@ -23,7 +24,7 @@ class ArchiveWatch:
 
     async def look(self) -> None:
         """Raise an alert when the archive was changed on the disk, and end it when it is whole again."""
-        problem = await anyio.to_thread.run_sync(archive_problem)
+        problem = await anyio.to_thread.run_sync(archive_problem, bundle.archive_path())
         if problem is None:
             return
         occurred_at, subject = self._clock.now_at(), self._store.instance_id

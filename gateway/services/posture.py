@@ -3,9 +3,8 @@
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -26,14 +25,15 @@ from gateway.domain.posture import (
     threat_parts,
     threat_score,
 )
-from gateway.domain.trust_audit_facts import Facts
+from gateway.domain.trust_audit_facts import Facts, RunningGateway
 from gateway.errors import GatewayError
 from gateway.services.archive_check import archive_problem
 from gateway.services.audit import Audit
 from gateway.services.health import Health
+from gateway.services.running import Running
 from gateway.services.runtime_settings import RuntimeSettings
 from gateway.services.trust_facts import keys_observed, offline_share, stored_facts
-from gateway.settings import Settings, is_loopback
+from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.shield.examples import run_examples
 from gateway.store.database import Transaction
@@ -83,35 +83,49 @@ class Posture:
         health: Health,
         clock: Clock,
         policy: ShieldPolicy,
+        is_shell: bool = False,
     ) -> None:
+        self.running = Running(
+            settings=settings,
+            shield=shield,
+            store=store,
+            health=health,
+            clock=clock,
+            policy=policy,
+            is_shell=is_shell,
+        )
         self._settings = settings
         self._shield = shield
         self._store = store
         self._audit = audit
-        self._health = health
         self._clock = clock
-        self._policy = policy
         self._lock = anyio.Lock()
         self._chain: ChainReport | None = None
         self._chain_seconds = 0.0
         self._weak_rules: tuple[str, ...] | None = None
 
-    async def check(self) -> tuple[Check, ...]:
-        """Run every check once. The audit chain is verified again after five minutes, the rules only once."""
+    async def check(self) -> tuple[str, tuple[Check, ...]]:
+        """Run every check once. Return whose settings were judged, an instance or THIS_SHELL, and the checks.
+
+        The audit chain is verified again after five minutes, the rules only once.
+        """
+        judged = await self._store.db.read(self.running.judged)
         async with self._lock:  # the slow parts are looked at once, however many ask
             chain = await self._verified()
             if self._weak_rules is None:
                 self._weak_rules = await anyio.to_thread.run_sync(_weak_rules, self._shield)
-        return trust_audits.run(await self._facts(chain, self._weak_rules))
+        weak_rules = self._weak_rules if judged.gateway.rules_digest == self._shield.digest else None
+        return judged.settings_of, trust_audits.run(await self._facts(judged.gateway, chain, weak_rules))
 
     def report(self, tx: Transaction) -> PostureReport:
         """Return both scores as they are now, without running a check."""
-        activity, latest = self._activity(tx), self._store.trust_audits.latest(tx)
+        gateway = self.running.judged(tx).gateway
+        activity, latest = self._activity(tx, gateway), self._store.trust_audits.latest(tx)
         return PostureReport(
             posture_score=latest.score if latest else None,
             threat_score=threat_score(activity),
             threat=threat_parts(activity),
-            services=self._health.checks(),
+            services=gateway.services,
             trust_audit=latest,
         )
 
@@ -130,37 +144,22 @@ class Posture:
             self._chain_seconds = now_seconds
         return self._chain
 
-    async def _facts(self, chain: ChainReport | None, weak_rules: tuple[str, ...]) -> Facts:
-        settings, policy, now_at = self._settings, self._policy, self._clock.now_at()
-        files = await anyio.to_thread.run_sync(_file_facts, settings)
+    async def _facts(
+        self, gateway: RunningGateway, chain: ChainReport | None, weak_rules: tuple[str, ...] | None
+    ) -> Facts:
+        now_at = self._clock.now_at()
+        files = await anyio.to_thread.run_sync(_file_facts, self._settings.data_dir, gateway.tls_key)
         keys = await self._store.db.read(self._store.keys.all)
-        stored = await self._store.db.read(lambda tx: stored_facts(self._store, tx, self._shield, now_at))
-        days = await self._store.db.read(self._retention)
-        problem = await anyio.to_thread.run_sync(archive_problem)
+        stored = await self._store.db.read(lambda tx: stored_facts(self._store, tx, gateway.rules_digest, now_at))
+        days = await self._store.db.read(lambda tx: self._retention(tx, gateway))
+        problem = await anyio.to_thread.run_sync(archive_problem, gateway.archive)
         newest = await self._audit.page(AuditFilter(limit=1))
-        upstream_host = urlsplit(settings.upstream_url).hostname if settings.upstream_url else None
         return Facts(
+            **{field.name: getattr(gateway.facts, field.name) for field in fields(gateway.facts)},
             now_at=now_at,
-            host=settings.host,
-            is_loopback=is_loopback(settings.host),
-            has_tls=settings.tls_cert is not None,
-            rbac_enabled=settings.rbac_enabled,
-            allowed_hosts=settings.allowed_hosts,
-            trusted_proxies=settings.trusted_proxies,
-            upstream_url=settings.upstream_url,
-            is_upstream_local=is_loopback(upstream_host or ""),
-            shield_mode=policy.mode.value,
-            unscannable=policy.unscannable.value,
-            tool_injection=policy.tool_injection,
-            block_at=policy.scoring.block_at,
-            review_at=policy.scoring.review_at,
-            log_level=settings.log_level,
-            is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
-            rules_count=len(self._shield.rules),
             weak_rules=weak_rules,
-            matcher=self._shield.matcher,
             keys=[key for key in keys if key.revoked_at is None],
-            in_memory=settings.data_dir == ":memory:",
+            in_memory=self._settings.data_dir == ":memory:",
             data_dir_mode=files.data_dir_mode,
             open_files=files.open_files,
             tls_key_mode=files.tls_key_mode,
@@ -170,13 +169,11 @@ class Posture:
             chain_problem=None if chain is None else "" if chain.ok else chain.reason or "the chain is broken",
             newest_at=newest.items[0].occurred_at if newest.items else None,
             archive_problem=problem,
-            mcp_enabled=settings.mcp_enabled,
-            mcp_key_chars=len(settings.mcp_api_key or ""),
             **stored,
             **days,
         )
 
-    def _activity(self, tx: Transaction) -> Activity:
+    def _activity(self, tx: Transaction, gateway: RunningGateway) -> Activity:
         """Read what the last 24 hours brought. More than the newest 1,000 of a kind would not change the score."""
         now_at = self._clock.now_at()
 
@@ -189,14 +186,19 @@ class Posture:
             blocks_at=times_at("shield_scan_block") + times_at("chat_blocked"),
             alerts=[ActiveAlert(alert.severity, alert.last_seen_at) for alert in alerts],
             auth_failures_at=[at for action in AUTH_FAILURES for at in times_at(action)],
-            is_bypassed=self._policy.mode is not ShieldMode.BLOCK or self._has_observed(tx),
+            is_bypassed=gateway.facts.shield_mode != ShieldMode.BLOCK.value or self._has_observed(tx),
             budget_breaches_at=self._budget_breaches(tx, now_at),
             offline_share=offline_share(self._store, tx, now_at),
         )
 
-    def _retention(self, tx: Transaction) -> dict[str, Any]:
+    def _retention(self, tx: Transaction, gateway: RunningGateway) -> dict[str, Any]:
         """Return how long audit events and traffic are kept."""
-        now = RuntimeSettings(store=self._store, audit=self._audit, settings=self._settings)
+        settings = replace(
+            self._settings,
+            retention_audit_days=gateway.retention_audit_days,
+            retention_traffic_days=gateway.retention_traffic_days,
+        )
+        now = RuntimeSettings(store=self._store, audit=self._audit, settings=settings)
         kept = {"audit_days": "retention_audit_days", "traffic_days": "retention_traffic_days"}
         return {name: now.value(tx, setting) for name, setting in kept.items()}
 
@@ -214,11 +216,10 @@ def _weak_rules(shield: Shield) -> tuple[str, ...]:
     return tuple(dict.fromkeys(failure.rule for failure in run_examples(shield).failures))
 
 
-def _file_facts(settings: Settings) -> _FileFacts:
+def _file_facts(folder: str, tls_key: str | None) -> _FileFacts:
     """Look at the data folder and the TLS key. Windows has other permissions, so its bits are not judged."""
     has_modes = os.name == "posix"
-    tls_key_mode = _mode(settings.tls_key) if settings.tls_key and has_modes else None
-    folder = settings.data_dir
+    tls_key_mode = _mode(tls_key) if tls_key and has_modes else None
     if folder == ":memory:" or not os.path.isdir(folder):
         return _FileFacts(tls_key_mode=tls_key_mode)
     return _FileFacts(

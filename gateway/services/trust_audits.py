@@ -14,6 +14,7 @@ from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import NotFound
 from gateway.services.audit import Audit, source_of
 from gateway.services.posture import Posture, PostureReport
+from gateway.services.running import THIS_SHELL
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -46,11 +47,21 @@ class TrustAudits:
     async def run(self, principal: Principal, context: RequestContext) -> TrustAudit:
         """Run every check and keep what it found. Changes nothing else.
 
+        A run over the settings of a shell is not kept: it says nothing about the gateway.
+
         Raises:
             AuditUnavailable: the run was not kept.
         """
-        checks = await self._posture.check()
-        run = trust_audit(self._ids.new("run"), checks, occurred_at=self._clock.now_at(), started_by=principal.name)
+        settings_of, checks = await self._posture.check()
+        run = trust_audit(
+            self._ids.new("run"),
+            checks,
+            occurred_at=self._clock.now_at(),
+            started_by=principal.name,
+            settings_of=settings_of,
+        )
+        if settings_of == THIS_SHELL:
+            return run
         event = self._audit.event(
             "trust_audit_run",
             source=source_of(principal),

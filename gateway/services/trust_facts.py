@@ -14,7 +14,6 @@ from gateway.domain.risk_acceptances import AcceptanceScope
 from gateway.domain.trust_audit_facts import AgentFact, OutputFact, ProviderFact
 from gateway.services.circuits import PROVIDER_DOWN
 from gateway.services.shield_tests import last_run
-from gateway.shield import Shield
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -24,8 +23,8 @@ _WHOLE_SUITE = ("shield_tests::False", "shield_tests::True")
 """Where `services.shield_tests` keeps the last runs over all categories, without and with known gaps."""
 
 
-def stored_facts(store: Store, tx: Transaction, shield: Shield, now_at: int) -> dict[str, Any]:
-    """Return fields of `Facts` by name, as the database has them now."""
+def stored_facts(store: Store, tx: Transaction, rules_digest: str, now_at: int) -> dict[str, Any]:
+    """Return fields of `Facts` by name, as the database has them now. rules_digest: of the rules in use."""
     return {
         "keys_observed": keys_observed(store, tx, now_at),
         "backup_at": _newest(store, tx, "backup_created"),
@@ -43,7 +42,7 @@ def stored_facts(store: Store, tx: Transaction, shield: Shield, now_at: int) -> 
             one.id for one in store.risk_acceptances.active(tx, now_at=now_at) if one.scope is AcceptanceScope.RULE
         ),
         **_captures(store, tx),
-        **_suite(store, tx, shield),
+        **_suite(store, tx, rules_digest),
     }
 
 
@@ -115,7 +114,7 @@ def _agents(store: Store, tx: Transaction) -> tuple[AgentFact, ...]:
     )
 
 
-def _suite(store: Store, tx: Transaction, shield: Shield) -> dict[str, Any]:
+def _suite(store: Store, tx: Transaction, rules_digest: str) -> dict[str, Any]:
     runs = [run for name in _WHOLE_SUITE if (run := last_run(store, tx, name))]
     if not runs:
         return {}
@@ -123,6 +122,6 @@ def _suite(store: Store, tx: Transaction, shield: Shield) -> dict[str, Any]:
     return {
         "suite_at": run.ran_at,
         "suite_failures": len(run.report.failures),
-        "suite_is_stale": run.rules_digest != shield.digest,
+        "suite_is_stale": run.rules_digest != rules_digest,
         "unexercised": len(run.report.unexercised),
     }

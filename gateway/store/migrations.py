@@ -49,6 +49,7 @@ MIGRATIONS = (
     Migration(20, "0020_usual_events"),
     Migration(21, "0021_alert_sightings"),
     Migration(22, "0022_evidence"),
+    Migration(23, "0023_running"),
 )
 
 

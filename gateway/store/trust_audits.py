@@ -10,10 +10,10 @@ from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, check_limit
 
 MAX_RUNS = 100
-_COLUMNS = "id, occurred_at, started_by, score, passed, warned, failed, skipped, checks"
+_COLUMNS = "id, occurred_at, started_by, settings_of, score, passed, warned, failed, skipped, checks"
 INSERT = f"""
     INSERT INTO trust_audits ({_COLUMNS})
-    VALUES (:id, :occurred_at, :started_by, :score, :passed, :warned, :failed, :skipped, :checks)
+    VALUES (:id, :occurred_at, :started_by, :settings_of, :score, :passed, :warned, :failed, :skipped, :checks)
 """  # noqa: S608  # our own column names
 LIST = f"SELECT {_COLUMNS} FROM trust_audits"  # noqa: S608
 NEWEST_FIRST = " ORDER BY id DESC LIMIT :limit"
@@ -42,6 +42,7 @@ class TrustAuditRepository:
             "id": run.id,
             "occurred_at": run.occurred_at,
             "started_by": run.started_by,
+            "settings_of": run.settings_of,
             "score": run.score,
             "passed": run.passed,
             "warned": run.warned,
@@ -103,6 +104,7 @@ def _run(row: Row) -> TrustAudit:
         id=row["id"],
         occurred_at=row["occurred_at"],
         started_by=row["started_by"],
+        settings_of=row["settings_of"],
         score=row["score"],
         passed=row["passed"],
         warned=row["warned"],

@@ -45,9 +45,11 @@ class Terminal(io.StringIO):
 Run = Callable[..., tuple[int, str, str]]
 
 
-def test_a_trust_audit_says_what_to_mend_and_exits_by_what_fails(command: Run) -> None:
+def test_a_trust_audit_says_what_to_mend_and_exits_by_what_fails(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("trust-audit")[0] == 1  # the rules of these tests take the place of the built-in ones
+    monkeypatch.delenv("GATEWAY_RULES")
     code, text, _ = command("trust-audit")
-    assert code == 0 and "posture " in text and "mend: Set RBAC_ENABLED=true." in text
+    assert code == 0 and "posture " in text and "fix: Set RBAC_ENABLED=true." in text
     code, text, _ = command("trust-audit", "--json", "--min-severity", "critical")
     run = json.loads(text)
     assert code == 0 and run["id"].startswith("run_")
@@ -57,6 +59,7 @@ def test_a_trust_audit_says_what_to_mend_and_exits_by_what_fails(command: Run) -
 def test_a_failing_check_exits_with_one_unless_a_graver_one_is_asked_for(
     command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("GATEWAY_RULES")
     monkeypatch.setenv("GATEWAY_SHIELD_MODE", "observe")
     assert command("trust-audit", "--min-severity", "critical")[0] == 1
     monkeypatch.setenv("GATEWAY_SHIELD_MODE", "block")

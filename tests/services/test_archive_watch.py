@@ -8,7 +8,7 @@ from gateway.services import archive_watch
 
 async def test_a_changed_archive_is_an_alert_until_it_is_whole_again(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str | None] = [None]
-    monkeypatch.setattr(archive_watch, "archive_problem", lambda: said[0])
+    monkeypatch.setattr(archive_watch, "archive_problem", lambda path: said[0])
     async with open_site() as site:
 
         async def look(problem: str | None) -> list[tuple[str, str, int]]:

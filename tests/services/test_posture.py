@@ -66,7 +66,7 @@ class Room:
     clock: FakeClock
 
     async def status(self, name: str) -> CheckStatus:
-        return next(check.status for check in await self.posture.check() if check.id == name)
+        return next(check.status for check in (await self.posture.check())[1] if check.id == name)
 
 
 def shield(*rules: dict[str, Any]) -> Shield:
@@ -100,7 +100,7 @@ async def room(
 
 async def test_a_fresh_gateway_has_a_good_posture_and_no_threat() -> None:
     async with room() as here:
-        checks = await here.posture.check()
+        _, checks = await here.posture.check()
         report = await here.store.db.read(here.posture.report)
     assert report.threat_score == 0
     assert report.posture_score is None  # nobody has kept what the checks found
@@ -132,7 +132,7 @@ async def test_blocks_alerts_and_observe_mode_raise_the_threat() -> None:
             last_seen_at=START_AT,
         )
         await here.store.db.write(lambda tx: here.store.alerts.insert(tx, alert))
-        score = posture_score(await here.posture.check())
+        score = posture_score((await here.posture.check())[1])
         report = await here.store.db.read(here.posture.report)
     points = {part.name: part.points for part in report.threat}
     assert points["blocks"] > 0 and points["active_alerts"] > 0 and points["bypass"] == 15
@@ -212,6 +212,6 @@ async def test_a_chain_that_cannot_be_read_fails_its_check(monkeypatch: pytest.M
 
 async def test_a_rule_that_misses_its_own_example_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async with room() as here:
-        here.posture._shield = shield(RULE | {"match": ["Something else entirely"]})
-        check = next(check for check in await here.posture.check() if check.id == "shield-self-test")
+        here.posture._shield = here.posture.running._shield = shield(RULE | {"match": ["Something else entirely"]})
+        check = next(check for check in (await here.posture.check())[1] if check.id == "shield-self-test")
     assert check.status is CheckStatus.FAIL and "ignore-previous" in check.evidence
