@@ -284,10 +284,10 @@ def requests_of_chats(served: Served) -> list[str]:
 def test_where_the_disk_hangs_the_end_comes_all_the_same_says_so_and_keeps_what_was_answered(
     archive: Path, tmp_path: Path
 ) -> None:
-    trigger = tmp_path / "hang"
+    reader = "AnyIO worker thread"
     cases = [(thread, ()) for thread in _HANGING] + [("store-writer", ("--workers", "2"))]
     all_served = [
-        start_on_hanging_disk(archive, tmp_path / str(number), trigger, thread, *flags)
+        start_on_hanging_disk(archive, tmp_path / str(number), tmp_path / f"hang-{number}", thread, *flags)
         for number, (thread, flags) in enumerate(cases)
     ]
     answered: list[list[str]] = [[] for _ in all_served]
@@ -298,13 +298,21 @@ def test_where_the_disk_hangs_the_end_comes_all_the_same_says_so_and_keeps_what_
                 answer = served.chat("Good morning.")
                 if answer.status == 200:
                     noted.append(answer.headers["x-request-id"])
-                served.ask("GET", "/api/traffic", key=None)
+
+    def look(served: Served) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            served.ask("POST", "/api/trust-audits", {}, key=None)  # which looks at the files of the data folder
 
     callers = [threading.Thread(target=ask, args=pair, daemon=True) for pair in zip(all_served, answered, strict=True)]
     for caller in callers:
         caller.start()
     until(lambda: all(len(noted) > 3 for noted in answered))
-    trigger.touch()
+    for number, (served, (thread, _)) in enumerate(zip(all_served, cases, strict=True)):
+        trigger = tmp_path / f"hang-{number}"
+        trigger.touch()
+        if thread == reader:
+            threading.Thread(target=look, args=(served,), daemon=True).start()
+            until(Path(f"{trigger}.met").exists)
     for caller in callers:
         caller.join(1)  # some are answered yet, as long as the disk may be late, and the others wait
     for served in all_served:
@@ -317,7 +325,6 @@ def test_where_the_disk_hangs_the_end_comes_all_the_same_says_so_and_keeps_what_
         told = "".join(served.process.lines)
         assert "disk did not answer in time" in told, (thread, told)
         assert "Traceback" not in told
-    trigger.unlink()
     for served, noted in zip(all_served, answered, strict=True):
         again = start(archive, served.data_dir)
         again.key = served.key
@@ -330,7 +337,7 @@ def test_where_the_disk_hangs_mcp_ends_all_the_same_and_says_so(archive: Path, t
     driver = [sys.executable, "-I", "-c", _DRIVER, str(trigger), thread, _HANGING[thread]]
     with speak_mcp(*driver, str(archive), "mcp", "--data-dir", str(tmp_path / "data")) as process:
         trigger.touch()
-        tell_mcp(process, {"id": 3, "method": "tools/call", "params": {"name": "review_audit", "arguments": {}}})
+        tell_mcp(process, {"id": 3, "method": "tools/call", "params": {"name": "run_trust_audit", "arguments": {}}})
         until(Path(f"{trigger}.met").exists)
         process.terminate()
         try:
