@@ -21,22 +21,30 @@ class _Failed:
 
 
 class Aside:
-    """A few threads for one kind of work. wait_seconds: the longest wait for one of them; None for no limit."""
+    """A few threads for one kind of work.
 
-    def __init__(self, threads: int = 1, *, wait_seconds: float | None = None) -> None:
+    wait_seconds: the longest wait for one of them; None for no limit. most_waiting: so many wait at once; None for any.
+    """
+
+    def __init__(self, threads: int = 1, *, wait_seconds: float | None = None, most_waiting: int | None = None) -> None:
         self._turns = anyio.CapacityLimiter(threads)
         self._threads = anyio.CapacityLimiter(threads)  # each turn has one
         self._wait_seconds = wait_seconds
+        self._most_waiting = most_waiting
 
     async def run(self, work: Callable[[A], B], argument: A, *, is_long: bool = True, is_patient: bool = False) -> B:
         """Return ``work(argument)``; do it here when it is not `is_long`. is_patient: wait for a thread without limit.
 
         Raises what `work` raises; a GatewayError without the thread's traceback: that makes a circle of frames, which
-        would keep megabytes of a refused body until the next garbage collection. Shed: no thread was free in time.
+        would keep megabytes of a refused body until the next garbage collection. Shed: no thread was free in time, or
+        too many wait for one already.
         """
         if not is_long:
             return work(argument)
         turn = object()
+        if not is_patient and self._most_waiting is not None:
+            if self._turns.statistics().tasks_waiting >= self._most_waiting:
+                raise Shed
         with anyio.move_on_after(None if is_patient else self._wait_seconds) as waiting:
             await self._turns.acquire_on_behalf_of(turn)
         if waiting.cancelled_caught:

@@ -338,7 +338,7 @@ PARTS: Mapping[str, Callable[[_Gateway], object]] = {
     "rules": lambda of: rules.Rules(shield=of.shield, store=of.store, clock=of.clock, audit=of.audit),
     "scans": _scans,
     "dialect": lambda of: openai.OpenAiDialect(
-        max_messages=of.settings.max_messages, max_chars=of.settings.max_text_chars
+        max_messages=of.settings.max_messages, max_chars=of.settings.max_chat_chars
     ),
     "chat": _chat,
     "routing": _routing,

@@ -14,6 +14,8 @@ from gateway.spelling import hint, nearest
 _MOST_SOCKETS = 2
 _FIRST_SOCKET = 3  # SD_LISTEN_FDS_START
 MOST_WORKERS = 64
+MAX_TEXT_CHARS = 500_000
+MAX_CHAT_CHARS = 8_000_000
 _BYTES = 1024 * 1024
 KNOWN_ELSEWHERE = ("GATEWAY_CONFIG", "GATEWAY_NATIVE")
 PROVIDER_VARIABLES = "GATEWAY_PROVIDER_*"
@@ -84,7 +86,8 @@ class Settings:
     scan_paths: tuple[str, ...] = _row(
         (), "Folders whose files a security scan may read, comma-separated; empty for none."
     )
-    max_text_chars: int = _row(500_000, "Longest text of a scan or of all messages of a chat, in code points.")
+    max_text_chars: int = _row(MAX_TEXT_CHARS, "Longest text of a scan, in code points.")
+    max_chat_chars: int = _row(MAX_CHAT_CHARS, "Most code points of all texts of one chat request together.")
     max_messages: int = _row(2_000, "Most messages of one chat request.")
     max_chat_body_bytes: int = _row(16 * _BYTES, "Longest body of a chat request.")
     max_scan_body_bytes: int = _row(4 * _BYTES, "Longest body of a scan request.")
@@ -131,6 +134,11 @@ def rows() -> tuple[Field[typing.Any], ...]:
 def variable(row: Field[typing.Any]) -> str:
     """Return the environment variable of a setting."""
     return row.metadata["env"] or f"GATEWAY_{row.name.upper()}"
+
+
+def named(name: str) -> str:
+    """Return what a message calls a setting: its name and its variable."""
+    return f"{name} ({next(variable(row) for row in rows() if row.name == name)})"
 
 
 def flag(row: Field[typing.Any]) -> str:

@@ -13,9 +13,10 @@ from gateway.app import Gateway
 from gateway.auth.ratelimit import RateExceeded
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError, Overloaded, RateLimited, Shed, UpstreamUnavailable
-from gateway.http.messages import HttpError, Request, Response
+from gateway.http.messages import BodyTooLong, HttpError, Request, Response
 from gateway.metrics import Cell, Histogram
 from gateway.operations.operation import ANONYMOUS, Door
+from gateway.settings import named
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _INTERNAL = "Something went wrong inside the gateway; the request id finds it in the log."
@@ -44,14 +45,23 @@ class Dispatch:
 
     def body_limit(self, method: str, path: str) -> int:
         """Return how many bytes the body of a request may have."""
+        endpoint = self._endpoint(method, path)
+        return endpoint.body_bytes if endpoint else self._gateway.settings.max_body_bytes
+
+    def _endpoint(self, method: str, path: str) -> Endpoint | None:
         try:
-            return self._router.match(method, routed_path(path)).route.handler.body_bytes
+            return self._router.match(method, routed_path(path)).route.handler
         except HttpError:
-            return self._gateway.settings.max_body_bytes
+            return None
 
     def refuse(self, error: HttpError) -> Response:
         """Render a request that the server refused by itself, in the one error shape."""
         self._gateway.metrics.count("gateway_refused_requests_total", code=error.code)
+        request = error.request
+        if isinstance(error, BodyTooLong) and request is not None:
+            endpoint = self._endpoint(request.method, request.path)
+            name = named(endpoint.body_setting if endpoint else "max_body_bytes")
+            error.message = f"The body is longer than {error.limit_bytes} bytes, the limit that {name} sets."
         request_id = self._new_id("req")
         return self._finisher.finish(_refusal(error, request_id), request_id)
 

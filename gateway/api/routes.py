@@ -33,8 +33,8 @@ class Endpoint:
     """
 
     __slots__ = (
-        "body_bytes", "door", "handle", "has_secret", "in_work", "is_for_keys", "is_internal", "is_openai", "is_shed",
-        "make", "name", "needs", "path", "scope",
+        "body_bytes", "body_setting", "door", "handle", "has_secret", "in_work", "is_for_keys", "is_internal",
+        "is_openai", "is_shed", "make", "name", "needs", "path", "scope",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, make: Callable[[], Handler], settings: Settings) -> None:
@@ -52,6 +52,7 @@ class Endpoint:
         self.is_shed = operation.door not in (Door.OPEN, Door.OPTIONAL, Door.LOOPBACK)
         self.in_work = 0
         self.is_openai = operation.is_openai
+        self.body_setting = operation.body_setting
         self.body_bytes: int = getattr(settings, operation.body_setting)
         self.handle: Handler = self._first
         self.make = make

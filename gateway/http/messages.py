@@ -100,7 +100,8 @@ class HttpError(Exception):
     """A request that is refused before, or instead of, being handled.
 
     status, code: of the API's error table, such as 431 and ``headers_too_large``. message: a sentence for a person; it
-    never repeats what was sent. headers: to add to the answer. param: the field at fault, or None.
+    never repeats what was sent. headers: to add to the answer. param: the field at fault, or None. request: the one
+    that the server refused by itself, if its head was read.
     """
 
     def __init__(
@@ -118,6 +119,15 @@ class HttpError(Exception):
         self.message = message
         self.headers = headers
         self.param = param
+        self.request: Request | None = None
+
+
+class BodyTooLong(HttpError):
+    """The body of a request is over the limit of its path. limit_bytes: that limit."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(413, "body_too_large", f"The body is longer than {limit_bytes} bytes.")
+        self.limit_bytes = limit_bytes
 
 
 AllowAddress = Callable[[str], bool]

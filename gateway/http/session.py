@@ -10,7 +10,7 @@ from gateway.http.answer import CONTINUE, LAST_CHUNK, render_chunk
 from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.head import Head, parse_head
 from gateway.http.leaving import Leaving
-from gateway.http.messages import HttpError, Request, Response
+from gateway.http.messages import BodyTooLong, HttpError, Request, Response
 from gateway.http.site import Site
 from gateway.http.transport import NEVER, Connection, DeadlinePassed
 from gateway.http.wakeups import LATER_BYTES
@@ -87,7 +87,11 @@ class Session:
         if len(self._unread) == head.whole_bytes:
             request.body, self._unread = self._unread, b""
         elif head.body_bytes != 0:
-            request.body = await self._read_body(head, request)
+            try:
+                request.body = await self._read_body(head, request)
+            except HttpError as error:
+                error.request = request
+                raise
         request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
         if head.is_http10:
@@ -206,7 +210,7 @@ class Session:
         limit_bytes = site.body_limit(head.method, head.path)
         declared_bytes = head.body_bytes
         if declared_bytes is not None and declared_bytes > limit_bytes:
-            raise _body_too_large()
+            raise BodyTooLong(limit_bytes)
         if declared_bytes is not None and declared_bytes > site.limits.unchecked_bytes:
             await self._check(request)
         if head.expects_continue and not self._unread:
@@ -251,7 +255,7 @@ class Session:
             pieces.append(piece)
             size_bytes += len(piece)
             if size_bytes > limit_bytes:
-                raise _body_too_large()
+                raise BodyTooLong(limit_bytes)
             if reader.is_finished:
                 self._unread = reader.rest
                 return b"".join(pieces)
@@ -394,7 +398,3 @@ class Session:
         with contextlib.suppress(DeadlinePassed):
             while left_bytes > 0 and now_seconds() < connection.deadline_seconds and (data := await connection.read()):
                 left_bytes -= len(data)
-
-
-def _body_too_large() -> HttpError:
-    return HttpError(413, "body_too_large", "The body is over the limit of this path.")

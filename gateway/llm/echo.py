@@ -12,9 +12,10 @@ from gateway.aside import Aside
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidRequest
 from gateway.llm.base import Prompt, Reply
+from gateway.settings import MAX_CHAT_CHARS
 
 ECHO_MODEL = "echo"
-MAX_ECHO_CHARS = 2_000_000
+MAX_ECHO_CHARS = MAX_CHAT_CHARS
 """Bound of all choices together."""
 _LONG_CHARS = 20_000
 _TOKEN = re.compile(r"\w{1,6}|[^\w\s]")

@@ -13,6 +13,7 @@ from gateway.domain.policies import UnscannedPart
 from gateway.errors import BodyTooLarge
 from gateway.llm.base import Leaf, LeafKind, Leaves
 from gateway.llm.payloads import read_payload
+from gateway.settings import named
 
 SHORT_PAYLOAD_CHARS = 4096
 """Up to here a file that is no text is also read as it stands: words can be valid base64."""
@@ -34,13 +35,15 @@ class Walk:
     """Collects the leaves of one value.
 
     words: the keys and values of the dialect, which are no text of anybody. max_chars: bound of all texts together,
-    decoded files included. max_nodes: bound of strings, numbers, arrays and objects together.
+    decoded files included, but for `free_chars` of them. max_nodes: bound of strings, numbers, arrays and objects
+    together.
     """
 
-    def __init__(self, words: frozenset[str], *, max_chars: int, max_nodes: int) -> None:
+    def __init__(self, words: frozenset[str], *, max_chars: int, max_nodes: int, free_chars: int = 0) -> None:
         self._words = words
-        self._chars_left = max_chars
-        self._nodes_left = max_nodes
+        self._max_chars = max_chars
+        self._chars_left = max_chars + free_chars
+        self._max_nodes = self._nodes_left = max_nodes
         self._content: list[Leaf] = []
         self._others: list[Leaf] = []
         self._unscanned: list[UnscannedPart] = []
@@ -89,7 +92,7 @@ class Walk:
         """
         self._nodes_left -= values
         if self._nodes_left < 0:
-            raise BodyTooLarge("The JSON holds too many values.")
+            raise BodyTooLarge(f"The JSON holds more than {self._max_nodes} values, which is a fixed limit.")
 
     def key(self, key: str, place: str, kind: LeafKind = _FIELD) -> str:
         """Take a key that is no word of the dialect; return the place of its value."""
@@ -118,7 +121,11 @@ class Walk:
             return
         left = self._chars_left = self._chars_left - len(text)
         if left < 0:
-            raise BodyTooLarge("The texts together are longer than allowed.")
+            raise BodyTooLarge(
+                f"The texts together have more than {self._max_chars} characters, the limit that "
+                f"{named('max_chat_chars')} sets.",
+                param="messages",
+            )
         leaf = Leaf(place, text, kind, view)
         (self._content if kind is _CONTENT else self._others).append(leaf)
         if "\\" in text and _JSON_START.match(text):

@@ -12,6 +12,7 @@ from gateway.llm.base import MOST_TOKENS, LeafKind, Leaves, Prompt, Reply, Reply
 from gateway.llm.leaves import Walk
 from gateway.llm.openai_request import ROLES, TEXT_FIELDS, check_request
 from gateway.llm.openai_words import WORDS
+from gateway.settings import MAX_CHAT_CHARS
 
 # What a reply may hold, as it comes out of JSON: no subclasses.
 _SAID, _CALLS, _WORD = (str, list, type(None)), (list, type(None)), (str, type(None))
@@ -33,7 +34,9 @@ class OpenAiDialect:
     max_chars: of all texts of a request together. max_messages: of one request.
     """
 
-    def __init__(self, *, max_chars: int = 500_000, max_messages: int = 2_000, max_reply_chars: int = 1 << 24) -> None:
+    def __init__(
+        self, *, max_chars: int = MAX_CHAT_CHARS, max_messages: int = 2_000, max_reply_chars: int = 1 << 24
+    ) -> None:
         self._max_chars = max_chars
         self._max_messages = max_messages
         self._max_reply_chars = max_reply_chars
@@ -61,7 +64,8 @@ class OpenAiDialect:
         return self._leaves(prompt, prompt.body)
 
     def _leaves(self, prompt: Prompt, said: Mapping[str, object]) -> Leaves:
-        walk = Walk(WORDS, max_chars=self._max_chars, max_nodes=MAX_PROMPT_NODES)
+        # The name of the model is scanned like all else, but it is no text of a chat.
+        walk = Walk(WORDS, max_chars=self._max_chars, max_nodes=MAX_PROMPT_NODES, free_chars=len(prompt.model))
         messages = prompt.body["messages"]
         assert isinstance(messages, list)
         for index, message in enumerate(messages):

@@ -15,6 +15,9 @@ from gateway.store.store import Store
 
 THREAD_CHARS = 16_384
 THREADS = 2
+HUGE_CHARS = 500_000
+HUGE_WAIT = 10
+MOST_HUGE_WAITING = 8
 _CLEAN = ScanResult(Verdict.ALLOW, 0)
 
 
@@ -69,6 +72,10 @@ class Judge:
         # More threads scan no more, and each takes its turn before the event loop gets another: with one for each of 64
         # processors, all else takes ten times as long.
         self._aside = Aside(THREADS, wait_seconds=max_wait_seconds)
+        # A very long text takes seconds and a hundred megabytes: one is scanned at a time, apart from all others. A few
+        # may wait, and for longer.
+        huge_seconds = None if max_wait_seconds is None else max_wait_seconds * HUGE_WAIT
+        self._huge = Aside(wait_seconds=huge_seconds, most_waiting=MOST_HUGE_WAITING)
 
     async def judge_text(
         self,
@@ -144,7 +151,8 @@ class Judge:
     async def _scan(self, text: str, direction: Direction, policy: Policy, is_patient: bool) -> ScanResult:
         if len(text) <= THREAD_CHARS:
             return self._shield.scan(text, direction, policy)
-        return await self._aside.run(lambda one: self._shield.scan(one, direction, policy), text, is_patient=is_patient)
+        aside = self._huge if len(text) > HUGE_CHARS else self._aside
+        return await aside.run(lambda one: self._shield.scan(one, direction, policy), text, is_patient=is_patient)
 
 
 def _nothing(policy: Policy) -> ScanResult:

@@ -27,12 +27,12 @@ from gateway.services.judge import Judge
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.rules import Rules
+from gateway.settings import MAX_TEXT_CHARS, named
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
-MAX_TEXT_CHARS = 500_000
 CROWD_SECONDS = 1.0
 
 
@@ -199,7 +199,8 @@ class Scans:
 
     def _check_length(self, text: str) -> None:
         if len(text) > self._max_text_chars:
-            raise InvalidRequest(f"text must be at most {self._max_text_chars} characters.", param="text")
+            limit = f"{self._max_text_chars} characters, the limit that {named('max_text_chars')} sets"
+            raise InvalidRequest(f"text must be at most {limit}.", param="text")
 
     async def _wait_for_writer(self) -> None:
         """Keep who comes faster than is written waiting until that is done, a second at most."""

@@ -18,6 +18,7 @@ from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import Bounds
 from gateway.services.alerts import described
 from gateway.services.audit import Audit, source_of
+from gateway.settings import named
 from gateway.shield import Shield
 from gateway.shield.detections import Direction
 from gateway.shield.scoring import DEFAULT_POLICY, combine
@@ -86,9 +87,8 @@ class SecurityScans:
             raise InvalidRequest("Say items, paths or both.", param="items")
         for number, item in enumerate(wanted.items):
             if len(item.text) > self._max_text_chars:
-                raise InvalidRequest(
-                    f"A text must be at most {self._max_text_chars} characters.", param=f"items[{number}].text"
-                )
+                limit = f"{self._max_text_chars} characters, the limit that {named('max_text_chars')} sets"
+                raise InvalidRequest(f"A text must be at most {limit}.", param=f"items[{number}].text")
         allowed = [self._allowed(path, number) for number, path in enumerate(wanted.paths)]
         items = await anyio.to_thread.run_sync(self._scan_all, wanted.items, allowed, limiter=self._limiter)
         scan = security_scan(self._ids.new("run"), items, occurred_at=self._clock.now_at(), started_by=principal.name)

@@ -268,9 +268,9 @@ def test_tools_are_read_as_tools_and_conversation_as_conversation() -> None:
 
 def test_one_character_more_than_allowed_is_refused() -> None:
     small = OpenAiDialect(max_chars=100)
-    assert small.prompt_leaves(small.read_prompt(said("a" * 60, "b" * 39)))  # and the model's name
+    assert small.prompt_leaves(small.read_prompt(said("a" * 60, "b" * 40)))  # the model's name does not count
     with pytest.raises(BodyTooLarge):
-        small.prompt_leaves(small.read_prompt(said("a" * 60, "b" * 40)))
+        small.prompt_leaves(small.read_prompt(said("a" * 60, "b" * 41)))
 
 
 def test_a_flood_of_tiny_parts_is_refused() -> None:
