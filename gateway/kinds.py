@@ -6,7 +6,7 @@ that holds such a kind makes its reader anew for each value; all others have one
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from gateway.errors import InvalidRequest
 from gateway.wire import INT64_HIGH, INT64_LOW, TIMESTAMP_PATTERN, read_timestamp, write_time
@@ -148,6 +148,22 @@ def union(kinds: list[Kind], write_any: Write) -> Kind:
     takes: JsonSchema = {"anyOf": [kind.takes for kind in kinds]}
     gives: JsonSchema = {"anyOf": [kind.gives for kind in kinds]}
     return Kind(make([kind.read for kind in some]), write, takes, gives, by_time_of(some, make))
+
+
+def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
+    """Take null as well, for what may be left out: it makes the default, as leaving it out does."""
+    is_any = not {"type", "anyOf", "enum", "const"} & kind.takes.keys()
+    if is_any or {"type": "null"} in cast("list[object]", kind.takes.get("anyOf", [])):
+        return kind
+
+    def make(reads: list[Read]) -> Read:
+        (inner,) = reads
+        return lambda value: default() if value is None else inner(value)
+
+    schema = {name: value for name, value in kind.takes.items() if name != "description"}
+    about = {"description": kind.takes["description"]} if "description" in kind.takes else {}
+    takes: JsonSchema = {"anyOf": [schema, {"type": "null"}]} | about
+    return dataclasses.replace(kind, read=make([kind.read]), takes=takes, by_time=by_time_of([kind], make))
 
 
 def sequence(origin: type, item: Kind) -> Kind:

@@ -1,8 +1,8 @@
 """Frozen dataclasses to and from JSON values, and their JSON Schema. Pure; knows no field of any particular record.
 
 A class is compiled once into a `Kind`: how to read it, how to write it, and the schema of either side. What the type
-cannot say stands in `typing.Annotated`: a `Bounds`, a `ByTime`, and a plain string as the field's description. Three
-things a field's own definition says:
+cannot say stands in `typing.Annotated`: a `Bounds`, a `ByTime`, and a plain string as the field's description. A
+field that may be left out may be null as well, which says the same. Three things a field's own definition says:
 
 - an `int` field whose name ends in ``_at`` is Unix milliseconds inside and RFC 3339 text outside;
 - ``field(metadata={"json_name": "timestamp"})`` gives the field another name outside;
@@ -20,7 +20,21 @@ from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gateway.errors import InvalidRequest
-from gateway.kinds import LEAVES, NAME_CHARS, Bad, Kind, Read, Write, by_time_of, choice, mapping, sequence, time, union
+from gateway.kinds import (
+    LEAVES,
+    NAME_CHARS,
+    Bad,
+    Kind,
+    Read,
+    Write,
+    by_time_of,
+    choice,
+    mapping,
+    or_default,
+    sequence,
+    time,
+    union,
+)
 from gateway.kinds import JsonSchema as JsonSchema
 from gateway.wire import write_time
 
@@ -200,7 +214,10 @@ def _record(cls: Any) -> Kind:
         for field in dataclasses.fields(cls)
         if field.metadata.get("json_name", field.name) is not None
     }
-    kinds = {name: _kind(hints[field.name], is_time=field.name.endswith("_at")) for name, field in fields.items()}
+    kinds = {
+        name: _of_field(field, _kind(hints[field.name], is_time=field.name.endswith("_at")))
+        for name, field in fields.items()
+    }
     required = [
         name
         for name, field in fields.items()
@@ -221,6 +238,13 @@ def _record(cls: Any) -> Kind:
         gives,
         by_time_of(kinds.values(), make),
     )
+
+
+def _of_field(field: dataclasses.Field[Any], kind: Kind) -> Kind:
+    """Let a field that may be left out be null as well."""
+    if field.default_factory is not dataclasses.MISSING:
+        return or_default(kind, field.default_factory)
+    return kind if field.default is dataclasses.MISSING else or_default(kind, lambda: field.default)
 
 
 def _record_reader(cls: type[object], rows: Mapping[str, tuple[str, Read]], required: list[str]) -> Read:

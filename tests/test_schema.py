@@ -169,19 +169,22 @@ def test_schema_says_what_is_read() -> None:
     assert takes["additionalProperties"] is False
     assert list(properties) == list(FULL)
     assert properties["name"] == {"type": "string", "minLength": 1, "maxLength": 5, "description": "What it is called."}
-    assert properties["kind"] == {"type": "string", "enum": ["van", "bus"]}
+    assert properties["kind"] == {"anyOf": [{"type": "string", "enum": ["van", "bus"]}, {"type": "null"}]}
     assert properties["price"] == {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]}
-    assert properties["tags"] == {"type": "array", "items": {"type": "string"}, "maxItems": 2}
-    assert properties["plate"] == {"type": "string", "pattern": "^[A-Z]{2}$"}
-    assert properties["speed"] == {"type": "integer", "minimum": 1, "maximum": 300}
-    assert properties["doors"]["propertyNames"] == {"pattern": "^[a-z]+$", "minLength": 1, "maxLength": 5}
+    null = {"type": "null"}
+    tags = {"type": "array", "items": {"type": "string"}, "maxItems": 2}
+    assert properties["tags"] == {"anyOf": [tags, null]}
+    assert properties["plate"] == {"anyOf": [{"type": "string", "pattern": "^[A-Z]{2}$"}, null]}
+    assert properties["speed"] == {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 300}, null]}
+    assert properties["doors"]["anyOf"][0]["propertyNames"] == {"pattern": "^[a-z]+$", "minLength": 1, "maxLength": 5}
 
 
 def test_a_promise_is_for_those_who_send_alone() -> None:
     """What is taken beyond it may stand in an answer."""
     taken, given = (schema.json_schema(Car, written=written)["properties"] for written in (False, True))
     assert isinstance(taken, dict) and isinstance(given, dict)
-    assert taken["home"] == {"type": "string", "minLength": 1, "maxLength": 9, "pattern": "^[a-z]+$"}
+    promised = {"type": "string", "minLength": 1, "maxLength": 9, "pattern": "^[a-z]+$"}
+    assert taken["home"] == {"anyOf": [promised, {"type": "null"}]}
     assert given["home"] == {"type": "string", "minLength": 1, "maxLength": 9}
 
 

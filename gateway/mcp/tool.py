@@ -68,7 +68,8 @@ class Tool:
         return decode(self.takes, arguments, now=now)
 
     def _check_use(self, arguments: Mapping[str, object]) -> None:
-        action = arguments.get("action", next(iter(self.actions), None))
+        action = arguments.get("action")
+        action = next(iter(self.actions), None) if action is None else action
         used = self.actions.get(action) if isinstance(action, str) else None
         if used is None:
             return  # no choice of actions, or none of these, which is told where the record is made

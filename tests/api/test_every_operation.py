@@ -11,6 +11,7 @@ from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Role
 from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.operations.operation import Door, Operation
 from gateway.operations.public import OPERATIONS
+from gateway.schema import json_schema
 
 # What a signed-in user may ask whatever the role: about oneself. The feed leaves out what the role may not read.
 OF_ONESELF = {"auth.login", "auth.session", "auth.logout", "auth.password", "feed"}
@@ -107,3 +108,53 @@ async def test_without_rbac_nobody_but_this_host_comes_in(tmp_path: Path) -> Non
             for peer, headers, status, code in refused:
                 answer = await site.ask(*asked(row), peer=peer, headers=headers)
                 assert (answer["status"], answer["error"]["code"]) == (status, code), (row.name, peer, headers)
+
+
+async def test_null_is_taken_for_whatever_may_be_left_out(tmp_path: Path) -> None:
+    """A record that was read can be sent again: null says the same as leaving it out, or that there is none."""
+    async with open_site(tmp_path) as site:
+        for row in [*WITH_SESSION, *OPERATIONS]:
+            if row.takes is None or row.route[0] in ("GET", "DELETE"):
+                continue
+            schema = json_schema(row.takes)
+            properties, required = schema["properties"], schema["required"]
+            assert isinstance(properties, dict) and isinstance(required, list)
+            for name in properties.keys() - set(required) - {"id"}:
+                method, path, _ = asked(row)
+                answer, without = await site.ask(method, path, {name: None}), await site.ask(method, path, {})
+                if answer["status"] == 400 and answer["error"]["param"] == name:
+                    assert without["error"]["param"] == name, (row.name, answer["error"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/config/api-keys", {"name": "n", "scopes": ["shield:scan"]}),
+        ("/api/access", {"list": "deny", "type": "DOMAIN", "value": "evil.example"}),
+        ("/api/providers", {"name": "n", "type": "echo"}),
+        ("/api/budgets", {"limit": 5}),
+        ("/api/policies", {"name": "n"}),
+        ("/api/agents", {"name": "n"}),
+        ("/api/event-outputs", {"name": "n", "kind": "syslog", "target": "udp://127.0.0.1:9", "allow_private": True}),
+        ("/api/report-schedules", {"type": "access_review", "every": "week"}),
+    ],
+)
+async def test_null_makes_the_same_record_as_leaving_it_out(path: str, body: dict[str, object], tmp_path: Path) -> None:
+    row = next(row for row in INTERNAL_OPERATIONS if row.route == ("POST", path))
+    assert row.takes is not None
+    properties = json_schema(row.takes)["properties"]
+    assert isinstance(properties, dict)
+    nulls = dict.fromkeys(properties.keys() - body.keys(), None)
+    made = []
+    for number, sent in enumerate((body, nulls | body)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with open_site(folder) as site:
+            answer = await site.ask("POST", path, sent)
+            assert answer["status"] == 201, answer
+            made.append(answer["data"])
+    assert [name for name in made[0] if name not in made[1]] == []
+    for name in {"rate_limit", "scope", "unit", "window", "status", "type", "priority", "soft_pct", "mode"} & made[
+        0
+    ].keys():
+        assert made[0][name] == made[1][name], name

@@ -103,7 +103,8 @@ def test_what_the_services_bound_is_bounded_in_the_document() -> None:
         return paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
 
     key, user, policy = fields("/api/config/api-keys"), fields("/api/users"), fields("/api/policies")
-    assert (key["rate_limit"]["minimum"], key["rate_limit"]["maximum"]) == (1, 10_000_000)
+    rate_limit = key["rate_limit"]["anyOf"][0]
+    assert (rate_limit["minimum"], rate_limit["maximum"]) == (1, 10_000_000)
     assert (key["scopes"]["minItems"], key["name"]["maxLength"]) == (1, 100)
     assert (user["password"]["minLength"], user["username"]["pattern"][:2]) == (8, "^[")
     actions = policy["category_actions"]["anyOf"][0]
