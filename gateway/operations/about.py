@@ -1,6 +1,7 @@
 """The rows that say what this gateway is: version, file, matcher, rules, and the parts that are bundled with it."""
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +25,17 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What answers. archive_sha256: of the file that runs, None in a checkout, which has no components either."""
+    """What answers. archive_sha256: of the file that runs, None in a checkout, which has no components either.
+
+    program: the words that start this program on its host, before a command. data_dir: whole path, or ``:memory:``.
+    mcp_url: where MCP is served over HTTP, None if it is not.
+    """
 
     version: str
     archive_sha256: str | None
+    program: tuple[str, ...]
+    data_dir: str
+    mcp_url: str | None
     python: str
     matcher: str
     rules: int
@@ -40,16 +48,20 @@ class About:
 
 async def show_about(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> About:
     """Return what this gateway is."""
+    settings = gateway.settings
     started_seconds = gateway.metrics.counter("gateway_start_time_seconds").value
     return About(
         version=__version__,
         archive_sha256=bundle.archive_sha256(),
+        program=_program(),
+        data_dir=_whole(settings.data_dir),
+        mcp_url=f"http://127.0.0.1:{settings.mcp_port}/mcp" if settings.mcp_enabled else None,
         python="{}.{}.{}".format(*sys.version_info[:3]),
         matcher=gateway.shield.matcher,
         rules=len(gateway.shield.rules),
         rules_digest=gateway.shield.digest,
         uptime_seconds=round(max(0.0, gateway.clock.now_at() / 1000 - started_seconds), 3),
-        rbac_enabled=gateway.settings.rbac_enabled,
+        rbac_enabled=settings.rbac_enabled,
         checks=dict(gateway.health.checks()),
         components=tuple(
             Component(part["name"], part["version"], part["purl"]) for part in _sbom().get("components", ())
@@ -60,6 +72,16 @@ async def show_about(gateway: Gateway, who: Principal, command: None, context: R
 async def show_sbom(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> dict[str, Any]:
     """Return the bill of materials of the archive; of a checkout an empty one."""
     return _sbom()
+
+
+def _whole(data_dir: str) -> str:
+    return data_dir if data_dir == ":memory:" else os.path.abspath(data_dir)
+
+
+def _program() -> tuple[str, ...]:
+    archive = bundle.archive_path()
+    words = ("-m", "gateway") if archive is None else (os.path.abspath(archive),)
+    return (sys.executable or "python3", *words)
 
 
 def _sbom() -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """What a page says is so: numbers agree with each other and with the API, and what was done is seen at once."""
 
+import json
+import shlex
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -84,3 +87,39 @@ def test_made_up_requests_are_such_as_there_can_be(site: Site) -> None:
         for line in site.ask("GET", f"/api/traffic/{one['id']}").json["data"]["ledger"]:
             assert line["start"] < line["end"] <= one["text_chars"]
             assert bool(line["place"]) == (one["operation"] == "chat.completions")
+
+
+def test_what_connects_programs_names_this_gateway(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("settings/about")
+    page.wait("document.querySelectorAll('main .snippet pre').length >= 6")
+    snippets = page.run("[...document.querySelectorAll('main .snippet pre')].map(one => one.textContent)")
+    (stdio,) = (json.loads(one)["mcpServers"]["service"] for one in snippets if '"args"' in one)
+    folder = str(site.served.data_dir)
+    assert [stdio["command"], *stdio["args"]] == [sys.executable, "-m", "gateway", "mcp", "--data-dir", folder]
+    (http,) = (json.loads(one)["mcpServers"] for one in snippets if '/mcp"' in one)
+    assert list(http) == ["service"]
+    (backup,) = (one for one in snippets if " backup " in one)
+    assert shlex.split(backup)[-3:] == ["--data-dir", folder, "gateway-backup.zip"]
+    assert not any("/path/to/gateway.pyz" in one for one in snippets)
+    page.check()
+
+
+def test_removing_an_entry_that_lets_this_host_in_is_asked_twice(opened: Callable[..., Page], site: Site) -> None:
+    made = [
+        site.ask("POST", "/api/access", {"list": "allow", "type": "IP", "value": value, "force": True}).json["data"]
+        for value in ("127.0.0.1", "192.0.2.9")
+    ]
+    page = opened("settings/access")
+    page.wait("document.body.textContent.includes('192.0.2.9')")
+    page.run(
+        "[...document.querySelectorAll('main tr')].find(one => one.textContent.includes('127.0.0.1'))"
+        ".querySelectorAll('button').forEach(one => one.textContent === 'Remove' && one.click())"
+    )
+    for label in ("Remove", "Remove anyway"):
+        there = f"[...document.querySelectorAll('dialog button')].find(one => one.textContent === '{label}')"
+        page.wait(there)
+        page.run(f"{there}.click()")
+    page.wait("document.querySelector('.toast')?.textContent.includes('removed')")
+    left = [one["id"] for one in site.ask("GET", "/api/access").json["data"]]
+    assert made[0]["id"] not in left and made[1]["id"] in left
+    site.ask("DELETE", f"/api/access/{made[1]['id']}?force=true")

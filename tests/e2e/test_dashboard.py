@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -26,3 +27,18 @@ def test_every_file_of_the_dashboard_is_in_the_archive_and_served(gateway: Serve
     about = gateway.ask("GET", "/api/about", key=None).json["data"]
     assert about["version"] == manifest["version"]
     assert {part["name"] for part in about["components"]} >= {"anyio", "h11"}
+
+
+def test_about_names_the_archive_and_the_data_folder_so_that_its_lines_run_as_they_stand(
+    gateway: Served, archive: Path
+) -> None:
+    about = gateway.ask("GET", "/api/about", key=None).json["data"]
+    assert about["program"][-1] == str(archive) and about["data_dir"] == str(gateway.data_dir)
+    keys = [one["id"] for one in gateway.ask("GET", "/api/config/api-keys", key=None).json["data"]]
+    hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05"}}\n'
+    folder = ("--data-dir", about["data_dir"])
+    for words, said, answer in ((("keys", "list", "--json"), "", keys[0]), (("mcp",), hello, '"name":"service"')):
+        done = subprocess.run(
+            [*about["program"], *words, *folder], input=said, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert answer in done.stdout

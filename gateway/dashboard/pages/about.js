@@ -14,12 +14,31 @@ export async function draw({ main, signal }) {
     button("Download the bill of materials", async () => { const { text } = await api.text("/api/about/sbom"); save("gateway.sbom.cdx.json", text, "application/vnd.cyclonedx+json"); }, { sign: "down", disabled: !found.archive_sha256 }),
     !found.archive_sha256 && tag("The archive carries it; a checkout has none."),
   ].map((node) => h("div.field", node)));
-  const mcp = JSON.stringify({ mcpServers: { gateway: { command: "python3", args: ["/path/to/gateway.pyz", "mcp"] } } }, null, 2);
-  const overHttp = JSON.stringify({ mcpServers: { gateway: { type: "http", url: "http://127.0.0.1:5002/mcp", headers: { Authorization: "Bearer …" } } } }, null, 2);
+  const mcp = h("div.stack"), backup = h("div.stack");
+  const ask = () => api.get("/api/about", {}, signal);
+  load(mcp, ask, ({ program: [command, ...args], data_dir, mcp_url }) => [
+    h("p", "Over stdio, on the host of the gateway:"),
+    snippet(client({ command, args: [...args, "mcp", ...folder(data_dir)] })),
+    h("p", mcp_url ? "Over HTTP, with the key in MCP_API_KEY:" : "Over HTTP, when you start the gateway with MCP_ENABLED=1 and MCP_API_KEY:"),
+    snippet(client({ type: "http", url: mcp_url || "http://127.0.0.1:5002/mcp", headers: { Authorization: "Bearer …" } })),
+  ]);
+  load(backup, ask, ({ program, data_dir }) => [
+    h("p", "A backup is one file with all but typed-in provider keys. Make it on the gateway’s host, while it runs:"),
+    snippet(shell([...program, "backup", ...folder(data_dir), "gateway-backup.zip"])),
+    h("p", "Bring it back into an empty data folder:"),
+    snippet(shell([...program, "restore", "--data-dir", "/path/to/an/empty/folder", "gateway-backup.zip"])),
+  ]);
   fill(main, h("div.grid2",
     panel("Connect a program", h("div.stack", h("p", "Point an OpenAI client at this address and give it a key of this gateway."), snippet(`export OPENAI_BASE_URL=${origin}/api/v1\nexport OPENAI_API_KEY=svc_…`), h("p", "Or scan a text by itself:"), snippet(`curl -s ${origin}/api/v1/shield/scan -H 'X-Service-Key: svc_…' \\\n  -H 'Content-Type: application/json' -d '{"text": "…"}'`), h("div.row-line", can("api_keys:manage") && h("a.btn", { href: "#/keys?create=1" }, "Create a key"), h("a.btn", { href: "/api/v1/openapi.json" }, "OpenAPI document")))),
-    panel("Connect an MCP client", h("div.stack", h("p", "Over stdio, on the host of the gateway:"), snippet(mcp), h("p", "Over HTTP, when the gateway runs with MCP_ENABLED=1 and MCP_API_KEY:"), snippet(overHttp))),
-    panel("Back up", h("div.stack", h("p", "A backup is one file with all but typed-in provider keys. It is made while the gateway runs, on its host:"), snippet("python3 gateway.pyz backup gateway-backup.zip"), h("p", "And brought back into an empty data folder:"), snippet("python3 gateway.pyz restore gateway-backup.zip"))),
+    panel("Connect an MCP client", mcp),
+    panel("Back up", backup),
     panel("About this gateway", about)));
   return {};
 }
+
+/** The settings of an MCP client that knows this gateway as `service`, as the README does. */
+const client = (service) => JSON.stringify({ mcpServers: { service } }, null, 2);
+/** The flag that names the data folder; a gateway in memory has none. */
+const folder = (path) => (path === ":memory:" ? [] : ["--data-dir", path]);
+/** Words as a line for a shell, quoted where a shell would read them otherwise. */
+const shell = (list) => list.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
