@@ -1,7 +1,7 @@
 """The shape of one tool, and what it answers. No tool stands here."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, cast
 
 from gateway.app import Gateway
@@ -52,6 +52,11 @@ class Tool:
         """
         schema = cast(JsonSchema, _without_patterns(json_schema(self.takes)))
         properties = dict(cast("dict[str, JsonSchema]", schema["properties"]))
+        for row in fields(self.takes):
+            if row.default is not MISSING and row.default is not None:
+                # Null is taken for a default too, and not worth a word: some clients read no `anyOf`.
+                kind, *_ = cast("list[JsonSchema]", properties[row.name].pop("anyOf"))
+                properties[row.name] |= kind
         for name, about in properties.items():
             users = [action for action, used in self.actions.items() if name in used]
             if users and len(users) < len(self.actions):
