@@ -75,7 +75,8 @@ class PromptBlocked(ContentPolicyViolation):
 
     def __init__(self, shield: ShieldSummary) -> None:
         super().__init__(
-            f"The prompt was blocked by the shield (score {shield.score} of 100); the audit log has the reasons."
+            f"The shield blocked the prompt (score {shield.score} of 100). "
+            "An operator finds the reasons in the audit log by this request_id."
         )
         self.shield = shield
 

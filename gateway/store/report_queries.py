@@ -189,7 +189,8 @@ _AUDIT_QUERIES = {
     ),
     "events": Query(
         f"audit events, newest first, {MOST_EVENTS:,} at most; `audit export` writes all",
-        f"""SELECT seq, occurred_at, source, action, outcome, actor, ip, resource_type, resource_id, reason, hash
+        f"""SELECT seq, occurred_at, source, action, outcome, actor, agent, ip, request_id, resource_type, resource_id,
+                   reason, hash
             {_EVENTS} ORDER BY occurred_at DESC, position DESC""",
         (
             "seq",
@@ -198,7 +199,9 @@ _AUDIT_QUERIES = {
             "action",
             "outcome",
             "actor",
+            "agent",
             "address",
+            "request",
             "resource type",
             "resource",
             "reason",
