@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway import __version__, compose, schema
+from gateway import __version__, compose
 from gateway.cli.command import FAILED, FOUND, OK, Command, Console, load_settings, shown
+from gateway.services.scans import detection_data
 from gateway.shield import Shield
 from gateway.shield.detections import Direction, ScanResult, Severity, Verdict
 
@@ -96,7 +97,7 @@ def as_json(one: Scanned) -> dict[str, object]:
         "path": one.path,
         "verdict": result.verdict.value,
         "score": result.score,
-        "detections": [schema.encode(detection) for detection in result.detections],
+        "detections": [detection_data(detection) for detection in result.detections],
         "stats": dict(result.stats()),
     }
 

@@ -7,7 +7,7 @@ and one end of the day always tell the same story.
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.domain.paging import id_at
@@ -183,7 +183,9 @@ class DemoDay:
         agent = self.agents[1] if is_attack else rng.choices(self.agents, self._weights)[0]
         is_chat = rng.random() < 0.85
         chars = int(rng.lognormvariate(6.2, 1.1)) + 20
-        result = judge(self._found(is_attack, chars, "messages[0].content" if is_chat else ""))
+        digest = f"{rng.getrandbits(256):064x}"
+        found = self._found(is_attack, chars, "messages[0].content" if is_chat else "text")
+        result = judge(replace(one, sha256=digest, chars=chars) for one in found)
         verdict = result.verdict
         overhead_us = int(250 + chars * 0.35 + rng.expovariate(1 / 220))
         row = (
@@ -194,7 +196,7 @@ class DemoDay:
         values: dict[str, Any] = {
             "id": self._id("trf", at), "occurred_at": at, "request_id": self._id("req", at),
             "principal_id": f"key:{agent.key}", "agent": agent.name, "verdict": verdict.value, "score": result.score,
-            "text_sha256": f"{rng.getrandbits(256):064x}", "text_chars": chars, "overhead_us": overhead_us,
+            "text_sha256": digest, "text_chars": chars, "overhead_us": overhead_us,
             "origin": DEMO,
         }  # fmt: skip
         return DemoRequest(TrafficRow(**(values | row)), agent, result)

@@ -25,9 +25,10 @@ class AcceptanceScope(StrEnum):
 class RiskAcceptance:
     """One acceptance. Times in Unix milliseconds.
 
-    digest: of a finding's evidence, 64 hex digits: the SHA-256 of the text, as alerts and audit events have it. Other
-    evidence has another digest, so that the acceptance no longer covers it. agent: for ``rule_agent``; a caller says
-    itself which agent it is, so `key`, the id of an API key, narrows it to that key and those that take its place.
+    digest: of a finding's text, 64 hex digits: the SHA-256 of the one message, reply or field it stands in, as alerts
+    and audit events have it. It holds wherever just this text stands, in either direction, and for no other.
+    agent: for ``rule_agent``; callers name their agents themselves, so `key`, the id of an API key, narrows it to that
+    key and those that take its place.
     version: rises with every change.
     """
 
@@ -51,9 +52,9 @@ class RiskAcceptance:
             return "revoked"
         return "active" if self.until_at > now_at else "expired"
 
-    def covers(self, rule: str, *, source: "Source", digest: str | None, now_at: int) -> bool:
-        """Tell whether a finding of this rule, source and evidence is accepted at `now_at`."""
-        if rule != self.rule or self.status(now_at) != "active":
+    def covers(self, found: Detection, *, source: "Source", now_at: int) -> bool:
+        """Tell whether a finding in a text of this source is accepted at `now_at`."""
+        if found.rule != self.rule or self.status(now_at) != "active":
             return False
         match self.scope:
             case AcceptanceScope.RULE:
@@ -61,7 +62,7 @@ class RiskAcceptance:
             case AcceptanceScope.RULE_AGENT:
                 return source.agent == self.agent and self.key in (None, source.key)
             case AcceptanceScope.FINDING:
-                return digest is not None and digest == self.digest
+                return bool(found.sha256) and not found.is_spread and found.sha256 == self.digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +79,17 @@ def accept(
     policy: Policy,
     *,
     source: Source,
-    digest: str | None,
     now_at: int,
 ) -> ScanResult:
-    """Return `result` with what is accepted marked, and judged without it. What is masked stays masked."""
+    """Return `result` with what is accepted marked, and judged without it. What is masked stays masked.
+
+    What was found must be placed in its texts, so that it has their hashes.
+    """
     known = tuple(acceptances)
 
     def marked(found: Detection) -> Detection:
         for one in known:
-            if one.covers(found.rule, source=source, digest=digest, now_at=now_at):
+            if one.covers(found, source=source, now_at=now_at):
                 return replace(found, accepted=one.id)
         return found
 

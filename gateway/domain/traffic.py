@@ -27,7 +27,8 @@ class TrafficRow:
     occurred_at: Unix milliseconds. operation: ``shield.scan`` or ``chat.completions``. status: of the answer.
     principal_id: `key_…`, `usr_…` or a local program's name. detections: JSON objects of rule, start, end, count.
     action: ``none``, ``redacted``, ``observed`` or ``blocked``. elapsed_us, overhead_us: microseconds, the second is
-    the gateway's own share. text_sha256, text_chars: of all text that was scanned. origin: empty until the store has
+    the gateway's own share. text_sha256, text_chars: of the one text with the strongest finding; where
+    nothing was found, of the texts of the messages, joined by line breaks. origin: empty until the store has
     filled in its own.
     """
 

@@ -7,15 +7,17 @@ word may have been cut. The parts of one message are one text to a model and are
 words of the dialect too: letters one by one, or numbers that stand for them, are read only with the blanks as sent.
 """
 
+import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
 from gateway.llm.base import Leaf, LeafKind
 from gateway.records import record
-from gateway.shield.detections import Detection
+from gateway.shield.detections import Detection, ScanResult
 
 SEAM_CHARS = 160
 """How much of either end of a long text is glued to its neighbours."""
@@ -23,6 +25,9 @@ WORD_CHARS = 4096
 """As far a seam within a message reaches back to where an encoded text or a token begins, and forth to its end."""
 INSIDE_WORDS = "-_/+=@'"
 """What a word may be cut beside, other than letters and digits."""
+
+MOST_LEAVES = 20
+"""In so many leaves a rule's matches are told one by one."""
 
 _BEGIN = itemgetter(0)
 _CONTENT = LeafKind.CONTENT
@@ -42,26 +47,70 @@ class JoinedText:
     seams: Sequence[tuple[int, Leaf, int]] = ()
 
     def locate(self, detections: Iterable[Detection]) -> tuple[Detection, ...]:
-        """Return detections with their places, and their spans counted from the begins of these leaves."""
+        """Return detections with places, hashes and spans of these leaves: one for each leaf where a rule matched.
+
+        A rule counts once, so that all but its first detection have no score.
+        """
         pieces: list[tuple[int, Leaf, int]] = []
         begin = 0
         for leaf in self.leaves:
             pieces.append((begin, leaf, 0))
             begin += len(leaf.text) + 1
         pieces += self.seams
-        return tuple(_in_piece(found, pieces) for found in detections)
+        digests: dict[int, str] = {}
+        placed = [one for found in detections for one in _in_leaves(found, pieces, digests)]
+        return tuple(sorted(placed, key=lambda one: -one.score))
+
+    def placed(self, result: ScanResult) -> ScanResult:
+        """Return the result of this text with what was found placed in its leaves."""
+        if not result.detections:
+            return result
+        return ScanResult(result.verdict, result.score, self.locate(result.detections), result.redacted)
 
 
-def _in_piece(found: Detection, pieces: Sequence[tuple[int, Leaf, int]]) -> Detection:
-    """Return a detection as it stands in the piece that it begins in."""
-    index = bisect_right(pieces, found.start, key=_BEGIN) - 1
-    if index < 0:
-        return found
-    at, leaf, offset = pieces[index]
-    end = min(found.end - at + offset, len(leaf.text))
-    start = min(found.start - at + offset, end)
-    view = f"{leaf.view}>{found.view}" if leaf.view else found.view
-    return found.moved(leaf.place, start, end, view)
+def _in_leaves(
+    found: Detection, pieces: Sequence[tuple[int, Leaf, int]], digests: dict[int, str]
+) -> Iterable[Detection]:
+    """Yield a detection as it stands in each leaf, first in that of the match it is reported at."""
+    leaves: dict[int, Leaf] = {}
+    spans: dict[int, list[tuple[int, int]]] = {}
+    spread: set[int] = set()
+    for start, end in ((found.start, found.end), *found.spans):
+        index = max(bisect_right(pieces, start, key=_BEGIN) - 1, 0)
+        at, leaf, offset = pieces[index]
+        last = min(end - at + offset, len(leaf.text))
+        first = min(start - at + offset, last)
+        mine = spans.setdefault(id(leaf), [])
+        leaves[id(leaf)] = leaf
+        if (first, last) not in mine:
+            mine.append((first, last))
+        if end - at + offset > len(leaf.text) or (index + 1 < len(pieces) and end > pieces[index + 1][0]):
+            spread.add(id(leaf))
+    for number, (key, leaf) in enumerate(leaves.items(), 1):
+        if key not in digests:
+            digests[key] = hashlib.sha256(leaf.text.encode("utf-8", "surrogatepass")).hexdigest()
+        start, end = spans[key][0]
+        is_last = number == MOST_LEAVES < len(leaves)
+        yield replace(
+            found,
+            place=leaf.place,
+            start=start,
+            end=end,
+            view=f"{leaf.view}>{found.view}" if leaf.view else found.view,
+            score=found.score if number == 1 else 0,
+            count=len(spans[key]) if found.spans else found.count,
+            spans=(),
+            sha256=digests[key],
+            chars=len(leaf.text),
+            is_spread=found.is_spread or key in spread or is_last,
+        )
+        if is_last:
+            return  # it stands for the other leaves as well
+
+
+def in_text(result: ScanResult, text: str, place: str = "text") -> ScanResult:
+    """Return the result of a text that is scanned by itself, with what was found placed in it."""
+    return JoinedText(text, (Leaf(place, text),)).placed(result)
 
 
 def message_ends(joined: JoinedText) -> Sequence[int]:

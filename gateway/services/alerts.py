@@ -27,12 +27,12 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.forms import is_line, is_note
 from gateway.services.audit import Audit
+from gateway.services.findings import described
 from gateway.services.trail import Trail, check_version
-from gateway.shield.detections import Detection, ScanResult, Severity
+from gateway.shield.detections import Direction, ScanResult, Severity
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
-EVIDENCE_DETECTIONS = 20
 MOST_NAMED = 64
 """New alerts of agents of one key, within the time in which a sighting adds to the one before."""
 MOST_KEYS = 1_024
@@ -110,30 +110,34 @@ class Alerts:
         context: RequestContext,
         origin: str,
         occurred_at: int,
-        text_sha256: str,
-        text_chars: int,
+        direction: Direction,
         told: Sequence[Mapping[str, object]] | None = None,
     ) -> Alert | None:
         """Record in `tx` what a scan found, under its strongest rule, and return the alert that now stands.
 
         origin: where the text came from, such as ``shield.scan`` or ``chat.inbound``. told: what `described` says of
         its detections, if that is known. None: the scan found nothing.
-        The same rule by the same agent, else the same key, within ten minutes adds to the alert that is there. Once a
-        key's agents have had `MOST_NAMED` new ones in that time it is the key's: callers name their agents themselves.
+        The same rule by the same agent with the same key in the same direction within ten minutes adds to the alert
+        that is there. Once a key's agents have had `MOST_NAMED` new ones in that time, the alert is the key's: callers
+        name their agents themselves.
         """
         if not result.detections:
             return None
         strongest = result.detections[0]
         agent = context.agent[:_AGENT_CHARS] if context.agent else None
-        who = agent or principal.key_prefix or principal.id
         evidence = {
             "request_id": context.request_id,
             "verdict": result.verdict.value,
             "score": result.score,
-            "sha256": text_sha256,
-            "chars": text_chars,
-            "detections": described(result.detections) if told is None else told,
+            "direction": direction,
+            "sha256": strongest.sha256,
+            "chars": strongest.chars,
+            "detections": described(result.detections, direction) if told is None else told,
         }
+
+        def of(who: str) -> str:
+            return fingerprint(AlertSource.SHIELD, strongest.rule, f"{who}\0{principal.id}\0{direction}")
+
         seen = Alert(
             id=self._ids.new("alr"),
             title=f"{strongest.name}: {result.verdict.value}",
@@ -141,7 +145,7 @@ class Alerts:
             severity=strongest.severity,
             source=AlertSource.SHIELD,
             rule=strongest.rule,
-            fingerprint=fingerprint(AlertSource.SHIELD, strongest.rule, who),
+            fingerprint=of(agent or ""),
             first_seen_at=occurred_at,
             last_seen_at=occurred_at,
             agent=agent,
@@ -150,7 +154,7 @@ class Alerts:
             origin=origin,
             evidence=(evidence,),
         )
-        return self.record(tx, seen, key=principal.key_prefix)
+        return self.record(tx, seen, key=principal.key_prefix, of_key=of(""))
 
     def raise_event(
         self,
@@ -202,10 +206,10 @@ class Alerts:
             self._note_itself(tx, "alert_resolved", alert, resolved, note=resolution)
         return len(over)
 
-    def record(self, tx: Transaction, seen: Alert, *, key: str | None = None) -> Alert:
+    def record(self, tx: Transaction, seen: Alert, *, key: str | None = None, of_key: str = "") -> Alert:
         """Fold one sighting of any source into the alerts that are there, and return the alert that now stands.
 
-        key: whose alert it is where its agents have too many.
+        key: whose alert it is where its agents have too many; of_key: the fingerprint that it has then.
         """
         latest = self._store.alerts.latest(tx, seen.fingerprint)
         if latest is not None and latest.acceptance is not None:
@@ -213,7 +217,7 @@ class Alerts:
         alert = fold(latest, seen)
         if latest is None or alert.id == seen.id:
             if key and seen.agent and self._has_many(key, seen.last_seen_at):
-                return self.record(tx, replace(seen, agent=None, fingerprint=fingerprint(seen.source, seen.rule, key)))
+                return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
             self._store.alerts.insert(tx, alert)
             return alert
         self._store.alerts.update(tx, alert, may_wait=True)
@@ -327,28 +331,6 @@ class Alerts:
             details={"note": note},
         )
         self._audit.append(tx, event)
-
-
-def described(detections: tuple[Detection, ...]) -> list[Mapping[str, object]]:
-    """Say of the strongest detections what may be kept: rule, place and count, never what was matched."""
-    told: list[Mapping[str, object]] = []
-    for detection in detections[:EVIDENCE_DETECTIONS]:
-        one: dict[str, object] = {
-            "rule": detection.rule,
-            "severity": str(detection.severity),
-            "category": detection.category,
-            "score": detection.score,
-            "count": detection.count,
-            "start": detection.start,
-            "end": detection.end,
-            "view": detection.view,
-        }
-        if detection.place:
-            one["place"] = detection.place
-        if detection.accepted:
-            one["accepted"] = detection.accepted
-        told.append(one)
-    return told
 
 
 def _check(wanted: WantedAlert, now_at: int) -> None:

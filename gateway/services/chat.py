@@ -31,7 +31,7 @@ from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_alerts import raise_alerts
 from gateway.services.chat_bill import ChatBill
-from gateway.services.chat_guard import ChatGuard
+from gateway.services.chat_guard import Accept, ChatGuard
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
 from gateway.services.judge import TextJudge
@@ -257,18 +257,25 @@ class Chat:
             policy = self._policies.of(principal, policy)
         if self._has_accepted:
             source = Source(turn.claimed_agent(), principal.lineage)
-            return self._make_guard(self._acceptances.judge_for(self._judge, source), policy, principal)
+            return self._make_guard(policy, principal, self._acceptances.accept_for(source))
         guard = self._guards.get(principal.id)
         if guard is None or guard.policy is not policy:
-            guard = self._make_guard(self._judge, policy, principal)
+            guard = self._make_guard(policy, principal)
             if len(self._guards) >= MAX_GUARDS:
                 self._guards.clear()
             self._guards[principal.id] = guard
         return guard
 
-    def _make_guard(self, judge: TextJudge, policy: ShieldPolicy, principal: Principal) -> ChatGuard:
-        aside = self._guard.aside
-        return ChatGuard(judge, self._dialect, policy, captures=self._captures, aside=aside, owner=principal.id)
+    def _make_guard(self, policy: ShieldPolicy, principal: Principal, accept: Accept | None = None) -> ChatGuard:
+        return ChatGuard(
+            self._judge,
+            self._dialect,
+            policy,
+            captures=self._captures,
+            accept=accept,
+            aside=self._guard.aside,
+            owner=principal.id,
+        )
 
     async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
         agent = turn.agent() or turn.principal.name

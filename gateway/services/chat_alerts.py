@@ -7,14 +7,17 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied
 from gateway.services.alerts import Alerts
 from gateway.services.chat_turn import Turn
-from gateway.shield.detections import Severity, Verdict
+from gateway.shield.detections import Direction, Severity, Verdict
 from gateway.store.database import Transaction
 
 
 def raise_alerts(alerts: Alerts, tx: Transaction, turn: Turn, row: TrafficRow) -> None:
     """Raise one alert for each direction in which something has to be looked at, and for what is not allowed."""
-    steps = [("chat.inbound", turn.inbound, turn.told_inbound), ("chat.outbound", turn.outbound, turn.told_outbound)]
-    found = [(origin, step, told) for origin, step, told in steps if step and step.result.verdict is not Verdict.ALLOW]
+    steps = [
+        (Direction.INBOUND, turn.inbound, turn.told_inbound),
+        (Direction.OUTBOUND, turn.outbound, turn.told_outbound),
+    ]
+    found = [(way, step, told) for way, step, told in steps if step and step.result.verdict is not Verdict.ALLOW]
     if not found and turn.failure != AccessDenied.code:
         return
     context = replace(turn.context, agent=turn.agent())
@@ -32,15 +35,14 @@ def raise_alerts(alerts: Alerts, tx: Transaction, turn: Turn, row: TrafficRow) -
             principal=turn.principal,
             evidence=({"request_id": context.request_id, "access_entry": turn.denied_by},),
         )
-    for origin, step, told in found:
+    for direction, step, told in found:
         alerts.raise_from_scan(
             tx,
             step.result,
             principal=turn.principal,
             context=context,
-            origin=origin,
+            origin=f"chat.{direction}",
             occurred_at=row.occurred_at,
-            text_sha256=row.text_sha256 or "",
-            text_chars=row.text_chars,
+            direction=direction,
             told=told(),
         )

@@ -1,7 +1,7 @@
 """What of a prompt may go to the model and what of a reply may come back. Records nothing and sends nothing."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -20,7 +20,7 @@ from gateway.domain.policies import (
     with_unscannable,
 )
 from gateway.llm.base import Dialect, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
-from gateway.llm.joined import JoinedText, join, message_ends
+from gateway.llm.joined import JoinedText, in_text, join, message_ends
 from gateway.llm.masking import (
     NOTICE,
     joined_message,
@@ -36,6 +36,7 @@ from gateway.services.judge import TextJudge
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine, judge
 
+Accept = Callable[[ScanResult, Policy], ScanResult]
 Action = Literal["none", "blocked", "redacted", "observed"]
 LONG_CHARS = 12_288
 """Of what is sent again with more behind it, only the end is scanned again when it is longer than this."""
@@ -53,7 +54,8 @@ def is_clean(result: ScanResult) -> bool:
 class ScannedPrompt:
     """A prompt and what the shield says of it.
 
-    action: ``blocked`` when it may not be forwarded. text_sha256, text_chars: of all that was scanned.
+    action: ``blocked`` when it may not be forwarded. text_sha256, text_chars: of the texts of its messages, joined by
+    line breaks.
     masked: what is forwarded in its place, None for the prompt as it is. captured: what is kept of its texts.
     """
 
@@ -80,7 +82,10 @@ class ScannedReply:
 
 
 class ChatGuard:
-    """Scans prompts and replies of one dialect under one policy. owner: of those whose texts they are."""
+    """Scans prompts and replies of one dialect under one policy. owner: of those whose texts they are.
+
+    accept: leaves what is accepted out of a result; None while nothing is.
+    """
 
     def __init__(
         self,
@@ -89,10 +94,12 @@ class ChatGuard:
         policy: ShieldPolicy,
         *,
         captures: Captures,
+        accept: Accept | None = None,
         aside: Aside | None = None,
         owner: str = "",
     ) -> None:
-        self.judge = judge
+        self._judge = judge
+        self._accept = accept
         self._dialect = dialect
         self.policy = policy
         self.aside = aside or Aside()
@@ -108,8 +115,9 @@ class ChatGuard:
         """
         policy = self.policy
         joined = await self._join(leaves.texts)
-        result, text = await self._judge_prompt(leaves, joined, is_patient=False), joined.text
-        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        result = await self._judge_prompt(leaves, joined, is_patient=False)
+        text = "\n".join(leaf.text for leaf in leaves.texts if leaf.kind is LeafKind.CONTENT and not leaf.view)
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         if policy.capture is Capture.NONE and is_clean(result):
             return ScannedPrompt(result, "none", digest, len(text))
         action: Action = "none"
@@ -182,17 +190,25 @@ class ChatGuard:
         return [model for model in models if await self._is_clean("\n".join(strings(dict(model))))]
 
     async def _is_clean(self, text: str) -> bool:
-        result = await self.judge.judge_text(text, Direction.OUTBOUND, self.policy.scoring)
+        result = await self._judge_one(text, Direction.OUTBOUND)
         return result.verdict is Verdict.ALLOW and result.redacted is None
+
+    async def _judge_one(self, text: str, direction: Direction) -> ScanResult:
+        """Judge a text by itself."""
+        result = await self._judge.judge_text(text, direction, self.policy.scoring)
+        return self._accepted(in_text(result, text), self.policy.scoring)
+
+    def _accepted(self, result: ScanResult, policy: Policy) -> ScanResult:
+        return result if self._accept is None else self._accept(result, policy)
 
     async def _placed(
         self, joined: JoinedText, direction: Direction, policy: Policy, *, is_patient: bool = True
     ) -> ScanResult:
         ends = message_ends(joined) if len(joined.text) > LONG_CHARS else ()
-        result = await self.judge.judge_text(
+        result = await self._judge.judge_text(
             joined.text, direction, policy, owner=self._owner, ends=ends, is_patient=is_patient
         )
-        return _located(result, joined)
+        return self._accepted(joined.placed(result), policy)
 
     async def _join(self, texts: Sequence[Leaf]) -> JoinedText:
         return join(texts) if len(texts) <= _TEXTS_HERE else await self.aside.run(join, texts)
@@ -285,23 +301,15 @@ class ChatGuard:
 
         A text that would still be blocked without its masked matches goes as a whole.
         """
-        scoring = self.policy.scoring
         masks: dict[str, str] = {}
         for number, text in enumerate({text for text in texts if len(text) >= _SHORTEST_MATCH_CHARS}):
             if number % _TEXTS_A_TURN == 0:
                 await anyio.lowlevel.checkpoint()  # a reply may have many texts, and others wait
-            result = await self.judge.judge_text(text, direction, scoring)
+            result = await self._judge_one(text, direction)
             if result.redacted is not None:
                 masks[text] = result.redacted
             if result.verdict is Verdict.BLOCK:
-                left = await self.judge.judge_text(masks.get(text, text), direction, scoring)
+                left = await self._judge_one(masks.get(text, text), direction)
                 if left.verdict is Verdict.BLOCK:
                     masks[text] = NOTICE
         return masks
-
-
-def _located(result: ScanResult, joined: JoinedText) -> ScanResult:
-    """Return a result whose detections say where they stand."""
-    if not result.detections:
-        return result
-    return ScanResult(result.verdict, result.score, joined.locate(result.detections), result.redacted)

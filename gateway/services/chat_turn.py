@@ -13,9 +13,9 @@ from gateway.llm.tools import listed_tools
 from gateway.records import record
 from gateway.services.access_guard import EntryDenied
 from gateway.services.agent_sightings import AgentBlocked, Sighting
-from gateway.services.alerts import described
 from gateway.services.audit import MAX_AGENT_CHARS
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
+from gateway.services.findings import described
 from gateway.services.spending import Held, OverBudget
 from gateway.shield.detections import Direction, ScanResult, Verdict
 
@@ -181,6 +181,9 @@ class Turn:
                 detections = tuple(self.told_inbound())
         if outbound is not None and outbound.result.detections:
             detections += tuple(self.told_outbound())
+        sha256, chars = (inbound.text_sha256, inbound.text_chars) if inbound else (None, 0)
+        if result.detections and result.detections[0].sha256:
+            sha256, chars = result.detections[0].sha256, result.detections[0].chars
         return TrafficRow(  # by position, since some twenty names take twice as long
             id,
             occurred_at,
@@ -197,8 +200,8 @@ class Turn:
             action,
             self.status,
             detections,
-            inbound.text_sha256 if inbound else None,
-            inbound.text_chars if inbound else 0,
+            sha256,
+            chars,
             reply.prompt_tokens if reply else None,
             reply.completion_tokens if reply else None,
             used.microusd if used else None,
@@ -214,13 +217,15 @@ class Turn:
     def told_inbound(self) -> Sequence[Mapping[str, object]]:
         """Return what is kept of what was found in the prompt, once it was scanned: told once for all who keep it."""
         if self._told_inbound is None:
-            self._told_inbound = described(self.inbound.result.detections) if self.inbound else []
+            self._told_inbound = described(self.inbound.result.detections, Direction.INBOUND) if self.inbound else []
         return self._told_inbound
 
     def told_outbound(self) -> Sequence[Mapping[str, object]]:
         """Return the same of the reply."""
         if self._told_outbound is None:
-            self._told_outbound = described(self.outbound.result.detections) if self.outbound else []
+            self._told_outbound = (
+                described(self.outbound.result.detections, Direction.OUTBOUND) if self.outbound else []
+            )
         return self._told_outbound
 
     def audit_details(self, row: TrafficRow) -> Mapping[str, object]:

@@ -19,12 +19,13 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.errors import Conflict
 from gateway.services.agent_sightings import AgentSightings, Sighting
-from gateway.services.alerts import Alerts, described
+from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.demo_clock import DemoClock, DemoIds
+from gateway.services.findings import described
 from gateway.services.traffic import Traffic
 from gateway.shield import Shield
-from gateway.shield.detections import Severity, Verdict
+from gateway.shield.detections import Direction, Severity, Verdict
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -178,7 +179,7 @@ class DemoData:
             principal_id=who.id,
             key_prefix=who.key_prefix,
             instance_id=self._store.instance_id,
-            detections=tuple(described(result.detections)),
+            detections=tuple(described(result.detections, _direction(request.row))),
         )
         self._clock.at = row.occurred_at
         self._counts[result.verdict] += 1
@@ -212,8 +213,7 @@ class DemoData:
             context=context,
             origin="chat.inbound" if is_chat else row.operation,
             occurred_at=row.occurred_at,
-            text_sha256=row.text_sha256 or "",
-            text_chars=row.text_chars,
+            direction=_direction(row),
         )
         self._record(tx, request, row, who, context)
 
@@ -385,3 +385,7 @@ _STEPS: tuple[tuple[tuple[AlertStatus, str | None], ...], ...] = (
     (),
     ((AlertStatus.SUPPRESSED, "Known until the next release."),),
 )
+
+
+def _direction(row: TrafficRow) -> Direction:
+    return Direction(row.direction or Direction.INBOUND)

@@ -5,14 +5,14 @@ scan pays a comparison of two integers.
 """
 
 import difflib
-import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated
 
 from gateway.clock import Clock, Ids
-from gateway.domain.alerts import AlertFilter, AlertSource
+from gateway.domain.alerts import Alert, AlertFilter, AlertSource
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import (
@@ -29,9 +29,8 @@ from gateway.forms import UntilIn90Days, is_line, line
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
 from gateway.services.budgets import Reason, checked_reason
-from gateway.services.judge import TextJudge
 from gateway.services.trail import Trail, check_version
-from gateway.shield.detections import Direction, ScanResult
+from gateway.shield.detections import ScanResult
 from gateway.shield.scoring import Policy
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -105,25 +104,22 @@ class RiskAcceptances:
             self._generation = generation
         return bool(self._active)
 
-    def apply(self, result: ScanResult, policy: Policy, *, source: Source, text: str) -> ScanResult:
+    def apply(self, result: ScanResult, policy: Policy, *, source: Source) -> ScanResult:
         """Return `result` with what is accepted marked, and judged without it. `any` comes first.
 
-        text: as it was scanned; its SHA-256 is a finding's evidence.
+        What was found must be placed in its texts.
         """
         if not result.detections or not self._active:
             return result
-        digest = None
-        if any(one.scope is AcceptanceScope.FINDING for one in self._active):
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return accept(result, self._active, policy, source=source, digest=digest, now_at=self._clock.now_at())
+        return accept(result, self._active, policy, source=source, now_at=self._clock.now_at())
 
-    def judge_for(self, judge: TextJudge, source: Source) -> TextJudge:
-        """Return a judge that leaves out what is accepted for `source`; `judge` itself while nothing is.
+    def accept_for(self, source: Source) -> Callable[[ScanResult, Policy], ScanResult] | None:
+        """Return what `apply` does for `source`; None while nothing is accepted.
 
         Raises:
             StoreUnavailable: they cannot be read.
         """
-        return _Lenient(judge, self, source) if self.any() else judge
+        return partial(self.apply, source=source) if self.any() else None
 
     async def page(self, *, limit: int, cursor: str | None = None) -> Page[RiskAcceptance]:
         """Return a part of all acceptances, newest first.
@@ -252,9 +248,14 @@ class RiskAcceptances:
         if wanted.rule is not None or wanted.digest is not None:
             raise InvalidRequest("An alert says rule and digest by itself.", param="alert")
         alert = self._store.alerts.by_id(tx, wanted.alert)
-        digest = alert.evidence[-1].get("sha256") if alert is not None and alert.evidence else None
-        if alert is None or not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
+        if alert is None or alert.source is not AlertSource.SHIELD or not alert.evidence:
             raise Conflict("alert must be the id of an alert of a scan.", param="alert")
+        found = next((one for one in _findings(alert) if one.get("rule") == alert.rule), {})
+        digest = found.get("sha256")
+        if found.get("spread") or not isinstance(digest, str):
+            raise Conflict(
+                "No single text accounts for this finding: accept its rule for the agent with its key.", param="alert"
+            )
         return alert.rule, digest
 
     def _rule(self, tx: Transaction, rule: str | None, rules: Collection[str]) -> str:
@@ -298,32 +299,10 @@ class RiskAcceptances:
         return one
 
 
-class _Lenient:
-    """A judge that leaves out what is accepted."""
-
-    def __init__(self, judge: TextJudge, acceptances: RiskAcceptances, source: Source) -> None:
-        self._judge = judge
-        self._acceptances = acceptances
-        self._source = source
-
-    async def judge_text(
-        self,
-        text: str,
-        direction: Direction,
-        policy: Policy,
-        *,
-        owner: str = "",
-        ends: Sequence[int] = (),
-        is_patient: bool = True,
-    ) -> ScanResult:
-        """Scan without recording anything."""
-        result = await self._judge.judge_text(text, direction, policy, owner=owner, ends=ends, is_patient=is_patient)
-        return self._acceptances.apply(result, policy, source=self._source, text=text)
-
-    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult | None:
-        """Scan without waiting; None for a text that is too long for that."""
-        result = self._judge.judge_here(text, direction, policy, owner=owner)
-        return result and self._acceptances.apply(result, policy, source=self._source, text=text)
+def _findings(alert: Alert) -> Sequence[Mapping[str, object]]:
+    """Return what the newest request of an alert had in it."""
+    found = alert.evidence[-1].get("detections")
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else ()
 
 
 def _check_until(until_at: int, now_at: int) -> None:

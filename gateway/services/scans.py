@@ -5,6 +5,7 @@ A hash stands for the text. It is stored only where the policy of the key says s
 
 import contextlib
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
@@ -17,12 +18,14 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest
+from gateway.llm.joined import in_text
 from gateway.records import record
 from gateway.schema import JsonSchema, json_schema
-from gateway.services.alerts import Alerts, described
+from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.clean_texts import Digests
+from gateway.services.findings import described
 from gateway.services.judge import Judge
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -34,6 +37,8 @@ from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 CROWD_SECONDS = 1.0
+OF_RECORDS = ("place", "spans", "sha256", "chars", "is_spread")
+"""What is recorded of a detection, and not told to whoever has the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class ScanAnswer:
         data: dict[str, object] = {
             "verdict": str(self.verdict),
             "score": self.score,
-            "detections": [_detection_data(detection) for detection in self.detections],
+            "detections": [detection_data(detection) for detection in self.detections],
             "stats": {
                 "total": stats.total,
                 "critical": stats.critical,
@@ -148,9 +153,10 @@ class Scans:
         result = self.judge.judge_here(text, direction, policy.scoring, owner=principal.id)
         if result is None:
             result = await self.judge.judge_text(text, direction, policy.scoring, owner=principal.id, is_patient=False)
+        result = in_text(result, text)
         if self._acceptances is not None and self._acceptances.any():
             source = Source(context.agent or principal.name, principal.lineage)
-            result = self._acceptances.apply(result, policy.scoring, source=source, text=text)
+            result = self._acceptances.apply(result, policy.scoring, source=source)
         elapsed_us = round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000)
         answer = _answer(result, elapsed_us)
         if not is_recorded:
@@ -170,7 +176,7 @@ class Scans:
             str(direction),
             answer.action,
             200,
-            tuple(described(result.detections)) if result.detections else (),
+            tuple(described(result.detections, direction)) if result.detections else (),
             hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
             len(text),
             elapsed_us=elapsed_us,
@@ -183,7 +189,7 @@ class Scans:
             if self._store.db.write_behind(lambda tx: self._insert(tx, row, captured), is_brief=not captured):
                 await self._wait_for_writer()
         else:
-            await self._record(principal, result, row, context, captured)
+            await self._record(principal, result, row, context, captured, direction)
         return answer
 
     async def rehearse(self, command: ScanText, policy: ShieldPolicy) -> ScanAnswer:
@@ -219,6 +225,7 @@ class Scans:
         row: TrafficRow,
         context: RequestContext,
         captured: CapturedText | None,
+        direction: Direction,
     ) -> None:
         """Commit audit event, alert, traffic row and what is kept of the text together."""
         event = self._audit.event(
@@ -247,8 +254,7 @@ class Scans:
                 context=context,
                 origin=row.operation,
                 occurred_at=row.occurred_at,
-                text_sha256=row.text_sha256 or "",
-                text_chars=row.text_chars,
+                direction=direction,
                 told=row.detections,
             )
             self._insert(tx, row, captured)
@@ -259,12 +265,18 @@ class Scans:
 def scan_schema() -> JsonSchema:
     """Return the JSON Schema (2020-12) of what `ScanAnswer.data` returns."""
     answer = _may_lack(json_schema(ScanAnswer, written=True), "redacted")
-    detection = _may_lack(json_schema(Detection, written=True), "place")
+    detection = _without(json_schema(Detection, written=True), OF_RECORDS)
     properties = cast(JsonSchema, answer["properties"])
     return answer | {
         "properties": properties
         | {"redacted": {"type": "string"}, "detections": {"type": "array", "items": detection}},
     }
+
+
+def _without(schema: JsonSchema, names: Collection[str]) -> JsonSchema:
+    properties, required = cast(JsonSchema, schema["properties"]), cast(list[str], schema["required"])
+    kept = {name: value for name, value in properties.items() if name not in names}
+    return schema | {"properties": kept, "required": [name for name in required if name not in names]}
 
 
 def _may_lack(schema: JsonSchema, name: str) -> JsonSchema:
@@ -303,8 +315,9 @@ def counted(result: ScanResult) -> ScanStats:
     )
 
 
-def _detection_data(detection: Detection) -> dict[str, object]:
-    data: dict[str, object] = {
+def detection_data(detection: Detection) -> dict[str, object]:
+    """Return a detection as an answer shows it to whoever has the text."""
+    return {
         "rule": detection.rule,
         "severity": detection.severity.value,
         "description": detection.description,
@@ -320,4 +333,3 @@ def _detection_data(detection: Detection) -> dict[str, object]:
         "standards": list(detection.standards),
         "accepted": detection.accepted,
     }
-    return data | {"place": detection.place} if detection.place else data

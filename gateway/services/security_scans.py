@@ -16,8 +16,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, security_scan
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import Bounds
-from gateway.services.alerts import described
 from gateway.services.audit import Audit, source_of
+from gateway.services.findings import described
 from gateway.settings import named
 from gateway.shield import Shield
 from gateway.shield.detections import Direction

@@ -24,6 +24,7 @@ from gateway.domain.traffic_sums import (
 )
 from gateway.errors import Conflict, NotFound
 from gateway.services.false_positives import RequestAlert, alerts_of, in_short
+from gateway.services.findings import LedgerLine, ledger_line
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -111,23 +112,6 @@ class TrafficSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerLine:
-    """One rule's share in the score of a request. name, description: empty for a rule that is no more."""
-
-    rule: str
-    name: str
-    description: str
-    severity: str
-    category: str
-    score: int
-    count: int
-    view: str
-    place: str | None
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class TrafficDetail:
     """One row, how its score comes about, the alerts it added to, and what is kept of its texts."""
 
@@ -169,7 +153,7 @@ class Traffic:
         row, kept, alerts = await self._store.db.read(look)
         shown = tuple(one for one in kept if with_full or one.mode is Capture.REDACTED)
         known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
-        return TrafficDetail(row, tuple(_line(found, known) for found in row.detections), alerts, shown)
+        return TrafficDetail(row, tuple(ledger_line(found, known) for found in row.detections), alerts, shown)
 
     async def advance(self) -> int:
         """Add the rows that are new to the sums, and return how many those were.
@@ -356,28 +340,4 @@ def _top(values: Mapping[str, Counters]) -> tuple[TopValue, ...]:
             cost_microusd=one.cost_microusd,
         )
         for value, one in ranked[:TOP]
-    )
-
-
-def _line(found: Mapping[str, object], known: Mapping[str, tuple[str, str]]) -> LedgerLine:
-    rule = str(found.get("rule", ""))
-    name, description = known.get(rule, ("", ""))
-    place = found.get("place")
-
-    def number(field_name: str) -> int:
-        value = found.get(field_name)
-        return value if isinstance(value, int) else 0
-
-    return LedgerLine(
-        rule=rule,
-        name=name,
-        description=description,
-        severity=str(found.get("severity", "")),
-        category=str(found.get("category", "")),
-        score=number("score"),
-        count=number("count"),
-        view=str(found.get("view", "")),
-        place=place if isinstance(place, str) else None,
-        start=number("start"),
-        end=number("end"),
     )

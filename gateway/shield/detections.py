@@ -70,6 +70,9 @@ class Detection:
     view: how the text was read when the rule matched: ``text``, ``normalized``, ``base64``, ``base64>url`` …
     place: where in a structured request the text stood, such as ``messages[1].content``; empty for a plain text.
     accepted: id of the risk acceptance that takes it out of the score, or None.
+    spans: of all matches of the rule, where there are several and not too many.
+    sha256, chars: hash and length of the one text it stands in, once somebody has said which that is.
+    is_spread: it may stand in other texts than this one as well, so that this text alone does not account for it.
     """
 
     rule: str
@@ -87,17 +90,10 @@ class Detection:
     standards: tuple[str, ...] = ()
     place: str = ""
     accepted: str | None = None
-
-    def moved(self, place: str, start: int, end: int, view: str) -> "Detection":
-        """Return it as it stands at another place, as `dataclasses.replace` would, and sooner."""
-        told = self.rule, self.name, self.category, self.severity, self.description, self.matched, self.confidence
-        return Detection(*told, self.score, self.count, start, end, view, self.standards, place, self.accepted)
-
-    def counting(self, score: int) -> "Detection":
-        """Return it with its share of a score, likewise."""
-        told = self.rule, self.name, self.category, self.severity, self.description, self.matched, self.confidence
-        where = self.start, self.end, self.view
-        return Detection(*told, score, self.count, *where, self.standards, self.place, self.accepted)
+    spans: tuple[tuple[int, int], ...] = ()
+    sha256: str = ""
+    chars: int = 0
+    is_spread: bool = False
 
 
 @record

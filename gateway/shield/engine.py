@@ -25,6 +25,7 @@ _DEEPEST = 3
 _MOST_READINGS = 48
 _ROOM_TIMES = 6
 _ROOM_CHARS = 65_536
+_MOST_SPANS = 1_000  # a rule that matches more often may stand anywhere
 (_LESS,) = b"<"
 # A class is asked for its member at some length.
 _INBOUND = Direction.INBOUND
@@ -265,6 +266,8 @@ class Shield:
                 if place.start < first.end and first.start < place.end
             ]
             shown = redact_spans(shown, inside) or shown
+        spans = {(place.start, place.end) for place in places} if len(places) > 1 else set()
+        is_told = len(spans) <= _MOST_SPANS
         return Detection(  # by position, since so many names take as long again
             rule.id,
             rule.name,
@@ -274,11 +277,13 @@ class Shield:
             matched_of(shown, rule.category),
             rule.confidence,
             0,
-            len({(place.start, place.end) for place in places}) if len(places) > 1 else 1,
+            len(spans) or 1,
             first.start,
             first.end,
             first.view,
             rule.standards,
+            spans=tuple(sorted(spans)) if is_told else (),
+            is_spread=not is_told,
         )
 
     def _redacted(self, places: dict[int, list[_Place]], text: str, policy: Policy) -> str | None:

@@ -1,7 +1,7 @@
 """From detections to a score and a verdict, so that the total can be added up by hand. Finds nothing itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
@@ -61,7 +61,7 @@ def judge(
             share = 0 if detection.rule in rules else min(points, HIGHEST_SCORE - total)
             rules.add(detection.rule)
             total += share
-        shares.append(detection if share == detection.score else detection.counting(share))
+        shares.append(detection if share == detection.score else replace(detection, score=share))
     return ScanResult(verdict_of(total, policy), total, tuple(shares), redacted)
 
 

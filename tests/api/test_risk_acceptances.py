@@ -182,9 +182,9 @@ async def test_an_accepted_prompt_passes_and_one_with_more_in_it_does_not(site: 
     assert (await site.chat(key, ATTACK))["status"] == 400
     (alert,) = (await site.ask("GET", "/api/v1/alerts?source=shield", key=key))["data"]
     await site.make(ACCEPTANCES, scope="finding", alert=alert["id"], reason="drill", until=days(1))
-    # The reply is another text, and says it again.
+    # The reply says just this text again.
     answer = await site.chat(key, ATTACK)
-    assert (answer["status"], answer["choices"][0]["finish_reason"]) == (200, "content_filter")
+    assert (answer["status"], answer["choices"][0]["finish_reason"]) == (200, "stop")
     assert (await site.chat(key, ATTACK + " please"))["status"] == 400
 
 

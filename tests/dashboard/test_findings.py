@@ -1,5 +1,6 @@
 """A request is marked as harmless, and a finding accepted, in the browser: it is that one and no other."""
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -83,4 +84,18 @@ def test_an_acceptance_for_an_agent_is_for_its_key_unless_somebody_insists(
         page.wait("!document.body.innerText.includes('Anyone may claim this name')")
         page.settle()
         assert accepted(site, "for every key") == found
+    page.check()
+
+
+def test_a_finding_shows_which_text_it_stands_in(opened: Callable[..., Page], site: Site, key: Any) -> None:
+    row = chat(site, key, "shown-bot")
+    digest = hashlib.sha256(ATTACK.encode()).hexdigest()
+    page = opened(f"traffic/{row['id']}")
+    page.wait("document.querySelector('dialog .ledger')")
+    told = page.run("document.querySelector('dialog .ledger tbody').textContent")
+    assert digest in told and "Inbound text of" in told and "messages[0].content" in told
+    alert = newest(site, "/api/alerts?agent=shown-bot&source=shield")[0]
+    page.run(f"location.hash = {quoted('#/alerts/' + alert['id'])}")
+    page.wait("document.querySelector('dialog .timeline')")
+    assert digest in page.run("document.querySelector('dialog').textContent")
     page.check()

@@ -167,6 +167,7 @@ def test_retention_is_changed_while_it_runs(opened: Callable[..., Page], site: S
 
 def test_a_risk_is_accepted_where_it_was_seen(opened: Callable[..., Page], site: Site) -> None:
     row = newest(site, "/api/traffic?verdict=BLOCK&limit=1")[0]
+    assert row["detections"][0]["sha256"] == row["text_sha256"]
     page = opened(f"traffic/{row['id']}")
     page.say("Accept the risk")
     send(page, {"scope": "finding", "reason": "seen in traffic"})
@@ -176,6 +177,9 @@ def test_a_risk_is_accepted_where_it_was_seen(opened: Callable[..., Page], site:
     page.say("Accept the risk")
     send(page, {"scope": "rule_agent", "reason": "seen in an alert"})
     made = {one["reason"]: one for one in newest(site, "/api/risk-acceptances")}
-    assert (made["seen in traffic"]["scope"], made["seen in traffic"]["digest"]) == ("finding", row["text_sha256"])
+    assert (made["seen in traffic"]["scope"], made["seen in traffic"]["digest"]) == (
+        "finding",
+        row["detections"][0]["sha256"],
+    )
     assert (made["seen in an alert"]["rule"], made["seen in an alert"]["agent"]) == (alert["rule"], alert["agent"])
     page.check()

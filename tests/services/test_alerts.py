@@ -16,9 +16,10 @@ from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import NotFound
 from gateway.log import Log
-from gateway.services.alerts import EVIDENCE_DETECTIONS, MOST_NAMED, Alerts, described
+from gateway.services.alerts import MOST_NAMED, Alerts
 from gateway.services.audit import Audit
-from gateway.shield import Detection, ScanResult, Severity, Verdict
+from gateway.services.findings import MOST_FINDINGS, described
+from gateway.shield import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
 
@@ -38,6 +39,8 @@ FOUND = Detection(
     end=20,
     view="base64",
     place="messages[0].content",
+    sha256="0" * 64,
+    chars=20,
 )
 KEY = Principal(
     kind="key", id="key_1", name="app", scopes=frozenset(), permissions=frozenset(), key_prefix="svc_abcdef"
@@ -80,8 +83,7 @@ class Room:
                 context=RequestContext(request_id=f"req_{self.clock.at}", agent=agent),
                 origin="shield.scan",
                 occurred_at=self.clock.at,
-                text_sha256="0" * 64,
-                text_chars=20,
+                direction=Direction.INBOUND,
             )
         )
 
@@ -139,7 +141,7 @@ async def test_a_find_becomes_an_open_alert_under_its_strongest_rule() -> None:
 
 async def test_an_alert_never_holds_what_matched() -> None:
     async with room() as here:
-        await here.see(FOUND)
+        await here.see(replace(FOUND, category="injection"))
         assert "word-that-matched" not in repr(await here.all())
 
 
@@ -171,7 +173,7 @@ async def test_the_same_after_ten_minutes_is_a_new_alert() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        {"principal": replace(KEY, key_prefix="svc_123456")},
+        {"principal": replace(KEY, id="key_2", key_prefix="svc_123456")},
         {"principal": local("cli")},
         {"agent": "agent-7"},
     ],
@@ -206,17 +208,21 @@ async def test_alerts_can_be_listed_by_severity() -> None:
 
 def test_what_may_be_kept_of_a_detection_is_bounded_and_without_its_text() -> None:
     kept = described((FOUND,) * 100)
-    assert len(kept) == EVIDENCE_DETECTIONS
+    assert len(kept) == MOST_FINDINGS
     assert kept[0] == {
         "rule": "a-rule",
         "severity": "high",
         "category": "secret",
+        "confidence": FOUND.confidence,
         "score": 25,
         "count": 1,
         "start": 3,
         "end": 20,
         "view": "base64",
         "place": "messages[0].content",
+        "sha256": "0" * 64,
+        "chars": 20,
+        "matched": FOUND.matched,
     }
     assert "place" not in described((replace(FOUND, place=""),))[0]
 

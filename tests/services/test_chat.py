@@ -247,7 +247,7 @@ async def test_a_completion_is_recorded_before_it_is_answered() -> None:
     assert event.details["prompt_tokens"] == 3 and event.details["inbound"]["verdict"] == "ALLOW"  # type: ignore[index]
     assert row == {
         "agent": "u-1", "model": "m", "provider": "upstream", "verdict": "ALLOW", "score": 0, "action": "none",
-        "status": 200, "prompt_tokens": 3, "reply_tokens": 2, "text_chars": len("Hello\nm\nu-1"),
+        "status": 200, "prompt_tokens": 3, "reply_tokens": 2, "text_chars": len("Hello"),
     }  # fmt: skip
 
 
@@ -266,7 +266,7 @@ async def test_what_the_audit_keeps_of_a_clean_completion_is_written_as_what_it_
     }  # fmt: skip
     assert details == {
         "provider": "upstream", "status": 200, "verdict": "ALLOW", "score": 0, "action": "none",
-        "chars": len("Hello\nm"), "prompt_tokens": tokens[0], "reply_tokens": tokens[1],
+        "chars": len("Hello"), "prompt_tokens": tokens[0], "reply_tokens": tokens[1],
         "cost_microusd": 7 if usage else None, "inbound": step, "outbound": step,
     }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """The one way to the shield: what is answered, what is recorded, and what happens when either fails."""
 
+import hashlib
 import io
 import json
 import os
@@ -179,11 +180,16 @@ async def test_what_is_found_is_committed_before_the_answer(answer: ScanResult, 
             "rule": "a-rule",
             "severity": "critical",
             "category": "injection",
+            "confidence": 0.9,
             "score": 60,
             "count": 2,
             "start": 12,
             "end": 22,
             "view": "normalized",
+            "direction": "inbound",
+            "place": "text",
+            "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
+            "chars": len(TEXT),
         }
     ]
     assert (alert.rule, alert.severity, alert.agent, alert.origin) == (

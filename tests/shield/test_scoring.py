@@ -97,11 +97,3 @@ def test_order_of_detections_changes_nothing() -> None:
     for _ in range(20):
         dice.shuffle(many)
         assert judge(many) == expected
-
-
-def test_detection_at_another_place_or_with_another_share_is_else_the_same() -> None:
-    one = _detection("a", start=3, standards=("S1",), accepted="rac_1", place="messages[0].content")
-    assert one.moved("messages[2].content", 1, 9, "json>text") == replace(
-        one, place="messages[2].content", start=1, end=9, view="json>text"
-    )
-    assert one.counting(17) == replace(one, score=17)

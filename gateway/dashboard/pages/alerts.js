@@ -6,6 +6,7 @@ import { formDialog } from "../form.js";
 import { button, code, empty, facts, failed, filters, load, severity, status, tag, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { acceptDialog } from "./acceptances.js";
+import { evidence as hash } from "./traffic.js";
 import { detail } from "./detail.js";
 
 const STATES = { acknowledged: "Acknowledge", investigating: "Investigate", resolved: "Resolve", false_positive: "False positive", suppressed: "Suppress", open: "Open again" };
@@ -99,5 +100,5 @@ function evidence(item) {
   const lines = item.detections || (item.rule ? [item] : []);
   const rest = Object.entries(item).filter(([name]) => name !== "detections" && (lines.length !== 1 || lines[0] !== item));
   return h("div.stack.tight", rest.length ? facts(...rest.map(([name, value]) => [words(name.replace(/_at$/, "")), value === null ? "–" : name.endsWith("_at") && typeof value === "string" ? time(value) : typeof value === "object" ? code(JSON.stringify(value)) : String(value)])) : null,
-    lines.length ? h("ul.list", lines.map((line) => h("li", severity(line.severity), h("span.grow", h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.rule), " ", h("span.dim", `${line.view} ${line.start}–${line.end}${line.place ? ` in ${line.place}` : ""}`)), h("b", `${line.score} points`)))) : null);
+    lines.length ? h("ul.list", lines.map((line) => h("li", severity(line.severity), h("span.grow", h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.rule), " ", h("span.dim", `${line.view} ${line.start}–${line.end}${line.place ? ` in ${line.place}` : ""}`), hash(line)), h("b", `${line.score} points`)))) : null);
 }

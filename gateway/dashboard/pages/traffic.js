@@ -70,7 +70,7 @@ function one(id, context) {
         ["Text", `${number(row.text_chars)} characters`], ["Tokens", row.prompt_tokens === null ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Took", `${millis(row.elapsed_us / 1000)}, of it ${millis(row.overhead_us / 1000)} the gateway`], ["Request", code(row.request_id)]),
       ledger(row.ledger, row.score),
       row.captures.map(captured),
-      !row.captures.length && h("details.more", h("summary", "Why the text is not here"), h("p.dim", "The gateway keeps verdict, rules, places and a hash of a text. The text is kept only while the policy of its key says so, and one kept as it was is shown to those who manage policies. Its SHA-256 is ", code(row.text_sha256), ".")),
+      !row.captures.length && h("details.more", h("summary", "Why the text is not here"), h("p.dim", "The gateway keeps verdict, rules, places and a hash of a text. The text is kept only while the policy of its key says so, and one kept as it was is shown to those who manage policies. SHA-256 of ", row.ledger.length ? "the text with the strongest finding: " : "the texts of the messages, with line breaks between them: ", code(row.text_sha256), ".")),
     ];
   });
   return { title: "Request", body: [body, acts] };
@@ -86,15 +86,21 @@ function captured(one) {
 export function ledger(lines, total, link) {
   if (!lines.length) return empty("No rule matched.");
   return h("div", h("h3", "Score ledger"), h("div.table-scroll", h("table.ledger", h("thead", h("tr", h("th", "Rule"), h("th", "Severity"), h("th.end", "Times"), h("th.end", "Points"))),
-    h("tbody", lines.map((line) => h("tr", h("td", link ? h("a", { href: link(line.rule) }, line.name || line.rule) : h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || line.rule), h("div.dim.small", "Seen as ", code(line.view), line.place ? [" in ", code(line.place)] : null, ` at ${line.start}–${line.end}`)), h("td", severity(line.severity)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
+    h("tbody", lines.map((line) => h("tr", h("td", link ? h("a", { href: link(line.rule) }, line.name || line.rule) : h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || line.rule), h("div.dim.small", "Seen as ", code(line.view), line.place ? [" in ", code(line.place)] : null, ` at ${line.start}–${line.end}`), evidence(line)), h("td", severity(line.severity)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
     h("tfoot", h("tr", h("td", { colspan: "3" }, "Score"), h("td.end", number(total)))))));
+}
+
+/** Which text a finding stands in: the way it went, its hash, and the mask of a secret. Lists of before have none. */
+export function evidence(line) {
+  if (!line.sha256) return null;
+  return h("div.dim.small", line.direction ? `${words(line.direction)} text` : "Text", ` of ${number(line.chars)} characters`, line.spread && ", and others", line.matched && [", found ", code(line.matched)], ", SHA-256 ", code(line.sha256));
 }
 
 function actions(row, context, again) {
   const { can } = context;
-  const first = row.ledger[0];
+  const first = row.ledger.find((line) => !line.accepted) || row.ledger[0];
   return [
-    first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: row.text_sha256, agent: row.agent, key: row.key_prefix })),
+    first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: first.spread ? null : first.sha256, agent: row.agent, key: row.key_prefix })),
     first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
     first && can("alerts:manage") && button("False positive", () => falsePositive(row, again)),
     row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `Every request with ${row.key_prefix} is refused from now on, by every worker. This cannot be undone.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
