@@ -12,6 +12,9 @@ from gateway.errors import SetupError
 from gateway.spelling import hint, nearest
 
 _MOST_SOCKETS = 2
+# As browsers serialize it: in lower case, without a path and without the usual port (RFC 6454 section 6.2).
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _FIRST_SOCKET = 3  # SD_LISTEN_FDS_START
 MOST_WORKERS = 64
 MAX_TEXT_CHARS = 500_000
@@ -50,6 +53,9 @@ class Settings:
     tls_key: str | None = _row(None, "Private key (PEM) of the certificate.")
     allowed_hosts: tuple[str, ...] = _row((), "Names the Host header may have, comma-separated; empty for any.")
     trusted_proxies: tuple[str, ...] = _row((), "Networks whose X-Forwarded-For is believed, comma-separated.")
+    cors_origins: tuple[str, ...] = _row(
+        (), "Origins whose web pages may use the public API, comma-separated, such as https://app.example.com."
+    )
     rbac_enabled: bool = _row(
         False,
         "Whether the internal API asks for a signed-in user. Set it before a proxy or another host can reach the port.",
@@ -352,6 +358,13 @@ def _check(settings: Settings) -> None:
             ipaddress.ip_network(network, strict=False)
         except ValueError:
             raise SetupError(f"trusted_proxies: {network} is no network", param="trusted_proxies") from None
+    for origin in settings.cors_origins:
+        if _ORIGIN.fullmatch(origin) is None or origin.endswith(_DEFAULT_PORTS.get(origin.partition(":")[0], "*")):
+            raise SetupError(
+                f"cors_origins: {origin} must be one origin as browsers send it, such as https://app.example.com or "
+                "http://localhost:3000; * is not taken, since any page could then use a key that it gets",
+                param="cors_origins",
+            )
     if not settings.rbac_enabled and not is_loopback(settings.host):
         raise SetupError(
             f"listening on {settings.host} needs RBAC_ENABLED=true: without it the internal API asks for no user",

@@ -4,6 +4,7 @@ One of the three places that turn errors into answers. `handle` never raises.
 """
 
 from gateway.api import internal
+from gateway.api.cors import Cors
 from gateway.api.credentials import Callers, facts_of
 from gateway.api.own_user import is_own_user, not_own_user
 from gateway.api.paths import not_served, routed_path
@@ -31,6 +32,7 @@ class Dispatch:
         self._monotonic_seconds = gateway.clock.monotonic_seconds
         self._router = make_router(gateway)
         self._callers = Callers(gateway.settings.trusted_proxies)
+        self._cors = Cors(gateway.settings.cors_origins)
         self._finisher = Finisher(is_tls=bool(gateway.settings.tls_cert))
         self._most_in_work = gateway.settings.max_requests_in_work
         self._longest_wait_seconds = gateway.settings.max_wait_seconds
@@ -63,7 +65,8 @@ class Dispatch:
             name = named(endpoint.body_setting if endpoint else "max_body_bytes")
             error.message = f"The body is longer than {error.limit_bytes} bytes, the limit that {name} sets."
         request_id = self._new_id("req")
-        return self._finisher.finish(_refusal(error, request_id), request_id)
+        answer = self._finisher.finish(_refusal(error, request_id), request_id)
+        return answer if request is None else self._cors.complete(answer, request)
 
     async def check(self, request: Request) -> Response | None:
         """Look whether a request may come in, by its head: before a large body of it is read.
@@ -82,6 +85,8 @@ class Dispatch:
     async def handle(self, request: Request) -> Response:
         """Answer one request. Every error is an answer; none is raised."""
         call: _Call = request.call or _Call(self._new_id("req"))
+        if (preflight := self._cors.preflight(request)) is not None:
+            return self._finish(preflight, call, request)
         now_seconds = self._monotonic_seconds()
         try:
             endpoint = self._find(call, request, now_seconds)
@@ -119,7 +124,8 @@ class Dispatch:
         count.value += 1
         histogram.observe(self._monotonic_seconds() - request.started_seconds)
         has_secret = endpoint is not None and endpoint.has_secret
-        return self._finisher.finish(response, call.request_id, call.rate, None if has_secret else request.headers)
+        asked = None if has_secret else request.headers
+        return self._cors.complete(self._finisher.finish(response, call.request_id, call.rate, asked), request)
 
     def _find(self, call: "_Call", request: Request, now_seconds: float) -> Endpoint:
         """Return what answers. now_seconds: looked at before the route is looked for, since the first request of a path
