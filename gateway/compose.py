@@ -42,7 +42,8 @@ def load_shield(path: str | None) -> "Shield":
     try:
         return shield.load(path)
     except shield.RuleError as error:
-        raise SetupError(f"The rules cannot be used: {error}") from error
+        why = error if error.rule or error.field else error.reason
+        raise SetupError(f"The rules cannot be used: {why}") from error
 
 
 def load_early(path: str | None) -> "Shield | None":

@@ -230,7 +230,7 @@ def _json(text: str) -> object:
     try:
         return read_json(text.encode("utf-8", "surrogateescape"))
     except InvalidJson as error:
-        raise InvalidRequest(f"--prices is no JSON: {error.message}", param="--prices") from None
+        raise InvalidRequest(f"--prices: {error.message}", param="--prices") from None
 
 
 COMMANDS = (

@@ -101,7 +101,7 @@ def _line(view: ProviderView) -> str:
 
 def _test_lines(test: ProviderTestResult) -> list[str]:
     if not test.ok:
-        return [f"It cannot be used: {test.error}"]
+        return [test.error or "The provider cannot be used."]
     models = ", ".join(one_line(model) for model in test.models[:_MOST_LISTED])
     return [f"It answers, in {test.latency_ms:.0f} ms." + (f" It lists: {models}" if models else "")]
 

@@ -226,7 +226,8 @@ class McpServer:
         try:
             output = await self._recorded(tool, arguments, context, progress)
         except GatewayError as error:
-            return _failed(error.message if error.param is None else f"Argument {error.param}: {error.message}")
+            is_named = error.param is None or error.param in error.message
+            return _failed(error.message if is_named else f"Argument {error.param}: {error.message}")
         except Exception as error:
             gateway.log.error("mcp.tool_failed", error=error, tool=tool.name, request_id=context.request_id)
             return _failed(f"Internal error. The log has the details under {context.request_id}.")

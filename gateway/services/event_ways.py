@@ -55,4 +55,4 @@ class EventWays:
         try:
             return read_secret(self._secrets.read(output.secret) or "")
         except GatewayError as error:
-            raise DeliveryFailed(f"The secret of the webhook cannot be used: {error.message}") from error
+            raise DeliveryFailed(f"The webhook cannot be signed. {error.message}") from error

@@ -162,7 +162,7 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
         await commit_old_redo(db, store.audit, store.traffic, instance_id=store.instance_id, path=name, log=log)
     except StoreUnavailable as error:
         await db.aclose()
-        raise SetupError(f"The database {name} cannot be used: {error.message}") from error
+        raise SetupError(f"{error.message} The database is {name}.") from error
     except OSError as error:
         await db.aclose()
         raise SetupError(f"A file beside {name} cannot be used ({error.strerror}).") from error

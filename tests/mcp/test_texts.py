@@ -2,23 +2,27 @@
 
 import json
 import re
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from open_site import Site, open_site
 
+from gateway.compose import load_shield
 from gateway.domain.principals import local
+from gateway.errors import SetupError
 from gateway.mcp import jsonrpc
 from gateway.mcp.server import McpServer
 
 
-async def told(site: Site, tool: str, **arguments: object) -> str:
+async def told(site: Site, tool: str, *, is_refused: bool = False, **arguments: object) -> str:
     """Call a tool without saying hello and return the text of its answer, which is all there is."""
     params = {"name": tool, "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     raw = await McpServer(site.gateway, local("mcp")).answer(jsonrpc.parse(json.dumps(message).encode()))
     result = json.loads(raw or b"")["result"]
-    assert "structuredContent" not in result and not result["isError"], result
+    assert "structuredContent" not in result and result["isError"] is is_refused, result
     (part,) = result["content"]
     return str(part["text"])
 
@@ -82,3 +86,42 @@ async def test_entries_budgets_and_providers_are_told_with_what_matters(tmp_path
         budget = await told(site, "manage_budget", action="override", scope="global", limit=9, reason="fair")
         assert "0 of 9 usd" in budget and "over it: block; warns from 70 %" in budget
         assert "Raised until " in budget and "fair" in budget
+
+
+# A refusal says what is wrong once.
+
+
+def closed_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+async def test_a_provider_that_does_not_answer_is_told_once(tmp_path: Path) -> None:
+    async with open_site(tmp_path) as site:
+        place = f"http://127.0.0.1:{closed_port()}/v1"
+        await site.make("/api/providers", name="lab", base_url=place, allow_private=True)
+        text = await told(site, "configure_provider", action="test", name="lab")
+    assert text.lower().count("cannot be used") == 1 and "It cannot be used: The" not in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "param"),
+    [
+        ("query_threats", {"limit": 0}, "limit"),
+        ("manage_budget", {"action": "delete"}, "id"),
+        ("manage_access", {"action": "burn"}, "action"),
+        ("configure_provider", {"action": "add", "name": "x"}, "base_url"),
+        ("shield_scan", {}, "text"),
+    ],
+)
+async def test_an_argument_is_named_once(tmp_path: Path, tool: str, arguments: dict[str, Any], param: str) -> None:
+    async with open_site(tmp_path) as site:
+        text = await told(site, tool, is_refused=True, **arguments)
+    assert param in text and not text.startswith(f"Argument {param}: {param}")
+
+
+def test_rules_that_are_not_there_are_told_once(tmp_path: Path) -> None:
+    with pytest.raises(SetupError) as caught:
+        load_shield(str(tmp_path / "none.json"))
+    assert caught.value.message.lower().count("rules") == 1

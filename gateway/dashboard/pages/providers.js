@@ -28,7 +28,7 @@ export async function draw({ main, tools, can, signal }) {
 
 async function tryIt(row, again) {
   const found = await api.post(at("providers", row.id, "test"));
-  toast(found.ok ? `${row.name} answered in ${millis(found.latency_ms)} with ${found.models.length} models.` : `${row.name} did not answer: ${found.error}`, found.ok ? "good" : "bad");
+  toast(found.ok ? `${row.name} answered in ${millis(found.latency_ms)} with ${found.models.length} models.` : `${row.name}: ${found.error}`, found.ok ? "good" : "bad");
   again();
 }
 
