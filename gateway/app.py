@@ -75,7 +75,7 @@ class Lasting(Assembly):
     agent_sightings: "AgentSightings"
     leases: "Leases"
     started_at: int
-    is_shell: bool
+    is_shell: "bool"
     host_load: "HostLoad"
     feed: "Feed"
     first_start: "FirstStart"

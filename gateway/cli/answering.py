@@ -201,7 +201,7 @@ async def begin(gateway: Gateway, console: Console) -> None:
 
 async def forget_running(gateway: Gateway) -> None:
     """Delete what a process noted of itself while it served."""
-    await gateway.store.db.write(gateway.store.fleet.forget_running, is_durable=False)
+    await gateway.store.db.write(gateway.store.running.forget, is_durable=False)
 
 
 def warn_of_rules(gateway: Gateway) -> None:

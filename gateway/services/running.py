@@ -61,13 +61,13 @@ class Running:
         """Write what this process is. One that serves does so at its start, at a reload and with each heartbeat."""
         now_at, text = self._clock.now_at(), write_json(encode(self._own())).decode()
         store = self._store
-        await store.db.write(lambda tx: store.fleet.note_running(tx, store.instance_id, now_at, text), is_durable=False)
+        await store.db.write(lambda tx: store.running.note(tx, store.instance_id, now_at, text), is_durable=False)
 
     def judged(self, tx: Transaction) -> Judged:
         """Return the gateway to judge: the one that serves, else this process."""
         if not self._is_shell:
             return Judged(self._store.instance_id, self._own())
-        found = self._store.fleet.running(tx, since=self._clock.now_at() - ONLINE_MS)
+        found = self._store.running.newest(tx, since=self._clock.now_at() - ONLINE_MS)
         try:
             return Judged(found[0], decode(RunningGateway, read_json(found[1].encode())))
         except (IndexError, InvalidRequest):  # none, or one of another version

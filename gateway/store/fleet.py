@@ -23,14 +23,6 @@ NOTE_PEER = """
     UPDATE fleet_peers SET asked_at = :asked_at, answered_at = :answered_at, problem = :problem, answer = :answer
      WHERE id = :id
 """
-NOTE_RUNNING = """
-    INSERT INTO running_gateways (instance_id, seen_at, facts) VALUES (:id, :seen_at, :facts)
-        ON CONFLICT (instance_id) DO UPDATE SET seen_at = excluded.seen_at, facts = excluded.facts
-"""
-RUNNING = """
-    SELECT instance_id, facts FROM running_gateways WHERE seen_at >= :since ORDER BY seen_at DESC LIMIT 1
-"""
-FORGET_RUNNING = "DELETE FROM running_gateways"
 REMOVE_PEER = "DELETE FROM fleet_peers WHERE id = :id"
 
 
@@ -48,19 +40,6 @@ class FleetRepository:
     def forget(self, tx: Transaction, *, before: int) -> int:
         """Delete the gateways that were not heard of since a time; return how many."""
         return tx.execute(FORGET, {"before": before})
-
-    def note_running(self, tx: Transaction, id: str, seen_at: int, facts: str) -> None:
-        """Write what a gateway that serves says of its settings."""
-        tx.execute(NOTE_RUNNING, {"id": id, "seen_at": seen_at, "facts": facts})
-
-    def running(self, tx: Transaction, *, since: int) -> tuple[str, ...]:
-        """Return the id and the facts of the gateway that was heard of last since a time; empty when there is none."""
-        rows = tx.query(RUNNING, {"since": since})
-        return (rows[0]["instance_id"], rows[0]["facts"]) if rows else ()
-
-    def forget_running(self, tx: Transaction) -> None:
-        """Delete what gateways that served have said of their settings."""
-        tx.execute(FORGET_RUNNING)
 
     def insert_peer(self, tx: Transaction, peer: Peer) -> None:
         """Insert a peer.

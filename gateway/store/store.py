@@ -1,5 +1,6 @@
 """The repositories together, on one database."""
 
+import glob
 import os
 from collections.abc import Callable, Mapping
 
@@ -23,11 +24,13 @@ from gateway.store import (
     keys,
     leases,
     meta,
+    old_redo,
     policies,
     providers,
     reports,
     risk_acceptances,
     rule_overrides,
+    running,
     security_scans,
     sessions,
     sign_in_failures,
@@ -42,7 +45,6 @@ from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.migrations import migrate
-from gateway.store.old_redo import commit_old_redo
 from gateway.store.sqlite import SqliteDatabase
 
 
@@ -63,6 +65,7 @@ class Store(Assembly):
     captures: "captures.CaptureRepository"
     leases: "leases.LeaseRepository"
     fleet: "fleet.FleetRepository"
+    running: "running.RunningRepository"
     users: "users.UserRepository"
     sessions: "sessions.SessionRepository"
     sign_in_failures: "sign_in_failures.SignInFailureRepository"
@@ -115,6 +118,7 @@ _REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {
     "captures": lambda store: captures.CaptureRepository(),
     "leases": lambda store: leases.LeaseRepository(),
     "fleet": lambda store: fleet.FleetRepository(),
+    "running": lambda store: running.RunningRepository(),
     "users": lambda store: users.UserRepository(),
     "sessions": lambda store: sessions.SessionRepository(),
     "sign_in_failures": lambda store: sign_in_failures.SignInFailureRepository(),
@@ -159,7 +163,9 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
             raise
         store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))
-        await commit_old_redo(db, store.audit, store.traffic, instance_id=store.instance_id, path=name, log=log)
+        if glob.glob(glob.escape(name) + ".redo-*"):
+            who = store.instance_id
+            await old_redo.commit_old_redo(db, store.audit, store.traffic, instance_id=who, path=name, log=log)
     except StoreUnavailable as error:
         await db.aclose()
         raise SetupError(f"{error.message} The database is {name}.") from error
