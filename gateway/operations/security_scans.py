@@ -75,7 +75,10 @@ SECURITY_SCAN_OPERATIONS = (
         takes=NewSecurityScan,
         gives=SecurityScan,
         call=run_scan,
-        kinds=(kind(("items",), items={"minItems": 1}), kind(("paths",), paths={"minItems": 1})),
+        kinds=(
+            kind(("items",), items={"type": "array", "minItems": 1}),
+            kind(("paths",), paths={"type": "array", "minItems": 1}),
+        ),
         status=201,
         body_setting="max_scan_body_bytes",
         fails=("audit_unavailable",),
