@@ -16,6 +16,7 @@ chunked, trickle  in chunks; in small slow chunks          gzip, bomb         co
 drip              in small chunks, half a second between
 huge {"megabytes"}                                         evil headers       headers that must not be passed on
 flood, flood bomb, flood declared {"megabytes"}            blanks in chunks; compressed; with a length
+say {"text"}      that; or {"status", "body"}, a JSON body
 leak {"place"}    a made-up secret in one of PLACES
 """
 
@@ -189,7 +190,10 @@ class Handler(socketserver.StreamRequestHandler):
             )
             mode = dict(SCRIPT.mode)
         if path.endswith("/models"):
-            listed = [{"id": name, "object": "model", "created": 1, "owned_by": "script"} for name in MODELS]
+            listed = [
+                {"id": name, "object": "model", "created": 1, "owned_by": "script"}
+                for name in mode.get("names", MODELS)
+            ]
             return self.send(200, {"object": "list", "data": listed})
         if method == "POST" and path.endswith("/chat/completions"):
             return self.chat(mode, json.loads(body))
@@ -205,6 +209,9 @@ class Handler(socketserver.StreamRequestHandler):
             name = "500" if is_first else "normal"
         if name.isdigit():
             return self.error(int(name))
+        if name == "say":
+            answer = completion(model, message(mode.get("text", TEXT)))
+            return self.send(mode.get("status", 200), mode.get("body", answer))
         if name in ODD_BODIES:
             return self.send(200, ODD_BODIES[name])
         if name == "leak":

@@ -73,7 +73,7 @@ class Reply:
 
     headers: the few of the upstream's that may be passed on, lower-case names. Token counts are None when the upstream
     does not tell. is_large: looking through it takes a while. raw: the strict JSON that it was read from, if nothing of
-    it was changed; None to write `body` anew.
+    it was changed; None to write `body` anew. has_key: the provider had repeated our own key, which was masked.
     """
 
     body: Mapping[str, object]
@@ -82,10 +82,17 @@ class Reply:
     completion_tokens: int | None = None
     is_large: bool = False
     raw: bytes | None = None
+    has_key: bool = False
+
+    def with_key(self) -> "Reply":
+        """Return this reply as one in which our own key was masked."""
+        tokens = self.prompt_tokens, self.completion_tokens
+        return Reply(self.body, self.headers, *tokens, self.is_large, self.raw, has_key=True)
 
     def with_body(self, body: Mapping[str, object]) -> "Reply":
         """Return this reply with another body."""
-        return Reply(body, self.headers, self.prompt_tokens, self.completion_tokens, self.is_large)
+        tokens = self.prompt_tokens, self.completion_tokens
+        return Reply(body, self.headers, *tokens, self.is_large, has_key=self.has_key)
 
 
 @record
@@ -101,8 +108,11 @@ class UpstreamFault(UpstreamUnavailable):
 
     detail: for the operator, without keys. status: of the upstream's answer, None if there was none. may_repeat: the
     same request may succeed at the same upstream a moment later: nothing of an answer had come, or a passing failure.
-    is_late: the request was sent and no whole answer came in time, so that the upstream may charge for one.
+    is_late: the request was sent and no whole answer came in time, so that the upstream may charge for one. has_key:
+    the answer had repeated our own key.
     """
+
+    has_key = False
 
     def __init__(
         self,
@@ -138,7 +148,10 @@ class UpstreamRefused(GatewayError):
 
     status: the upstream's. code: a word of its own, else the contract's for that status. message: the upstream's own
     words, cut and without account names, but not yet scanned: only the chat service may let it out; None for ours.
+    has_key: it had repeated our own key, which was masked.
     """
+
+    has_key = False
 
     def __init__(
         self,

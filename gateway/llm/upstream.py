@@ -12,6 +12,7 @@ from gateway.errors import InvalidJson
 from gateway.http.client import Client, ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, Terms, resolve
 from gateway.http.client import Reply as HttpReply
 from gateway.llm.base import Dialect, Prompt, Reply, UpstreamFault, UpstreamRefused
+from gateway.llm.own_key import OwnKey
 from gateway.wire import read_json, write_json
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -88,6 +89,7 @@ class HttpUpstream:
         self._listed: tuple[Mapping[str, object], ...] = ()
         self._listed_until_seconds = float("-inf")
         self._aside = Aside()
+        self._key = OwnKey(api_key)
         headers = [("accept", "application/json"), ("accept-encoding", "gzip"), ("user-agent", user_agent)]
         if api_key:
             headers.append(("authorization", f"Bearer {api_key}"))
@@ -107,16 +109,19 @@ class HttpUpstream:
             headers = (*headers, *self._trace(traceparent))
         try:
             sent = prompt.raw or write_json(prompt.body)
-            answer = await self._client.request("POST", self._chat_url, headers, sent, self._terms)
+            answer, has_key = await self._ask("POST", self._chat_url, headers, sent, self._terms)
         except ClientError as error:
             raise _fault(error) from error
         if not 200 <= answer.status < 300:
-            raise _refusal(answer)
+            refusal = _refusal(answer)
+            refusal.has_key = has_key
+            raise refusal
         raw, value = answer.body, answer.header(_PASSED_ON)
         passed = () if value is None else _passed_on(value)
         is_large = len(raw) > LARGE_REPLY_BYTES
         body = _json(answer) if not is_large else await self._aside.run(_json, answer)
-        return self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw)
+        reply = self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw)
+        return reply.with_key() if has_key else reply
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.
@@ -139,7 +144,7 @@ class HttpUpstream:
         """
         try:
             url = self._base_url + "/models"
-            answer = await self._client.request("GET", url, self._headers, b"", self._list_terms)
+            answer, _ = await self._ask("GET", url, self._headers, b"", self._list_terms)
         except ClientError as error:
             raise _fault(error) from error
         if 200 <= answer.status < 300:
@@ -153,6 +158,24 @@ class HttpUpstream:
         message = "The model gateway does not list its models."
         detail = f"it does not list its models (status {status}); base_url must hold the version, such as /v1"
         raise UpstreamFault(message, detail=detail, status=status) from refusal
+
+    async def _ask(
+        self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes, terms: Terms
+    ) -> tuple[HttpReply, bool]:
+        """Send a request; return the answer without our own key, and whether it had repeated that.
+
+        Raises:
+            ClientError: there is no answer.
+        """
+        answer = await self._client.request(method, url, headers, body, terms)
+        if len(answer.body) <= LARGE_REPLY_BYTES:
+            clean, has_key = self._key.mask(answer.body, max_values=MAX_REPLY_VALUES)
+        else:
+            clean, has_key = await self._aside.run(self._masked, answer.body)
+        return (HttpReply(answer.status, answer.headers, clean), True) if has_key else (answer, False)
+
+    def _masked(self, body: bytes) -> tuple[bytes, bool]:
+        return self._key.mask(body, max_values=MAX_REPLY_VALUES)
 
     def _trace(self, traceparent: str | None) -> tuple[tuple[str, str], ...]:
         found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None

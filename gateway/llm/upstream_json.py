@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, ClientError, Terms
+from gateway.llm.own_key import OwnKey
 from gateway.wire import read_json
 
 MAX_REPLY_BYTES = 1024 * 1024
@@ -45,6 +46,7 @@ class JsonReader:
         if reply.status != 200:
             raise UpstreamUnavailable(f"it answered with status {reply.status}")
         try:
-            return read_json(reply.body, max_values=MAX_VALUES)
+            clean, _ = OwnKey(key).mask(reply.body, max_values=MAX_VALUES)
+            return read_json(clean, max_values=MAX_VALUES)
         except InvalidJson as error:
             raise UpstreamUnavailable("its answer is no JSON") from error

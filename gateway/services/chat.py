@@ -201,12 +201,13 @@ class Chat:
             outcome = "ok"
         except UpstreamRefused as error:
             outcome = "refused"
+            turn.has_key = error.has_key
             raise await guard.refusal(error) from error
         finally:
             turn.upstream_seconds = now_seconds() - begun_seconds
             if not candidates[0].is_echo:
                 self._meter.upstream(turn.upstream_seconds, outcome)
-        turn.reply = reply
+        turn.reply, turn.has_key = reply, reply.has_key
         self._bill.answered(turn, reply, by)
         if self._access.rules is not None:
             await self._access.check_reply(turn.principal, reply, self._dialect)

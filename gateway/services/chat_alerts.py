@@ -6,7 +6,7 @@ from gateway.domain.alerts import AlertSource
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied
 from gateway.services.alerts import Alerts
-from gateway.services.chat_turn import Turn
+from gateway.services.chat_turn import PROVIDER_KEY_RULE, Turn
 from gateway.shield.detections import Direction, Severity, Verdict
 from gateway.store.database import Transaction
 
@@ -18,9 +18,23 @@ def raise_alerts(alerts: Alerts, tx: Transaction, turn: Turn, row: TrafficRow) -
         (Direction.OUTBOUND, turn.outbound, turn.told_outbound),
     ]
     found = [(way, step, told) for way, step, told in steps if step and step.result.verdict is not Verdict.ALLOW]
-    if not found and turn.failure != AccessDenied.code:
+    if not found and turn.failure != AccessDenied.code and not turn.has_key:
         return
     context = replace(turn.context, agent=turn.agent())
+    if turn.has_key:
+        alerts.raise_event(
+            tx,
+            source=AlertSource.PROVIDER,
+            rule=PROVIDER_KEY_RULE,
+            severity=Severity.HIGH,
+            title=f"Provider {row.provider} repeats its API key",
+            description="An answer held the key that the gateway sends. It was masked; consider another key.",
+            subject=row.provider or "",
+            occurred_at=row.occurred_at,
+            context=context,
+            principal=turn.principal,
+            evidence=({"request_id": context.request_id, "provider": row.provider},),
+        )
     if turn.failure == AccessDenied.code:
         alerts.raise_event(
             tx,

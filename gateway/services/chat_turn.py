@@ -17,7 +17,7 @@ from gateway.services.audit import MAX_AGENT_CHARS
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
 from gateway.services.findings import described
 from gateway.services.spending import Held, OverBudget
-from gateway.shield.detections import Direction, ScanResult, Verdict
+from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 
 OPERATION = "chat.completions"
 CLIENT_GONE = "client_gone"
@@ -35,6 +35,21 @@ _STATUS_BY_CODE: Mapping[str, int] = {
     CLIENT_GONE: 499,
 }
 
+PROVIDER_KEY_RULE = "provider-key"
+_OWN_KEY = Detection(
+    rule=PROVIDER_KEY_RULE,
+    name="Key of the provider",
+    category="secret",
+    severity=Severity.CRITICAL,
+    description="The provider repeated the API key that the gateway sends to it. It was masked.",
+    matched="",
+    confidence=1.0,
+    score=0,
+    count=1,
+    start=0,
+    end=0,
+    view="text",
+)
 _NOT_KEPT = (None, None)
 _UNSCANNED = ScanResult(Verdict.ALLOW, 0)
 
@@ -58,11 +73,12 @@ class Turn:
     blocked_agent.
     hold_id, held, worst: what was taken from budgets before the prompt left. used: what it took in the end; None when
     nothing was, or nobody counted. payees: ids and names of the providers who may be paid. is_sent: the prompt left.
+    has_key: the provider repeated the key that it was sent, which was masked.
     """
 
     __slots__ = (
-        "_outcome", "_told_inbound", "_told_outbound", "blocked_agent", "context", "denied_by", "failure", "held",
-        "hold_id", "inbound", "is_sent", "outbound", "over_budget", "payees", "principal", "prompt", "provider",
+        "_outcome", "_told_inbound", "_told_outbound", "blocked_agent", "context", "denied_by", "failure", "has_key",
+        "held", "hold_id", "inbound", "is_sent", "outbound", "over_budget", "payees", "principal", "prompt", "provider",
         "reply", "started_seconds", "status", "upstream_seconds", "used", "worst",
     )  # fmt: skip
 
@@ -87,6 +103,7 @@ class Turn:
         self.payees: frozenset[str] = frozenset()
         self.over_budget: OverBudget | None = None
         self.is_sent = False
+        self.has_key = False
         self._outcome: tuple[ScanResult, Action] | None = None
         self._told_inbound: list[Mapping[str, object]] | None = None
         self._told_outbound: list[Mapping[str, object]] | None = None
@@ -181,6 +198,8 @@ class Turn:
                 detections = tuple(self.told_inbound())
         if outbound is not None and outbound.result.detections:
             detections += tuple(self.told_outbound())
+        if self.has_key:
+            detections += tuple(described((_OWN_KEY,), Direction.OUTBOUND))
         sha256, chars = (inbound.text_sha256, inbound.text_chars) if inbound else (None, 0)
         if result.detections and result.detections[0].sha256:
             sha256, chars = result.detections[0].sha256, result.detections[0].chars
@@ -246,6 +265,8 @@ class Turn:
         }
         if self.principal.policy is not None:
             details["policy"] = self.principal.policy
+        if self.has_key:
+            details["provider_key_masked"] = True
         if self.denied_by is not None:
             details["access_entry"] = self.denied_by
         if self.over_budget is not None:

@@ -1,5 +1,6 @@
 """Providers from the API: made, changed, tested, and where the prompts go, through the real dispatch and real upstreams."""
 
+import base64
 import io
 import json
 import os
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -468,6 +470,83 @@ async def test_a_key_that_is_not_there_is_told_by_the_test_and_nothing_is_sent(
     assert not told["ok"] and "API key" in told["error"]
     assert (await site.chat())["status"] == 502
     assert first.seen() == first.seen("/v1/models") == []
+
+
+# A key that the provider repeats.
+
+ODD_KEY = 'sk-"made\\up/+0123456789'
+
+
+def repeated(key: str) -> dict[str, str]:
+    """Return answers that hold a key, in the forms in which it may come back."""
+    raw = key.encode()
+    escaped = "".join(f"\\u{ord(sign):04x}" for sign in key)
+    return {
+        "plain": f"you sent {key} to me",
+        "bearer": f"Authorization: Bearer {key}",
+        "json": json.dumps({"headers": {"authorization": f"Bearer {key}"}}),
+        "escaped": f'{{"key": "{escaped}"}}' if key == SECRET else json.dumps(key),
+        "url": f"https://x.example/?key={quote(key, safe='')}&x=1",
+        "base64": base64.b64encode(raw).decode(),
+        "base64 of the header": base64.b64encode(b"Bearer " + raw).decode(),
+        "base64 of more": base64.urlsafe_b64encode(b"a: " + raw + b" and more").decode(),
+        "hex": raw.hex(),
+    }
+
+
+def holds(text: str, key: str) -> bool:
+    """Tell whether a text holds a key in any form, read by other means than the gateway's."""
+    texts = {text, unquote(text), text.replace("\\/", "/").replace('\\"', '"').replace("\\\\", "\\")}
+    for word in re.findall(r"[A-Za-z0-9+/_-]{16,}", text):
+        for cut in range(4):
+            part = word[cut:].replace("-", "+").replace("_", "/")
+            texts.add(base64.b64decode(part[: len(part) // 4 * 4]).decode("latin-1"))
+        texts.add(bytes.fromhex(word).decode("latin-1") if re.fullmatch("(?:[0-9a-f]{2})+", word) else "")
+    return any(key[:-2] in one for one in texts)
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "mode"),
+    [(form, key, "observe" if key == SECRET else "block") for form in repeated(SECRET) for key in (SECRET, ODD_KEY)],
+)
+async def test_a_key_that_the_provider_repeats_does_not_leave(
+    site: Site, first: Script, form: str, key: str, mode: str
+) -> None:
+    made = await site.ask("POST", "/api/policies", {"name": "lax", "mode": mode})
+    fields = {"name": "lax", "scopes": ["chat:completions"], "policy": made["data"]["id"]}
+    site.key = (await site.ask("POST", "/api/config/api-keys", fields))["data"]["key"]
+    await site.provider("lab", first.url, api_key=key)
+    text = repeated(key)[form]
+    assert form == "escaped" or holds(text, key)
+    first.mode("say", text=text)
+    answer = await site.chat()
+    said = answer["choices"][0]["message"]["content"]
+    assert answer["status"] == 200 and "****" in said
+    assert not holds(json.dumps(answer), key) and not holds(said, key)
+    row = (await site.ask("GET", "/api/traffic"))["data"][0]
+    assert "provider-key" in [found["rule"] for found in row["detections"]]
+    (event,) = (await site.gateway.audit.page(AuditFilter(action="chat_completed"))).items
+    assert event.details["provider_key_masked"] is True
+    assert "provider-key" in [alert["rule"] for alert in (await site.ask("GET", "/api/alerts"))["data"]]
+    assert not holds(json.dumps([row, str(event)]) + site.log.getvalue(), key)
+
+
+async def test_a_key_in_an_error_a_field_a_name_or_a_list_of_models_does_not_leave(site: Site, first: Script) -> None:
+    await site.provider("lab", first.url, api_key=SECRET)
+    first.mode("say", status=400, body={"error": {"message": f"bad key {SECRET}", "code": "a", "param": SECRET}})
+    refused = await site.chat()
+    assert (refused["status"], refused["error"]["message"]) == (400, "bad key ****")
+    assert SECRET not in json.dumps(refused)
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hi", SECRET: SECRET}}
+    first.mode("say", body={"id": SECRET, "object": "chat.completion", "choices": [choice], "x": [{"y": SECRET}]})
+    answer = await site.chat()
+    assert answer["status"] == 200 and SECRET not in json.dumps(answer)
+    first.mode("say", text="What was not touched: \u00e9 \\/ **.")
+    assert (await site.chat())["choices"][0]["message"]["content"] == "What was not touched: \u00e9 \\/ **."
+    first.mode("models", names=[f"m-{SECRET}", "m-2"])
+    told = (await site.ask("POST", f"{PROVIDERS}/lab/test"))["data"]
+    assert told["models"] == ["m-****", "m-2"]
+    assert SECRET not in site.log.getvalue()
 
 
 # The test by hand.
