@@ -27,6 +27,7 @@ from gateway.http.messages import HttpError, Request, Response
 from gateway.http.server import Server
 from gateway.jobs import run_jobs
 from gateway.log import Log
+from gateway.services import first_start
 from gateway.settings import Settings
 from gateway.signals import ORDERS, Ear, heed_signals, heed_stops, ignore_signals
 from gateway.store.database import StoreUnavailable
@@ -212,18 +213,16 @@ def warn_of_rules(gateway: Gateway) -> None:
 
 async def greet(gateway: Gateway, console: Console) -> None:
     """Make the first credentials on the first start, and say where they are."""
-    first = await gateway.first_start.make()
+    folder = None if gateway.settings.data_dir == ":memory:" else gateway.settings.data_dir
+    first = await gateway.first_start.make(folder)
     if first is None:
         return
-    lines = f"username: {first.username}\npassword: {first.password}\napi_key: {first.api_key}\n"
-    data_dir = gateway.settings.data_dir
-    if data_dir == ":memory:" or sys.stderr.isatty():
-        console.note("first credentials, shown this once:\n" + lines.rstrip())
+    if folder is None or sys.stderr.isatty():
+        console.note("first credentials, shown this once:\n" + first.lines().rstrip())
+        if folder is not None:
+            first_start.discard(folder)
         return
-    path = os.path.join(data_dir, "first-credentials.txt")
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(lines)
+    path = first_start.publish(folder)
     console.note(f"first credentials are in {path}: read them, keep them elsewhere, and delete the file")
 
 

@@ -1,6 +1,9 @@
 """The first credentials: an admin and a key with every scope, made once, when nobody could manage it otherwise."""
 
+import os
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING
@@ -10,6 +13,7 @@ from gateway.clock import Clock, Ids
 from gateway.domain import keys as key_records
 from gateway.domain import users
 from gateway.domain.principals import RequestContext, Role, Scope, local
+from gateway.errors import SetupError
 from gateway.services.audit import Audit
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -19,6 +23,10 @@ if TYPE_CHECKING:
     from gateway.services.keys import Keys
 
 USERNAME = "admin"
+FILE = "first-credentials.txt"
+RESERVED = f"{FILE}.new"
+"""The same file before the credentials in it are committed."""
+_LINES = re.compile(r"username: (\S+)\npassword: (\S+)\napi_key: (svc_[0-9a-f]{40})\n")
 SALT_BYTES = 16
 
 
@@ -29,6 +37,10 @@ class FirstCredentials:
     username: str
     password: str
     api_key: str
+
+    def lines(self) -> str:
+        """Return the text of the file."""
+        return f"username: {self.username}\npassword: {self.password}\napi_key: {self.api_key}\n"
 
 
 class FirstStart:
@@ -41,46 +53,137 @@ class FirstStart:
         self._audit = audit
         self._keys = keys
 
-    async def make(self) -> FirstCredentials | None:
-        """Make an admin and a key with every scope, or return None when there is an admin already.
+    async def make(self, folder: str | None = None) -> FirstCredentials | None:
+        """Make an admin and a key with every scope together, or return None when there is an admin already.
 
         A user without that role, made on the command line before the first start, does not count: nobody could give
-        anybody a role. The admin is made last: a start that is cut off before makes both again; no password is lost.
+        anybody a role. folder: where the credentials are written before the commit; None to keep them in memory only.
+        `publish` or `discard` ends what this begins. Credentials that an earlier start committed and never published
+        are returned again.
 
         Raises:
-            AuditUnavailable: nothing more was made.
+            SetupError: the credentials cannot be written, or the file of another database is there. Nothing was made.
+            AuditUnavailable: nothing was made.
         """
         if await self._store.db.read(lambda tx: self._store.users.count_active(tx, Role.ADMIN)):
-            return None
+            return None if folder is None else await self._left_over(folder)
+        if folder is not None:
+            _refuse_other(folder)
         who = local("first-start")
         context = RequestContext(request_id=self._ids.new("req"))
-        created = await self._keys().create(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
+        key, insert_key = self._keys().prepare(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
         password = passwords.make_password(self._ids.random_bytes(keyhash.KEY_RANDOM_BYTES))
-        user = users.User(
-            id=self._ids.new("usr"),
-            username=await self._store.db.read(self._free_name),
-            password_hash=passwords.hash_random_password(password, self._ids.random_bytes(SALT_BYTES)),
-            role=Role.ADMIN,
-            created_at=self._clock.now_at(),
-            disabled_at=None,
-        )
-        event = self._audit.event(
-            "user_created",
-            source=who.id,
-            principal=who,
-            request=context,
-            resource_type="user",
-            resource_id=user.id,
-            after={"username": user.username, "role": user.role.value},
-        )
+        password_hash = passwords.hash_random_password(password, self._ids.random_bytes(SALT_BYTES))
 
-        def work(tx: AuthorityTransaction) -> None:
+        def work(tx: AuthorityTransaction) -> FirstCredentials | None:
+            if self._store.users.count_active(tx, Role.ADMIN):
+                return None  # another process was first
+            user = users.User(
+                id=self._ids.new("usr"),
+                username=self._free_name(tx),
+                password_hash=password_hash,
+                role=Role.ADMIN,
+                created_at=self._clock.now_at(),
+                disabled_at=None,
+            )
+            first = FirstCredentials(user.username, password, key)
+            if folder is not None:
+                _reserve(folder, first)  # under the lock of the database, so that one process at a time writes it
+            insert_key(tx)
             self._store.users.insert(tx, user)
+            event = self._audit.event(
+                "user_created",
+                source=who.id,
+                principal=who,
+                request=context,
+                resource_type="user",
+                resource_id=user.id,
+                after={"username": user.username, "role": user.role.value},
+            )
             self._audit.append(tx, event)
+            return first
 
-        await self._audit.commit_authority(work)
-        return FirstCredentials(user.username, password, created.key)
+        return await self._audit.commit_authority(work)
+
+    async def _left_over(self, folder: str) -> FirstCredentials | None:
+        """Return what an earlier start committed and could not publish; remove what it could not commit."""
+        first = _read_reserved(folder)
+        if first is None:
+            return None
+        digest = keyhash.hash_key(first.api_key)
+        if await self._store.db.read(lambda tx: self._store.keys.by_digest(tx, digest)) is not None:
+            return first
+        discard(folder)
+        return None
 
     def _free_name(self, tx: Transaction) -> str:
         names = chain((USERNAME,), (f"{USERNAME}-{number}" for number in count(2)))
         return next(name for name in names if self._store.users.by_name(tx, name) is None)
+
+
+def _refuse_other(folder: str) -> None:
+    path = os.path.join(folder, FILE)
+    if os.path.lexists(path):
+        raise SetupError(f"{path} belongs to another database: move it away and start again. Nothing was changed.")
+
+
+def publish(folder: str) -> str:
+    """Give the written credentials their name, and return the path.
+
+    Raises:
+        SetupError: another file has that name by now. The message says where the credentials are.
+    """
+    reserved, path = os.path.join(folder, RESERVED), os.path.join(folder, FILE)
+    try:
+        try:
+            os.link(reserved, path)  # which, unlike a rename, replaces nothing
+        except PermissionError:  # a file system without hard links
+            os.rename(reserved, path)
+        with suppress(FileNotFoundError):
+            os.unlink(reserved)
+        _sync(folder)
+    except FileExistsError as error:
+        raise SetupError(f"{path} is another file. The first credentials are in {reserved}: move them.") from error
+    except FileNotFoundError:
+        pass  # another process has done it
+    return path
+
+
+def discard(folder: str) -> None:
+    """Remove credentials that were shown on the terminal, or that no database has."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, RESERVED))
+
+
+def _reserve(folder: str, first: FirstCredentials) -> None:
+    """Write the credentials and wait until the disk has them."""
+    path = os.path.join(folder, RESERVED)
+    try:
+        discard(folder)  # of a start that was cut off before its commit
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(first.lines())
+            file.flush()
+            os.fsync(descriptor)
+        _sync(folder)
+    except OSError as error:
+        raise SetupError(
+            f"The first credentials cannot be written to {path} ({error.strerror}). Nothing was changed."
+        ) from error
+
+
+def _read_reserved(folder: str) -> FirstCredentials | None:
+    try:
+        with open(os.path.join(folder, RESERVED), encoding="utf-8") as file:
+            found = _LINES.fullmatch(file.read(1000))
+    except (FileNotFoundError, ValueError):
+        return None
+    return None if found is None else FirstCredentials(*found.groups())
+
+
+def _sync(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

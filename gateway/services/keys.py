@@ -1,6 +1,6 @@
 """API keys: made with their audit event, listed without a secret, changed, rotated, revoked at once everywhere."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
@@ -50,6 +50,13 @@ class Keys:
             PermissionDenied: scopes that `principal` does not hold, or a policy without leave to write one.
             AuditUnavailable: the key was not made.
         """
+        key, insert = self.prepare(principal, new, context)
+        return CreatedKey(key=key, record=await self._audit.commit_authority(insert))
+
+    def prepare(
+        self, principal: Principal, new: NewKey, context: RequestContext
+    ) -> tuple[str, Callable[[AuthorityTransaction], KeyRecord]]:
+        """Return the text of a new key, and what makes it within a transaction. Raises what `create` does."""
         now_at = self._clock.now_at()
         scopes = _checked_scopes(new.scopes)
         _check_grant(principal, scopes)
@@ -70,7 +77,7 @@ class Keys:
             self._audit.append(tx, self._event("api_key_created", principal, context, made, after=_shown(made)))
             return made
 
-        return CreatedKey(key=key, record=await self._audit.commit_authority(work))
+        return key, work
 
     async def list(self) -> tuple[KeyRecord, ...]:
         """Return all records, newest first."""
