@@ -17,7 +17,7 @@ from gateway.domain.agents import (
     fold_name,
     seen,
 )
-from gateway.domain.alerts import AlertSource
+from gateway.domain.alerts import MERGE_WITHIN_MS, AlertSource
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
 from gateway.records import named_record
@@ -28,7 +28,9 @@ from gateway.store.store import Store
 
 MAX_AGENTS = 10_000
 """So many agents are kept. Who makes up more names is counted in the traffic and in one alert, and not kept."""
-UNKNOWN, RETIRED, TOO_MANY = "unknown-agent", "retired-agent", "too-many-agents"
+MAX_UNKNOWN = 64
+"""So many unknown agents of one key are kept within ten minutes. Further ones are one alert of the key."""
+UNKNOWN, RETIRED, TOO_MANY, MANY_OF_KEY = "unknown-agent", "retired-agent", "too-many-agents", "many-unknown-agents"
 
 
 class AgentBlocked(AccessDenied):
@@ -172,6 +174,9 @@ class AgentSightings:
         principal: Principal | None,
     ) -> AgentRecord | None:
         at = sighting.occurred_at
+        if principal is not None and principal.key_prefix and self._has_many(tx, principal, at):
+            self._raise(tx, _MANY_OF_KEY, principal.id, "", at, context, principal)
+            return None
         if self._store.agents.count(tx) >= MAX_AGENTS:
             self._raise(tx, _TOO_MANY_AGENTS, "", "", at, context, principal)
             return None
@@ -187,6 +192,11 @@ class AgentSightings:
         self._store.agents.insert(tx, record)
         self._raise(tx, _UNKNOWN_AGENT, folded, record.name, at, context, principal)
         return record
+
+    def _has_many(self, tx: Transaction, principal: Principal, at: int) -> bool:
+        """Tell whether a key has named as many unknown agents as it may, whichever process saw them."""
+        since_at, prefix = at - MERGE_WITHIN_MS, principal.key_prefix or ""
+        return self._store.agents.count_unknown(tx, UNKNOWN, prefix, since=since_at, most=MAX_UNKNOWN) >= MAX_UNKNOWN
 
     def _raise(
         self,
@@ -233,6 +243,12 @@ _UNKNOWN_AGENT = _Raised(
 )
 _RETIRED_AGENT = _Raised(
     RETIRED, Severity.MEDIUM, "A retired agent is in use", "An agent that was retired used the gateway again."
+)
+_MANY_OF_KEY = _Raised(
+    MANY_OF_KEY,
+    Severity.MEDIUM,
+    "A key names many unknown agents",
+    f"Over {MAX_UNKNOWN} within ten minutes. Further ones are counted here and not kept; they may be made up.",
 )
 _TOO_MANY_AGENTS = _Raised(
     TOO_MANY,

@@ -18,6 +18,9 @@ UPDATE = f"""
 ALL = f"SELECT position, {_NAMES} FROM agents ORDER BY position DESC"  # noqa: S608
 BY_ID = f"SELECT {_NAMES} FROM agents WHERE id = :id"  # noqa: S608
 BY_NAME = f"SELECT {_NAMES} FROM agents WHERE folded = :folded"  # noqa: S608
+UNKNOWN_OF_KEY = """
+    SELECT id FROM alerts WHERE last_seen_at > :since AND rule = :rule AND key_prefix = :key_prefix LIMIT :most
+"""
 COUNT = "SELECT COUNT(*) AS count FROM agents"
 BLOCKED = "SELECT id, folded FROM agents WHERE blocked_at IS NOT NULL"
 
@@ -50,6 +53,11 @@ class AgentRepository:
         """Return the agent of this id."""
         rows = tx.query(BY_ID, {"id": id})
         return _record(rows[0]) if rows else None
+
+    def count_unknown(self, tx: Transaction, rule: str, key_prefix: str, *, since: int, most: int) -> int:
+        """Count the unknown agents of a key, by the alerts of `rule` that they raised after `since`, up to `most`."""
+        values = {"rule": rule, "key_prefix": key_prefix, "since": since, "most": most}
+        return len(tx.query(UNKNOWN_OF_KEY, values))
 
     def count(self, tx: Transaction) -> int:
         """Return how many agents there are."""

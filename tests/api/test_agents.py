@@ -66,6 +66,22 @@ async def test_an_unknown_agent_raises_one_alert_and_a_registered_one_none(site:
     assert (await one(site, "known"))["status"] == "active"
 
 
+async def test_unknown_agents_beyond_64_of_a_key_within_ten_minutes_are_one_alert_and_are_not_kept(site: Site) -> None:
+    key, other = await site.key("chat:completions", rate_limit=1000), await site.key("chat:completions", name="other")
+    for number in range(70):
+        assert (await site.chat(key, agent=f"made-up-{number}"))["status_code"] == 200
+    assert (await site.chat(other, agent="somebody"))["status_code"] == 200
+    await site.settled()
+    assert len(await site.get("/api/agents?limit=500")) == 64 + 1
+    assert len(await site.get("/api/alerts?rule=unknown-agent&limit=500")) == 64 + 1
+    (alert,) = await site.get("/api/alerts?rule=many-unknown-agents")
+    assert (alert["count"], alert["severity"]) == (6, "medium") and key.startswith(alert["key_prefix"])
+    later = "UPDATE alerts SET first_seen_at = first_seen_at - 601000, last_seen_at = last_seen_at - 601000"
+    await site.gateway.store.db.write(lambda tx: tx.execute(later))
+    await site.chat(key, agent="made-up-69")
+    assert len(await site.get("/api/agents?limit=500")) == 64 + 2
+
+
 @pytest.mark.parametrize(
     ("ages_ms", "status"),
     [
