@@ -14,6 +14,7 @@ from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.services import backup as backups
 from gateway.services.backup import Backups
+from gateway.services.backup_revivals import Revivals
 
 
 def backup(options: argparse.Namespace, console: Console) -> int:
@@ -60,6 +61,7 @@ def restore(options: argparse.Namespace, console: Console) -> int:
             options.file,
             compose.database_path(config),
             force=options.force,
+            revoke_newer=options.revoke_newer,
             clock=clock,
             ids=SystemIds(clock),
             log=make_log(config),
@@ -67,12 +69,27 @@ def restore(options: argparse.Namespace, console: Console) -> int:
 
     done = anyio.run(run)
     if options.json:
-        console.print_json({"database": done.path, "events": done.events, "replaced": done.aside})
+        about = {"database": done.path, "events": done.events, "replaced": done.aside}
+        console.print_json(about | {"revived": done.revivals.told()})
         return OK
     console.print(f"restored to {done.path}: {done.events} audit events, the chain is whole")
     if done.aside:
         console.note(f"the database that was there is kept as {done.aside}")
+    _tell(done.revivals, console)
     return OK
+
+
+def _tell(revivals: Revivals, console: Console) -> None:
+    """Name the keys and users that the present database had ended and the backup has not."""
+    state = "stays out" if revivals.are_kept_out else "LIVES AGAIN"
+    for key in revivals.keys:
+        console.note(f"key {key.name} ({key.prefix}…) was revoked before this restore and {state}")
+    for user in revivals.users:
+        console.note(f"user {user.username} was disabled before this restore and {state}")
+    if (revivals.keys or revivals.users) and not revivals.are_kept_out:
+        console.note("revoke and disable them, or restore again with --revoke-newer")
+    if not revivals.is_known:
+        console.note("the replaced database cannot be read: check which keys and users should not live again")
 
 
 def _need_folder(options: argparse.Namespace) -> None:
@@ -93,6 +110,9 @@ def declare_restore(parser: argparse.ArgumentParser) -> None:
     """Declare the file to read."""
     parser.add_argument("file", metavar="FILE", help="backup, or a copy of the database made before an upgrade")
     parser.add_argument("--force", action="store_true", help="replace a database that is there; it is kept beside")
+    parser.add_argument(
+        "--revoke-newer", action="store_true", help="keep out the keys and users that are revoked or disabled now"
+    )
 
 
 COMMANDS = (

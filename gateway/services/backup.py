@@ -19,6 +19,7 @@ from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
+from gateway.services.backup_revivals import Revivals, ended_in, settle
 from gateway.store import backup as copies
 from gateway.store import exchange
 from gateway.store.store import Store, open_store
@@ -45,6 +46,7 @@ class Restored:
     path: str
     events: int
     aside: str | None
+    revivals: Revivals
 
 
 class Backups:
@@ -107,12 +109,21 @@ class Backups:
 
 
 async def restore(
-    principal: Principal, backup: str, database: str, *, force: bool, clock: Clock, ids: Ids, log: Log
+    principal: Principal,
+    backup: str,
+    database: str,
+    *,
+    force: bool,
+    revoke_newer: bool = False,
+    clock: Clock,
+    ids: Ids,
+    log: Log,
 ) -> Restored:
     """Put the database in the file `backup` at the path `database`, once all of it was found good.
 
     The old database, if any, is kept beside it. The restored one is brought to this program's schema, and its audit log
-    says what was restored and which chain end it replaced.
+    says what was restored, which chain end it replaced, and which keys and users live again. revoke_newer: whether
+    those stay revoked and disabled.
 
     Raises:
         SetupError: the file is no whole backup, its chain is broken, a newer program made it, a gateway has the
@@ -130,11 +141,16 @@ async def restore(
                 raise SetupError(f"{backup} is not restored. {error.message.replace(new, backup)}") from error
             if not found.chain.ok:
                 raise SetupError(f"The audit chain in {backup} is broken: {found.chain.reason}. Nothing was changed.")
-            await _note_restore(principal, new, clock, ids, log, details=_details(backup, found, about, replaced))
+            ended = await ended_in(database, folder, clock=clock, ids=ids, log=log)
+            details = _details(backup, found, about, replaced)
+            revivals = await settle(
+                new, ended, principal, details, keep_out=revoke_newer, clock=clock, ids=ids, log=log
+            )
             aside = await to_thread.run_sync(_swap, new, database, clock.now_at())
     except (OSError, zlib.error) as error:
         raise SetupError(f"{backup} cannot be restored: {error}.") from error
-    return Restored(database, found.chain.events + 1, aside)
+    events = found.chain.events + 1 + (len(revivals.keys) + len(revivals.users) if revoke_newer else 0)
+    return Restored(database, events, aside, revivals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,28 +177,6 @@ async def _look(path: str, clock: Clock, ids: Ids, log: Log, *, about: About | N
     if about is not None and (about.instance_id, about.seq, about.hash) != (store.instance_id, head.seq, head.hash):
         chain = ChainReport(False, chain.events, head.seq, "it does not end where the backup says")
     return _Found(store.instance_id, schema, head, chain)
-
-
-async def _note_restore(
-    principal: Principal, path: str, clock: Clock, ids: Ids, log: Log, *, details: dict[str, object]
-) -> None:
-    store = await open_store(path, clock=clock, ids=ids, log=log)
-    try:
-        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
-        context = RequestContext(request_id=ids.new("req"), user_agent="cli")
-        event = audit.event(
-            "backup_restored",
-            source=principal.id,
-            principal=principal,
-            request=context,
-            resource_type="backup",
-            resource_id=str(details["file"]),
-            details=details,
-        )
-        await audit.record(event)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.aclose()
 
 
 def _details(backup: str, found: _Found, about: About | None, replaced: dict[str, object] | None) -> dict[str, object]:

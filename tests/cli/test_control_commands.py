@@ -145,3 +145,40 @@ def test_a_common_password_is_refused_and_the_message_says_why(run: Run, monkeyp
     for words in (("create", "--username", "ann", "--role", "admin"), ("passwd", "bob")):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"password123\n")))
         assert "one of the 10,000 most common passwords" in run("users", *words, "--password-stdin", code=2)
+
+
+@pytest.mark.parametrize("is_kept_out", [False, True])
+def test_a_restore_names_who_lives_again_and_keeps_them_out_if_asked_to(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kept_out: bool
+) -> None:
+    monkeypatch.delenv("GATEWAY_RULES")
+    for name in ("gone", "stays"):
+        run("users", "create", "--username", f"{name}-user", "--role", "admin")
+        run("keys", "create", "--name", f"{name}-key", "--scopes", "shield:scan")
+    run("backup", str(tmp_path / "one.backup"))
+    run("users", "disable", "gone-user")
+    ids = {key["name"]: key["id"] for key in run("keys", "list", "--json")}
+    run("keys", "revoke", ids["gone-key"])
+    more = ("--revoke-newer",) if is_kept_out else ()
+    said = run("restore", str(tmp_path / "one.backup"), "--force", "--json", *more)["revived"]
+    assert [key["name"] for key in said["keys"]] == ["gone-key"] and said["kept_out"] is is_kept_out
+    assert [user["username"] for user in said["users"]] == ["gone-user"]
+    expected = "revoked" if is_kept_out else "active"
+    assert {key["name"]: key["status"] for key in run("keys", "list", "--json")} == {
+        "gone-key": expected, "stays-key": "active",
+    }  # fmt: skip
+    users = {user["username"]: user["status"] for user in run("users", "list", "--json")}
+    assert users == {"gone-user": "disabled" if is_kept_out else "active", "stays-user": "active"}
+    events = [json.loads(line) for line in run_export(run, tmp_path)]
+    restored = next(event for event in events if event["action"] == "backup_restored")
+    assert [key["name"] for key in restored["details"]["revived"]["keys"]] == ["gone-key"]
+    after = [event["action"] for event in events[events.index(restored) + 1 :]]
+    assert after[:2] == (["api_key_revoked", "user_changed"] if is_kept_out else ["audit_exported"])
+    if not is_kept_out:
+        run("keys", "revoke", ids["gone-key"])
+        run("restore", str(tmp_path / "one.backup"), "--force")
+
+
+def run_export(run: Run, folder: Path) -> list[str]:
+    run("audit", "export", "--output", str(folder / "events.jsonl"))
+    return (folder / "events.jsonl").read_text().splitlines()
