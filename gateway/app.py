@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gateway.services.host_load import HostLoad
     from gateway.services.keys import Keys
     from gateway.services.leases import Leases
+    from gateway.services.new_verdicts import NewVerdicts
     from gateway.services.policies import Policies
     from gateway.services.posture import Posture
     from gateway.services.provider_keys import ProviderKeys
@@ -101,6 +102,7 @@ class Gateway(Lasting):
     scans: "Scans"
     shield_tests: "ShieldTests"
     rules: "Rules"
+    new_verdicts: "NewVerdicts"
     fleet: "Fleet"
     retention: "Retention"
     archive_watch: "ArchiveWatch"

@@ -47,6 +47,7 @@ from gateway.services import (
     host_load,
     keys,
     leases,
+    new_verdicts,
     passwords,
     policies,
     posture,
@@ -132,10 +133,7 @@ def make_lasting(
 
 
 def assemble(settings: Settings, scanner: "Shield | None", lasting: Lasting) -> Gateway:
-    """Make the parts that depend on settings and rules, and put them together with the lasting ones.
-
-    scanner: None to load the rules when somebody first asks for the shield.
-    """
+    """Make the parts that depend on settings and rules. scanner: None to load the rules when they are first wanted."""
     rows: dict[str, Callable[[Any], object]] = {
         **{name: partial(_of, lasting, name) for name in (*_GIVEN, *LASTING)},
         **PARTS,
@@ -337,6 +335,7 @@ PARTS: Mapping[str, Callable[[_Gateway], object]] = {
     "secrets": lambda of: provider_keys.ProviderKeys(of.store.keyfile, of.settings),
     "rules": lambda of: rules.Rules(shield=of.shield, store=of.store, clock=of.clock, audit=of.audit),
     "scans": _scans,
+    "new_verdicts": lambda of: new_verdicts.NewVerdicts(of.store, of.clock, of.policies, policy=of.policy),
     "dialect": lambda of: openai.OpenAiDialect(
         max_messages=of.settings.max_messages, max_chars=of.settings.max_chat_chars
     ),

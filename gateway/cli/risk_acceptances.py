@@ -61,11 +61,14 @@ def create(options: argparse.Namespace, console: Console) -> int:
         digest=options.digest,
         alert=options.alert,
         any_key=options.any_key,
+        request=options.request,
     )
 
     async def work(gateway: Gateway) -> int:
         rules = await gateway.rules.ids()
         one = await gateway.risk_acceptances.create(local("cli"), wanted, context(gateway), rules=rules)
+        verdict = await gateway.new_verdicts.after(one, request=options.request, alert=options.alert)
+        console.note(verdict.says)
         console.note(f"{one.rule} is accepted until {moment(one.until_at)}:")
         console.print(one.id)
         return OK
@@ -95,6 +98,7 @@ def declare_create(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--digest", help="for finding: SHA-256 of the text, as alerts and audit events have it")
     parser.add_argument("--alert", help="for finding: id of the alert that shows it, instead of rule and digest")
+    parser.add_argument("--request", metavar="ID", help="request (req_… or trf_…) whose new verdict is told")
     parser.add_argument("--until", required=True, metavar="AGE|DATE", help="such as 30d or a date, 90 days at most")
     parser.add_argument("--reason", required=True, help="why, for whoever reads it later")
 

@@ -10,6 +10,7 @@ from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
 from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, kind, limit
 from gateway.schema import JsonSchema
+from gateway.services.new_verdicts import NewVerdict
 from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
 from gateway.store.risk_acceptances import MAX_ACCEPTANCE_LIMIT
 
@@ -55,6 +56,13 @@ class AcceptanceView:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class MadeAcceptance(AcceptanceView):
+    """A risk acceptance that was just made. new_verdict: of the request it was made for."""
+
+    new_verdict: NewVerdict
+
+
 def view_acceptance(one: RiskAcceptance, now_at: int) -> AcceptanceView:
     """Return what is shown of an acceptance."""
     return like(AcceptanceView, one, status=one.status(now_at))
@@ -71,10 +79,11 @@ async def list_acceptances(
 
 async def create_acceptance(
     gateway: Gateway, who: Principal, command: WantedAcceptance, context: RequestContext
-) -> AcceptanceView:
-    """Accept a risk."""
+) -> MadeAcceptance:
+    """Accept a risk, and say what that does."""
     one = await gateway.risk_acceptances.create(who, command, context, rules=await gateway.rules.ids())
-    return view_acceptance(one, gateway.clock.now_at())
+    verdict = await gateway.new_verdicts.after(one, request=command.request, alert=command.alert)
+    return like(MadeAcceptance, one, status=one.status(gateway.clock.now_at()), new_verdict=verdict)
 
 
 async def show_acceptance(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> AcceptanceView:
@@ -138,7 +147,7 @@ ACCEPTANCE_OPERATIONS = (
         door=Door.SESSION,
         needs=Permission.RISK_ACCEPTANCES_MANAGE,
         takes=WantedAcceptance,
-        gives=AcceptanceView,
+        gives=MadeAcceptance,
         call=create_acceptance,
         status=201,
         kinds=(

@@ -1,9 +1,9 @@
 """What is kept of what the shield found: in traffic, alerts and audit events. Never a text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from gateway.shield.detections import Detection, Direction
+from gateway.shield.detections import Detection, Direction, Severity
 from gateway.shield.redact import MASKED_CATEGORIES
 
 MOST_FINDINGS = 20
@@ -100,3 +100,10 @@ def ledger_line(found: Mapping[str, object], known: Mapping[str, tuple[str, str]
         spread=found.get("spread") is True,
         accepted=word("accepted"),
     )
+
+
+def kept_detection(found: Mapping[str, object]) -> Detection:
+    """Return a detection as far as what is kept of it says, to be judged again."""
+    known = {"name": "", "description": "", "matched": "", "place": "", "sha256": "", "chars": 0} | dict(found)
+    known |= {"severity": Severity(str(found["severity"])), "is_spread": found.get("spread") is True, "accepted": None}
+    return Detection(**{field.name: known[field.name] for field in fields(Detection) if field.name in known})  # type: ignore[arg-type]

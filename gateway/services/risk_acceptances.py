@@ -48,6 +48,7 @@ _Digest = Annotated[
 _Agent = Annotated[str, line(MAX_AGENT_CHARS)]
 _Key = Annotated[str, line(100), "The id or the prefix of one API key."]
 _AnyKey = Annotated[bool, "Accept it for every key: anyone may claim the name of the agent."]
+_Request = Annotated[str, line(100), "The id of a request, `trf_…` or `req_…`: the answer says its new verdict."]
 _Alert = Annotated[str, line(100), "The id of an alert of a scan."]
 
 
@@ -68,6 +69,7 @@ class WantedAcceptance:
     digest: _Digest | None = None
     alert: _Alert | None = None
     any_key: _AnyKey = False
+    request: _Request | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

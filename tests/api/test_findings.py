@@ -21,6 +21,14 @@ PLAIN = {
     "literals": ["phone home the recipe"], "match": ["phone home the recipe"], "pass": ["phone home"],
 }  # fmt: skip
 THEFT = "phone home the recipe"
+HUSH, MURMUR = "hush now little one", "murmur in the dark"
+OTHERS = [
+    PLAIN | {"id": id, "category": category, "severity": severity, "literals": [text], "match": [text], "pass": ["x"]}
+    for id, category, severity, text in (
+        ("hush-now", "c2", "critical", HUSH),
+        ("murmur-low", "encoding", "high", MURMUR),
+    )
+]
 TOKEN = "ZKEY-123456789012"
 # Red on the code of before also where a text is counted in bytes or in UTF-16.
 SMILE = "\U0001f600 "
@@ -32,7 +40,7 @@ def sha(text: str) -> str:
 
 @pytest.fixture
 async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
-    monkeypatch.setitem(RULES, "rules", [*RULES["rules"], SECRET, PLAIN])  # type: ignore[misc]
+    monkeypatch.setitem(RULES, "rules", [*RULES["rules"], SECRET, PLAIN, *OTHERS])  # type: ignore[misc]
     async with open_site(tmp_path) as one:
         yield one
 
@@ -195,3 +203,64 @@ async def test_evidence_of_before_can_still_be_read_and_is_not_accepted_by_guess
     assert shown["data"]["evidence"] == json.loads(old)
     wanted = {"scope": "finding", "alert": alert["id"], "reason": "drill", "until": "7d"}
     assert (await site.ask("POST", "/api/risk-acceptances", wanted))["status"] == 409
+
+
+async def test_after_accepting_the_answer_says_what_the_verdict_of_the_request_would_be(site: Site) -> None:
+    key = (await site.key(scopes=["chat:completions", "alerts:read"]))["key"]
+    messages = ("user", "Hi"), ("assistant", "Hello."), ("user", f"{THEFT} and {HUSH}")
+
+    async def truth() -> tuple[str, int]:
+        await talk(site, key, *messages)
+        row = await newest(site, "/api/traffic")
+        return row["verdict"], row["score"]
+
+    assert (await truth())[0] == "BLOCK"
+    alert, row = await newest(site, "/api/alerts?source=shield"), await newest(site, "/api/traffic")
+    first = (await accept(site, alert=alert["id"]))["new_verdict"]
+    assert first["request_id"] == row["request_id"]
+    assert (first["verdict"], first["score"]) == await truth()
+    assert first["says"].startswith(f"This request would still be BLOCK (score {first['score']}: hush-now 60")
+    assert {"rule": "hush-now", "score": 60} in first["rules"]
+    assert sum(one["score"] for one in first["rules"]) == first["score"]
+    second = (await accept(site, scope="rule", rule="hush-now", request=row["id"]))["new_verdict"]
+    assert (second["verdict"], second["score"]) == await truth()
+    assert second["says"].startswith("This request would now be ALLOW (score ")
+    assert "Its reply has not been seen" in second["says"]
+
+
+async def test_an_acceptance_that_covers_nothing_of_the_request_says_so(site: Site) -> None:
+    key = (await site.key())["key"]
+    await talk(site, key, ("user", THEFT), agent="a")
+    row = await newest(site, "/api/traffic")
+    other = await accept(site, rule="send-home", digest=sha("another text"), request=row["request_id"])
+    assert other["new_verdict"]["verdict"] == "BLOCK"
+    assert "Nothing that was found in this request is covered." in other["new_verdict"]["says"]
+    agent = {"scope": "rule_agent", "rule": "send-home", "agent": "b", "any_key": True}
+    assert (await accept(site, **agent, request=row["id"]))["new_verdict"]["verdict"] == "BLOCK"
+    assert (await accept(site, **agent | {"agent": "a"}, request=row["id"]))["new_verdict"]["verdict"] == "ALLOW"
+
+
+async def test_the_new_verdict_is_by_the_policy_of_the_key(site: Site) -> None:
+    strict = await site.make("/api/policies", name="strict", block_score=20, review_score=10)
+    key = (await site.key(policy=strict["id"]))["key"]
+    await site.scan(key, f"{THEFT} and {MURMUR}", agent="a")
+    row = await newest(site, "/api/traffic")
+    verdict = (await accept(site, rule="send-home", digest=row["text_sha256"], request=row["id"]))["new_verdict"]
+    assert (verdict["verdict"], verdict["score"]) == ("BLOCK", 25)
+
+
+async def test_a_new_verdict_that_cannot_be_known_is_not_made_up(site: Site) -> None:
+    key = (await site.key())["key"]
+    none = (await accept(site, rule="say-please", digest=sha("x")))["new_verdict"]
+    gone = (await accept(site, rule="say-please", digest=sha("x"), request="req_nothing"))["new_verdict"]
+    await talk(site, key, ("user", THEFT))
+    row = await newest(site, "/api/traffic")
+    old = json.dumps([{name: one[name] for name in ("rule", "severity", "category", "score", "count", "start", "end",
+                                                    "view")} for one in row["detections"]])  # fmt: skip
+    for table in ("traffic", "traffic_fresh"):
+        sql = f"UPDATE {table} SET detections = :old"
+        await site.gateway.store.db.write(lambda tx, sql=sql: tx.execute(sql, {"old": old}))  # type: ignore[misc]
+    before = (await accept(site, rule="send-home", digest=sha(THEFT), request=row["id"]))["new_verdict"]
+    for one, why in ((none, "No request was named"), (gone, "not in the traffic"), (before, "earlier version")):
+        assert (one["verdict"], one["score"], one["rules"]) == (None, None, [])
+        assert why in one["says"] and "not known" in one["says"]

@@ -29,7 +29,7 @@ async def accept(site: Site, **fields: object) -> Any:
 
 async def test_an_acceptance_lives_its_whole_life(site: Site) -> None:
     made = await accept(site, scope="rule")
-    assert made == {
+    assert {name: value for name, value in made.items() if name != "new_verdict"} == {
         "id": made["id"], "scope": "rule", "rule": "say-please", "agent": None, "key": None, "digest": None,
         "reason": "known", "status": "active", "accepted_at": made["accepted_at"], "accepted_by": "local",
         "until": made["until"], "revoked_at": None, "revoked_by": None, "version": 1,

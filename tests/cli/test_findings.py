@@ -1,5 +1,6 @@
 """What operators do about findings on the command line: the request that was harmless, the risk that is accepted."""
 
+import hashlib
 import json
 from functools import partial
 from pathlib import Path
@@ -35,3 +36,14 @@ def test_a_request_marked_as_harmless_closes_its_own_alert_alone(command: Run, t
     for request, why in ((first, "closed already"), ("req_nothing", "no such request")):
         with pytest.raises(GatewayError, match=why):
             command("alerts", "false-positive", request, "--note", "harmless")
+
+
+def test_after_accepting_the_new_verdict_of_the_request_is_told(command: Run, tmp_path: Path) -> None:
+    (request,) = attack(tmp_path, "design-bot")
+    digest = hashlib.sha256(ATTACK.encode()).hexdigest()
+    words = ("--rule", "say-please", "--until", "7d", "--reason", "drill")
+    finding = ("acceptances", "create", "--scope", "finding", "--digest", digest, *words)
+    assert "not known" in command(*finding)[2]
+    other = ("acceptances", "create", "--scope", "rule_agent", "--agent", "b", "--any-key", *words)
+    assert "would now be ALLOW (score 0)" in command(*finding, "--request", request)[2]
+    assert "Nothing that was found in this request is covered" in command(*other, "--request", request)[2]

@@ -46,6 +46,7 @@ def test_a_false_positive_closes_the_alert_of_this_request_and_names_it(
     assert "fp-design-bot" in told and key["prefix"] in told and first["detections"][0]["rule"] in told
     send(page, {"note": "harmless"})
     assert statuses(site, "fp-design-bot", "fp-evil-bot") == [["false_positive"], ["open"]]
+    page.settle()
     page.say("False positive")
     page.wait("document.querySelector('.toast.bad')?.textContent.includes('Nothing was changed')")
     assert statuses(site, "fp-evil-bot") == [["open"]]
@@ -65,6 +66,7 @@ def test_an_acceptance_for_an_agent_is_for_its_key_unless_somebody_insists(
     page.wait("document.querySelector('dialog .ledger')")
     page.say("Accept the risk")
     send(page, {"scope": "rule_agent", "reason": "for one key"})
+    page.wait("document.querySelector('.toast')?.textContent.includes('This request would ')")
     assert accepted(site, "for one key") == [["accepted-bot", key["id"]]]
     other = make(site, "/api/config/api-keys", {"name": "claims", "scopes": ["chat:completions"]})
     covered = [

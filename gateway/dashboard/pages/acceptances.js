@@ -48,8 +48,8 @@ export function acceptDialog(given, done) {
   ], async ({ agent, key, rule, ...values }) => {
     if (isOfOne(values) && agent && !key) await agreed(agent);
     const what = { rule_agent: { rule, agent, ...(key ? { key } : { any_key: true }) }, rule: { rule }, finding: given.alert ? { alert: given.alert } : { rule, digest: given.digest } }[values.scope];
-    return api.post("/api/risk-acceptances", { ...values, ...what });
-  }, { label: "Accept", told: "Accepted. The rule is still listed and adds nothing to the score.", done });
+    return api.post("/api/risk-acceptances", { ...values, ...what, request: given.request });
+  }, { label: "Accept", done: (made) => { toast(`Accepted. ${made.new_verdict.says}`, made.new_verdict.verdict === "ALLOW" ? "good" : "bad"); if (done) done(made); } });
 }
 
 /** Ask whether every key is meant that claims an agent's name; without a yes nothing is sent. */

@@ -100,7 +100,7 @@ function actions(row, context, again) {
   const { can } = context;
   const first = row.ledger.find((line) => !line.accepted) || row.ledger[0];
   return [
-    first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: first.spread ? null : first.sha256, agent: row.agent, key: row.key_prefix })),
+    first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: first.spread ? null : first.sha256, agent: row.agent, key: row.key_prefix, request: row.request_id })),
     first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
     first && can("alerts:manage") && button("False positive", () => falsePositive(row, again)),
     row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `Every request with ${row.key_prefix} is refused from now on, by every worker. This cannot be undone.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),

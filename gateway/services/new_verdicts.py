@@ -1,0 +1,131 @@
+"""What the verdict of a request would be now: from its findings as they are kept, without its text. Records nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.clock import Clock
+from gateway.domain.policies import UNSCANNABLE_RULE, ShieldPolicy, redacted_categories
+from gateway.domain.risk_acceptances import RiskAcceptance, Source, accept
+from gateway.domain.traffic import TrafficRow
+from gateway.errors import PermissionDenied
+from gateway.services.findings import MOST_FINDINGS, kept_detection
+from gateway.services.policies import Policies
+from gateway.shield.detections import Direction, ScanResult, Verdict
+from gateway.shield.scoring import judge
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShare:
+    """What a rule gives to a score."""
+
+    rule: str
+    score: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewVerdict:
+    """The verdict that a request would get now. verdict, score: None when they are not known; `says` has the reason.
+
+    rules: what makes the score. says: all of it as a sentence.
+    """
+
+    request_id: str | None
+    verdict: Verdict | None
+    score: int | None
+    rules: tuple[RuleShare, ...]
+    says: str
+
+
+class NewVerdicts:
+    """Judges requests again. policy: of keys that have none of their own."""
+
+    def __init__(self, store: Store, clock: Clock, policies: Policies, *, policy: ShieldPolicy) -> None:
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._policy = policy
+
+    async def after(self, made: RiskAcceptance, *, request: str | None, alert: str | None) -> NewVerdict:
+        """Return the verdict after an acceptance of the request that it was made for, or of an alert's newest one.
+
+        request: its id, or that of its traffic row.
+        """
+
+        def look(tx: Transaction) -> tuple[TrafficRow | None, Sequence[RiskAcceptance], _Caller | None]:
+            found = self._store.alerts.by_id(tx, alert) if alert and not request else None
+            wanted = request or (found.request_id if found else None)
+            row = self._store.traffic.find(tx, wanted) if wanted else None
+            active = self._store.risk_acceptances.active(tx, now_at=self._clock.now_at())
+            return row, active, self._caller(tx, row) if row else None
+
+        row, active, caller = await self._store.db.read(look)
+        if row is None:
+            known = "That request is not in the traffic" if request or alert else "No request was named"
+            return NewVerdict(None, None, None, (), f"{known}, so its new verdict is not known.")
+        if caller is None:
+            return _unknown(row, "its key or the policy of its key is gone")
+        return self._judged(row, made, active, caller)
+
+    def _caller(self, tx: Transaction, row: TrafficRow) -> "_Caller | None":
+        if not row.key_prefix:
+            return _Caller(Source(row.agent or "", None), self._policy)
+        key = self._store.keys.by_id(tx, row.principal_id)
+        if key is None:
+            return None
+        who = key.principal()
+        try:
+            return _Caller(Source(row.agent or who.name, who.lineage), self._policies.of(who, self._policy))
+        except PermissionDenied:
+            return None
+
+    def _judged(
+        self, row: TrafficRow, made: RiskAcceptance, active: Sequence[RiskAcceptance], caller: "_Caller"
+    ) -> NewVerdict:
+        kept = {way: [one for one in row.detections if _way(one) == way] for way in Direction}
+        if sum(map(len, kept.values())) < len(row.detections):
+            return _unknown(row, "its findings were kept by an earlier version")
+        if any(len(found) >= MOST_FINDINGS for found in kept.values()):
+            return _unknown(row, f"it has {MOST_FINDINGS} findings or more, and no more are kept")
+        scoring, now_at = caller.policy.scoring, self._clock.now_at()
+        results = []
+        for found in kept.values():
+            result = judge(map(kept_detection, found), scoring)
+            results.append(accept(result, active, scoring, source=caller.source, now_at=now_at))
+        left = [one for result in results for one in result.detections if one.accepted is None]
+        if any(one.rule == UNSCANNABLE_RULE for one in left):
+            return _unknown(row, "it has a part that the shield cannot read")
+        if any(one.category in redacted_categories(caller.policy) for one in left):
+            return _unknown(row, "the policy masks what was found, and only the text shows whether it can")
+        covers = any(one.accepted == made.id for result in results for one in result.detections)
+        return _told(row, max(results, key=lambda result: result.score), covers=covers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Who sent a request, and the policy for it."""
+
+    source: Source
+    policy: ShieldPolicy
+
+
+def _way(found: Mapping[str, object]) -> object:
+    """Return the direction of a kept finding, None if it is of an earlier version."""
+    return found.get("direction") if "sha256" in found or found.get("rule") == UNSCANNABLE_RULE else None
+
+
+def _unknown(row: TrafficRow, why: str) -> NewVerdict:
+    return NewVerdict(row.request_id, None, None, (), f"The new verdict of this request is not known: {why}.")
+
+
+def _told(row: TrafficRow, result: ScanResult, *, covers: bool) -> NewVerdict:
+    shares = tuple(RuleShare(one.rule, one.score) for one in result.detections if one.score)
+    still = "still" if result.verdict == row.verdict else "now"
+    rules = ": " + ", ".join(f"{one.rule} {one.score}" for one in shares) if shares else ""
+    says = f"This request would {still} be {result.verdict} (score {result.score}{rules})."
+    if not covers:
+        says = f"Nothing that was found in this request is covered. {says}"
+    if row.action == "blocked" and result.verdict is not Verdict.BLOCK and row.status != 200:
+        says += " Its reply has not been seen, and is judged by itself."
+    return NewVerdict(row.request_id, result.verdict, result.score, shares, says)
