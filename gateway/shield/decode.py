@@ -37,29 +37,31 @@ _PERCENT_SIGN, _AMPERSAND, _BACKSLASH, _PLUS = b"%&\\+"
 _PLAIN = bytes(range(32, 127)) + b"\t\n\r"
 _NO_LETTERS = b"0123456789+/_-\r\n"
 _USUAL_BASE64 = bytes.maketrans(b"-_", b"+/")
-_BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*")
+# Groups repeat possessively here and below: else the regex engine keeps a hundred bytes for each repetition, to go back
+# to, and a text of millions takes its memory many times over.
+_BASE64_RUN = re.compile(rb"[A-Za-z0-9+/_-]{16,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*+")
 # Read in the letters of _HEX_KINDS: what begins with two known letters is searched for far sooner than with a class.
 _BASE64_SEAM = re.compile(rb"([+/_-]|\r?\n)")
-_HEX_RUN = re.compile(rb"hh(?:h{14}(?:hh)*|(?:s{1,2}hh){5,})")
+_HEX_RUN = re.compile(rb"hh(?:h{14}(?:hh)*+|(?:s{1,2}hh){5,}+)")
 # How it begins either way.
 _LONG_HEX = b"h" * 16
 _HEX_PAIRS = re.compile(rb"hhss?hhss?hh(?:s{1,2}hh){3}")
 _HEX_KINDS = bytes(ord("h" if chr(b) in string.hexdigits else "s" if chr(b) in " ,:;\n-" else ".") for b in range(256))
-_HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}")
-_URL = re.compile(r"(?:%[0-9A-Fa-f]{2})+|\+")
-_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_HEX_MARKED = re.compile(rb"0[xX][0-9a-fA-F]{2}(?:[ ,;\n]{0,3}0[xX][0-9a-fA-F]{2}){3,}+")
+_URL = re.compile(r"(?:%[0-9A-Fa-f]{2})++|\+")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})++")
 _HTML = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,31});?")
 _ESCAPE = re.compile(
-    r"(?:\\u[0-9A-Fa-f]{4})+|\\u\{[0-9A-Fa-f]{1,6}\}|\\U[0-9A-Fa-f]{8}|(?:\\x[0-9A-Fa-f]{2})+|(?:\\[0-3][0-7]{2})+"
-    r"|(?:%u[0-9A-Fa-f]{4})+|\\[nrt]"
+    r"(?:\\u[0-9A-Fa-f]{4})++|\\u\{[0-9A-Fa-f]{1,6}\}|\\U[0-9A-Fa-f]{8}|(?:\\x[0-9A-Fa-f]{2})++|(?:\\[0-3][0-7]{2})++"
+    r"|(?:%u[0-9A-Fa-f]{4})++|\\[nrt]"
 )
 # What stands behind the backslash of a code: line breaks and tabs alone hide nothing.
 _ESCAPED = b"uUx0123"
 # What begins with one character is searched for far sooner than what begins with two.
 _PERCENT_U = re.compile(rb"%(?=u)")
-_POINTS = re.compile(r"[Uu]\+[0-9A-Fa-f]{4,6}(?:[ ,;]{0,2}[Uu]\+[0-9A-Fa-f]{4,6}){2,}")
+_POINTS = re.compile(r"[Uu]\+[0-9A-Fa-f]{4,6}(?:[ ,;]{0,2}[Uu]\+[0-9A-Fa-f]{4,6}){2,}+")
 _POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{4,6})")
-_BITS = re.compile(rb"[01]{8}(?:[ ,\n]{0,2}[01]{8}){3,}")
+_BITS = re.compile(rb"[01]{8}(?:[ ,\n]{0,2}[01]{8}){3,}+")
 _EIGHT_BITS = b"0" * 8
 _BIT_KINDS = bytes(48 if byte in b"01" else 46 for byte in range(256))
 # What stands in each of them, but for what is before its first two digits; searched for by how it begins.

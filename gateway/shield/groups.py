@@ -38,7 +38,8 @@ _KINDS = bytes(
 _READABLE = b"a" * _LEAST_BYTES
 # Some letters of a word that is not ASCII.
 _IN_TWO, _IN_THREE = b"Lc" * 5, b"Lcc" * 4
-_STRETCH = re.compile(rb"(?:a|Lc{1,3}){12,}")
+# Possessive, as in `decode`.
+_STRETCH = re.compile(rb"(?:a|Lc{1,3}+){12,}+")
 # So many bytes know where they come from.
 _PIECE_BYTES = 12
 # What is as long is not said twice, but for some noise around it; what is shorter costs less than to look for it.

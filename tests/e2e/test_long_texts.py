@@ -1,5 +1,6 @@
 """The longest texts and bodies: what is over a limit is told which, and what is under it takes bounded memory."""
 
+import base64
 import json
 import socket
 import threading
@@ -81,6 +82,14 @@ def test_a_scan_over_its_limit_is_told_the_limit_and_its_setting(gateway: Served
     assert (over.status, over.json["error"]["param"]) == (400, "text")
     assert "500000 characters" in over.json["error"]["message"]
     assert "max_text_chars (GATEWAY_MAX_TEXT_CHARS)" in over.json["error"]["message"]
+
+
+def test_the_longest_text_in_base64_takes_bounded_memory(fresh: Served) -> None:
+    text = base64.b64encode(LINE.encode() * 17_000).decode()
+    messages = [{"role": "user", "content": text}] * 4
+    answer = fresh.ask("POST", CHAT, {"model": "echo", "max_tokens": 3, "messages": messages})
+    assert answer.status == 200, answer.body[:300]
+    assert peak_megabytes(fresh) < 350
 
 
 def test_four_of_the_longest_chats_at_once_take_bounded_memory_and_stop_nobody(fresh: Served) -> None:
