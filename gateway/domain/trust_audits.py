@@ -1,6 +1,6 @@
 """The checks of the trust audit: one row each, decided from facts that somebody else has gathered. Pure and read-only.
 
-A row says what is looked at, why it matters and how to mend it; its `look` turns `Facts` into a finding.
+A row says what is looked at, why it matters and how to fix it; its `look` turns `Facts` into a finding.
 """
 
 from collections.abc import Callable
@@ -138,7 +138,7 @@ CHECKS: tuple[Row, ...] = (
     Row(
         "shield-self-test", "Every rule finds its own example", "shield", Severity.CRITICAL, looks.self_test,
         why="A rule that misses its own example protects nobody.",
-        fix="Run `rules test` and mend the rules it names.",
+        fix="Run `rules test` and correct the rules that it names.",
         refs=("NIST SI-6",),
     ),
     Row(
