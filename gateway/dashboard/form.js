@@ -22,7 +22,8 @@ export function form(fields, send, { label = "Save", cancel, kind = "primary", d
     if (submit.getAttribute("aria-busy")) return;
     fill(trouble);
     parts.forEach((one) => one.say(""));
-    const missing = parts.find((one) => one.field.required && isBlank(one.value()));
+    // A number that stands there is not taken away by an empty field, so an empty field must not look saved.
+    const missing = parts.find((one) => (one.field.required || (one.field.type === "number" && !isBlank(one.field.value))) && !one.node.hidden && isBlank(one.value()));
     if (missing) { missing.say(`${missing.field.label} is needed.`); missing.focus(); return; }
     const values = {};
     for (const one of parts) { const value = one.value(); if (value !== undefined) values[one.field.name] = value; }
@@ -103,16 +104,17 @@ const MAKERS = {
   own: (field) => field.make(),
 };
 
-function input(field, id, about, props, read = (text) => (text.trim() === "" ? field.blank : text.trim()), isRaw = false) {
+function input(field, id, about, props, read = (text) => (text.trim() === "" ? (field.value ? "" : field.blank) : text.trim()), isRaw = false) {
   const node = h("input", { id, name: field.name, type: "text", autocomplete: "off", spellcheck: "false", placeholder: field.placeholder, maxlength: field.max_chars, value: field.value ?? "", required: field.required, ...props, ...about });
   return { node, input: node, set: (value) => { node.value = value; }, value: () => read(isRaw ? node.value : node.value) };
 }
 
-/** Open a form in a dialog; it closes when `send` did what it should, and says `told`. */
+/** Open a form in a dialog; it closes when `send` did what it should, and says `told`: a text, or what makes one of the
+ * answer; [text, "bad"] where the answer is not all that was wished for. */
 export function formDialog(title, fields, send, { label = "Save", told, intro, kind = "primary", done } = {}) {
   const node = form(fields, send, {
     label, kind, cancel: () => box.close(),
-    done: (result) => { box.close(); if (told) toast(typeof told === "function" ? told(result) : told); if (done) { try { done(result); } catch (error) { failed(error); } } },
+    done: (result) => { box.close(); if (told) toast(...[typeof told === "function" ? told(result) : told].flat()); if (done) { try { done(result); } catch (error) { failed(error); } } },
   });
   const box = dialog(title, [intro && h("p.intro", intro), node]);
   return box;

@@ -33,18 +33,21 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     site = Site(serve(data_dir))
-    first = dict(line.split(": ", 1) for line in (data_dir / "first-credentials.txt").read_text().splitlines())
-    site.sign_in("admin", first["password"])
-    body = {"current_password": first["password"], "new_password": PASSWORD}
-    assert site.ask("POST", "/api/auth/password", body).status == 200
-    for role in ROLES[1:]:
-        made = site.ask("POST", "/api/users", {"username": role, "password": PASSWORD, "role": role})
-        assert made.status == 201, made.body
-        site.sign_in(role)
-    assert site.ask("POST", "/api/trust-audits", {}).status == 201
-    assert site.ask("POST", "/api/shield/tests", {"category": "injection"}).status == 201
-    yield site
-    assert site.served.process.stop() == 0
+    try:
+        first = dict(line.split(": ", 1) for line in (data_dir / "first-credentials.txt").read_text().splitlines())
+        site.sign_in("admin", first["password"])
+        body = {"current_password": first["password"], "new_password": PASSWORD}
+        assert site.ask("POST", "/api/auth/password", body).status == 200
+        for role in ROLES[1:]:
+            made = site.ask("POST", "/api/users", {"username": role, "password": PASSWORD, "role": role})
+            assert made.status == 201, made.body
+            site.sign_in(role)
+        assert site.ask("POST", "/api/trust-audits", {}).status == 201
+        assert site.ask("POST", "/api/shield/tests", {"category": "injection"}).status == 201
+        yield site
+    finally:
+        status = site.served.process.stop()
+    assert status == 0
 
 
 @pytest.fixture
