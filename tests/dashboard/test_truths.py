@@ -86,7 +86,8 @@ def test_made_up_requests_are_such_as_there_can_be(site: Site) -> None:
     for one in found:
         for line in site.ask("GET", f"/api/traffic/{one['id']}").json["data"]["ledger"]:
             assert line["start"] < line["end"] <= one["text_chars"]
-            assert bool(line["place"]) == (one["operation"] == "chat.completions")
+            assert (line["place"] == "text") == (one["operation"] == "shield.scan")
+            assert (line["sha256"], line["chars"]) == (one["text_sha256"], one["text_chars"])
 
 
 def test_what_connects_programs_names_this_gateway(opened: Callable[..., Page], site: Site) -> None:
