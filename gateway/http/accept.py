@@ -47,7 +47,7 @@ class Acceptor:
     """Takes connections from listening sockets, each time until none is left.
 
     take: gets each new socket with the IP address of its peer, and says whether there is room for another. After
-    False, or when the process has run out of file descriptors, nothing is accepted until `resume`, or until
+    False, or when the process has run out of file descriptors, nothing is accepted until `note_room`, or until
     `retry_seconds` have passed. is_ahead: whether other processes should have the next connection; they get
     `_YIELD_SECONDS` to take it.
     """
@@ -70,13 +70,21 @@ class Acceptor:
         self._has_yielded = False
         self._loop = sweep.loop
         self._cancel_retry: Callable[[], None] | None = None
+        self._is_full = False
 
     def resume(self) -> None:
         """Accept from now on."""
         self._cancel_retry = None
+        self._is_full = False
         for listener in self._listeners:
             listener.setblocking(False)
             self._loop.add_reader(listener.fileno(), self._accept, listener)
+
+    def note_room(self) -> None:
+        """Accept again if there was no room: a connection has ended."""
+        if self._is_full and self._cancel_retry is not None:
+            self._cancel_retry()
+            self.resume()
 
     def close(self) -> None:
         """Take what the kernel has already accepted for us, then close the sockets.
@@ -90,6 +98,7 @@ class Acceptor:
                 pass
         if self._cancel_retry is not None:
             self._cancel_retry()
+        self._is_full = False
         for listener in self._listeners:
             listener.close()
 
@@ -106,15 +115,19 @@ class Acceptor:
                 return False
             except OSError as error:
                 if error.errno in _OUT_OF_DESCRIPTORS:
-                    return self._pause(self._retry_seconds)
+                    return self._wait_for_room()
                 if error.errno in _NO_LISTENER:
                     return False
                 continue  # the peer left before we came: ECONNABORTED, EPROTO
             accepted.setblocking(False)
             # The address is told now: whoever has reset the connection has none any more, and is answered all the same.
             if not self._take(accepted, _ip_of(address)):
-                return self._pause(self._retry_seconds)
+                return self._wait_for_room()
         return True
+
+    def _wait_for_room(self) -> bool:
+        self._is_full = True
+        return self._pause(self._retry_seconds)
 
     def _pause(self, wait_seconds: float) -> bool:
         for listener in self._listeners:

@@ -17,6 +17,7 @@ from gateway.http.session import Session
 from gateway.http.site import Site
 from gateway.http.transport import Sweep, open_accepted
 
+_ROOM_SECONDS = 0.1
 _REQUEST = re.compile(rb"[A-Z]{3,16} ")  # what begins like one, which nothing of TLS does
 
 
@@ -99,6 +100,7 @@ class Server:
                     retry_seconds=self._limits.sweep_seconds,
                     is_ahead=None if shares is None else partial(shares.is_ahead, place),
                 )
+                sweep.on_remove = crowd.on_end = acceptor.note_room
                 acceptor.resume()
                 started()
                 try:
@@ -117,7 +119,7 @@ class Server:
 
 
 class _Crowd:
-    """The tasks of all connections of one server, one each."""
+    """The tasks of all connections of one server, one each. on_end: called when one of them has ended."""
 
     def __init__(
         self, site: Site, tasks: TaskGroup, tls: ssl.SSLContext | None, note: Callable[[int], None] | None
@@ -129,16 +131,28 @@ class _Crowd:
         self._note = note or (lambda count: None)
         self._note(0)
         self._gone = anyio.Event()
+        self.on_end: Callable[[], None] = lambda: None
 
     def take(self, accepted: socket.socket, peer: str) -> bool:
         """Start a task for a new connection from the IP address `peer`; say whether there is room for another."""
         limits = self._site.limits
         self._count += 1
         self._note(self._count)
+        self._tasks.start_soon(self._run, accepted, peer, self._is_full())
+        return self._open_count() < limits.connections + limits.connections // 8 + 8
+
+    def _open_count(self) -> int:
         # A closed connection may have bytes to send yet: it still takes a descriptor.
-        open_count = max(self._count, len(self._site.sweep.connections))
-        self._tasks.start_soon(self._run, accepted, peer, open_count > limits.connections)
-        return open_count < limits.connections + limits.connections // 8 + 8
+        return max(self._count, len(self._site.sweep.connections))
+
+    def _is_full(self) -> bool:
+        return self._open_count() > self._site.limits.connections
+
+    async def _is_still_full(self) -> bool:
+        """Tell whether there is no room, though connections that were left get a moment to end."""
+        if self._is_full():
+            await anyio.sleep(_ROOM_SECONDS)
+        return self._is_full()
 
     async def _run(self, accepted: socket.socket, peer: str, is_surplus: bool) -> None:
         limits = self._site.limits
@@ -154,10 +168,11 @@ class _Crowd:
                     connection.abort()
                     return
                 refusal = HttpError(400, "invalid_request", "This port speaks HTTPS alone: ask with https://.")
-            await Session(connection, self._site, is_surplus=is_surplus).run(refusal)
+            await Session(connection, self._site, is_surplus=self._is_still_full if is_surplus else None).run(refusal)
         finally:
             self._count -= 1
             self._note(self._count)
+            self.on_end()
             if self._count == 0:
                 self._gone.set()
 

@@ -1,7 +1,7 @@
 """One connection of the server: head, body, handler, answer, again. Knows no route and no API key."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import anyio
 import anyio.lowlevel
@@ -31,14 +31,14 @@ class _Refused(Exception):
 class Session:
     """Serves the requests of one connection in their order; nothing is read while one is being answered.
 
-    is_surplus: the server is full, so the first request is answered 503.
+    is_surplus: tells whether the server is too full to answer the first request, which is 503 then. None: it is not.
     """
 
     __slots__ = (
         "_connection", "_held_bytes", "_is_head", "_is_long", "_is_surplus", "_leaving", "_site", "_unread",
     )  # fmt: skip
 
-    def __init__(self, connection: Connection, site: Site, *, is_surplus: bool) -> None:
+    def __init__(self, connection: Connection, site: Site, *, is_surplus: Callable[[], Awaitable[bool]] | None) -> None:
         self._connection = connection
         self._site = site
         self._leaving = Leaving(connection, site.sweep.loop)
@@ -56,7 +56,7 @@ class Session:
                 if refusal is not None:
                     raise refusal
                 head = await self._next_head(is_first=True)
-                if head is not None and self._is_surplus:
+                if head is not None and self._is_surplus is not None and await self._is_surplus():
                     raise HttpError(503, "overloaded", "Too many connections are open.", headers=_RETRY)
                 while head is not None and await self._serve(head):
                     head = await self._next_head()

@@ -219,11 +219,13 @@ this_task = asyncio.current_task
 class Sweep:
     """The open connections of one server or client, and the one timer that ends those past their deadline.
 
-    on_tick is called at each sweep and when a first connection is added. The timer runs while there are connections.
+    on_tick is called at each sweep and when a first connection is added, on_remove when a connection is lost. The timer
+    runs while there are connections.
     """
 
     def __init__(self, every_seconds: float, on_tick: Callable[[], None] | None = None) -> None:
         self.connections: set[Connection] = set()
+        self.on_remove: Callable[[], None] | None = None
         # Where a socket puts what it has, one after the other. A piece of memory for each read, large enough for any,
         # would lie among small things that stay, and the C library never gives back what is between them. Mapped by
         # itself, of which no more is taken than was ever needed.
@@ -247,6 +249,8 @@ class Sweep:
     def remove(self, connection: Connection) -> None:
         """Forget a connection that is lost."""
         self.connections.discard(connection)
+        if self.on_remove is not None:
+            self.on_remove()
         if not self.connections:
             _wake(self._emptied)
 

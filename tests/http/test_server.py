@@ -695,6 +695,18 @@ async def test_a_full_server_answers_503_and_then_accepts_no_more_until_one_leav
         assert (await first.ask(GET)).status == 200
 
 
+async def test_when_a_crowd_has_left_the_next_caller_is_accepted_and_answered_at_once(serve: Serve) -> None:
+    async with serve(connections=4, sweep_seconds=600.0) as house:  # no timer comes to its help
+        crowd = [await anyio.connect_tcp("127.0.0.1", house.port) for _ in range(60)]
+        await crowd[0].send(GET)
+        assert (await crowd[0].receive()).startswith(b"HTTP/1.1 200 ")
+        for stream in crowd:
+            await stream.aclose()
+        with anyio.fail_after(5):
+            async with house.wire() as wire:
+                assert (await wire.ask(GET)).status == 200
+
+
 class FailingListener(socket.socket):
     """A listener whose next `accept` calls fail with the given numbers."""
 
