@@ -2,8 +2,8 @@
 
 import os
 import stat
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import anyio
 from gateway import bundle, shield
 from gateway.app import Gateway, Lasting
 from gateway.clock import SystemClock, SystemIds
-from gateway.errors import SetupError
+from gateway.errors import AuditUnavailable, Overloaded, SetupError
 from gateway.log import Log
 from gateway.parts import Shared, assemble, make_lasting
 from gateway.settings import Settings
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gateway.shield import Shield
 
 DATABASE = "gateway.db"
+_LEAST_FREE_BYTES = 1_048_576  # with less, what cannot be written has no room
 _UNTIL_RESTART = (
     "host", "port", "workers", "data_dir", "tls_cert", "tls_key", "allowed_hosts", "drain_seconds", "log_level",
     "mcp_enabled", "mcp_port", "mcp_api_key",
@@ -126,10 +127,21 @@ async def open_lasting(
     Raises:
         SetupError: the data folder or the database cannot be used.
     """
+    with _naming_a_full_disk(settings.data_dir):
+        async with _open_lasting(settings, log, shared, is_shell=is_shell) as lasting:
+            yield lasting
+
+
+@asynccontextmanager
+async def _open_lasting(
+    settings: Settings, log: Log, shared: Shared | None, *, is_shell: bool
+) -> AsyncGenerator[Lasting]:
     clock = SystemClock()
     ids = SystemIds(clock)
-    make_data_dir(settings.data_dir)
-    store = await open_store(database_path(settings), clock=clock, ids=ids, log=log)
+    identity = shared.database if shared else None
+    if identity is None:
+        make_data_dir(settings.data_dir)
+    store = await open_store(database_path(settings), clock=clock, ids=ids, log=log, identity=identity)
     try:
         lasting = make_lasting(
             store, clock, ids, log, shared=shared, ca_file=settings.upstream_ca_file, is_shell=is_shell
@@ -147,6 +159,27 @@ async def open_lasting(
     finally:
         with anyio.CancelScope(shield=True):
             await store.aclose()
+
+
+@contextmanager
+def _naming_a_full_disk(folder: str) -> Iterator[None]:
+    """Say that the disk is full where that is why something could not be opened or recorded.
+
+    Raises:
+        SetupError: the disk is full, or what it was.
+    """
+    try:
+        yield
+    except (SetupError, AuditUnavailable, Overloaded) as error:
+        while folder != ":memory:" and not os.path.isdir(folder):
+            folder = os.path.dirname(os.path.abspath(folder))
+        room = None if folder == ":memory:" else os.statvfs(folder)
+        if room is None or room.f_bavail * room.f_frsize >= _LEAST_FREE_BYTES:
+            raise
+        free_kb = room.f_bavail * room.f_frsize // 1024
+        raise SetupError(
+            f"The disk that holds {folder} is full ({free_kb} KB free): free some space. {error.message}"
+        ) from error
 
 
 def make_data_dir(path: str) -> None:

@@ -84,7 +84,7 @@ class Shared:
 
     scanner: rules read once. limiter: one rate window a key, over all. board: for the sum of all metrics.
     started_at: when the group began to serve. clean: texts in which these rules found nothing; None if each worker
-    knows its own.
+    knows its own. database: device and inode of the file that all use; None for the process that makes it.
     """
 
     scanner: "Shield"
@@ -92,6 +92,7 @@ class Shared:
     board: Board
     started_at: int
     clean: "clean_texts.Digests | None" = None
+    database: tuple[int, int] | None = None
 
 
 class LastingParts(Lasting):

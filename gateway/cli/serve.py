@@ -30,6 +30,7 @@ from gateway.services import clean_texts
 from gateway.settings import Settings
 from gateway.signals import heed_signals, hold_reload, hold_signals, ignore_signals
 from gateway.store import metric_board, rate_windows
+from gateway.store.place import identify
 from gateway.supervisor import Child, Supervisor
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def serve_group(site: Site) -> int:
         return OK
     if keeper.is_stopping or first != OK:
         return OK if keeper.is_stopping else FAILED
+    group.shared = replace(group.shared, database=identify(compose.database_path(site.config)))
     ended = keeper.keep(
         site.config.workers,
         ready=lambda: site.console.note(site.ready),

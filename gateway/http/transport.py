@@ -219,8 +219,7 @@ this_task = asyncio.current_task
 class Sweep:
     """The open connections of one server or client, and the one timer that ends those past their deadline.
 
-    on_tick is called at each sweep and when a first connection is added, on_remove when a connection is lost. The timer
-    runs while there are connections.
+    on_tick: called at each sweep and at a first connection; on_remove: when one is lost. The timer runs while one is.
     """
 
     def __init__(self, every_seconds: float, on_tick: Callable[[], None] | None = None) -> None:

@@ -16,7 +16,7 @@ from gateway.store.checkpoints import Checkpoints
 from gateway.store.database import StoreUnavailable
 from gateway.store.driver import MEMORY, Busy, Connection, Error, Writable
 from gateway.store.filelock import FileLock
-from gateway.store.place import APPLICATION_ID, Place, address
+from gateway.store.place import APPLICATION_ID, Identity, Place, address
 from gateway.store.upkeep import Upkeep
 from gateway.store.works import Work
 
@@ -26,15 +26,18 @@ _MAGIC = b"SQLite format 3\0"
 class Commits:
     """What a writer commits to: see `works.Base`.
 
-    lock: who holds it may write. place: where the file lies. before_sync: see `Database.at_sync`.
+    lock: who holds it may write. place: where the file lies. before_sync: see `Database.at_sync`. identity: of the
+    file that was made for a group of processes, see `Place`.
     """
 
-    def __init__(self, path: str, log: Log) -> None:
+    def __init__(self, path: str, log: Log, identity: Identity | None = None) -> None:
         self._path = path
         self._is_memory = path == MEMORY
         self._log = log
-        self.lock: FileLock | threading.RLock = threading.RLock() if self._is_memory else FileLock(path + ".lock")
-        self.place = Place(path, magic=_MAGIC)
+        self.place = place = Place(path, magic=_MAGIC, identity=identity)
+        self.lock: FileLock | threading.RLock = (
+            threading.RLock() if self._is_memory else FileLock(path + ".lock", check=place.check)
+        )
         self._checkpoints = None if self._is_memory else Checkpoints(self.place, log)
         self.before_sync: Callable[[], Callable[[], None] | None] = _nothing
         self._writable: Writable | None = None
@@ -182,7 +185,7 @@ class Commits:
             note = self._sync()
             with self.lock:
                 self._do(note)
-        except OSError as error:
+        except (StoreUnavailable, OSError) as error:
             self._faults += 1
             self._log.error("store_sync_failed", error=error)
 

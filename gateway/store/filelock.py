@@ -7,22 +7,26 @@ has just let go of the lock cannot take it again before one that was waiting, wh
 import fcntl
 import os
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
 
 class FileLock:
-    """An exclusive lock on `path`, for one thread of one process at a time. The files stay where they are."""
+    """An exclusive lock on `path`, for one thread of one process at a time. The files stay where they are.
 
-    def __init__(self, path: str) -> None:
+    check: is called before a file is made, and raises where none may be.
+    """
+
+    def __init__(self, path: str, *, check: Callable[[], None] = lambda: None) -> None:
         self._threads = threading.Lock()
-        self._turn = LockedFile(path + ".turn", is_watched=False)  # two turns would only be less fair
-        self._lock = LockedFile(path, is_watched=True)
+        self._turn = LockedFile(path + ".turn", is_watched=False, check=check)  # two turns would only be less fair
+        self._lock = LockedFile(path, is_watched=True, check=check)
 
     def acquire(self, blocking: bool = True) -> bool:
         """Take the lock and tell so; not `blocking`, nothing is waited for.
 
         Raises:
-            OSError: a file cannot be made.
+            OSError: a file cannot be made. What `check` raises.
         """
         if not self._threads.acquire(blocking):
             return False
@@ -61,11 +65,13 @@ class FileLock:
 class LockedFile:
     """A file that is locked as a whole. is_watched: one of its name that takes its place is locked instead.
 
+    check: as for `FileLock`.
     descriptor: the open file, -1 when there is none.
     """
 
-    def __init__(self, path: str, *, is_watched: bool) -> None:
+    def __init__(self, path: str, *, is_watched: bool, check: Callable[[], None] = lambda: None) -> None:
         self._path = path
+        self._check = check
         self._is_watched = is_watched
         self.descriptor = -1
         self._identity = (0, 0)
@@ -74,10 +80,11 @@ class LockedFile:
         """Lock the file and tell so; not `blocking`, only if nobody else has it.
 
         Raises:
-            OSError: the file cannot be made.
+            OSError: the file cannot be made. What `check` raises.
         """
         while True:
             if self.descriptor < 0:
+                self._check()
                 self.descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 self._identity = _identity(os.fstat(self.descriptor))
             try:

@@ -14,7 +14,7 @@ from gateway.log import Log
 from gateway.store.commits import Commits
 from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.driver import MEMORY, Connection, Error, OperationalError, connect, run, transaction
-from gateway.store.place import address
+from gateway.store.place import Identity, address
 from gateway.store.works import Work
 from gateway.store.writer import STOP_SECONDS, Writer
 
@@ -24,13 +24,16 @@ _READERS = 4
 
 
 class SqliteDatabase:
-    """A SQLite file, or memory when `path` is ``:memory:``. See `Database` for what the methods promise."""
+    """A SQLite file, or memory when `path` is ``:memory:``. See `Database` for what the methods promise.
 
-    def __init__(self, path: str, *, log: Log) -> None:
+    identity: of the one file that it may be, None to make one where there is none.
+    """
+
+    def __init__(self, path: str, *, log: Log, identity: Identity | None = None) -> None:
         self._path = path
         self._log = log
         self._is_memory = path == MEMORY
-        self._commits = Commits(path, log)
+        self._commits = Commits(path, log, identity)
         self._idle: deque[Connection] = deque()
         self._writer = Writer(self._commits, log)
         self._state = "new"

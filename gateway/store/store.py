@@ -45,6 +45,7 @@ from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.migrations import migrate
+from gateway.store.place import Identity
 from gateway.store.sqlite import SqliteDatabase
 
 
@@ -137,7 +138,9 @@ _REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {
 }
 
 
-async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, log: Log) -> Store:
+async def open_store(
+    path: str | os.PathLike[str], *, clock: Clock, ids: Ids, log: Log, identity: Identity | None = None
+) -> Store:
     """Make or open the database at `path`, or in memory when it is ``:memory:``, and bring its schema up to date.
 
     Beside the file lie, with its name before them: ``-wal`` and ``-shm`` (SQLite's), ``.lock``, ``.lock.turn`` and
@@ -149,7 +152,7 @@ async def open_store(path: str | os.PathLike[str], *, clock: Clock, ids: Ids, lo
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
     """
     name = os.fspath(path)
-    db = SqliteDatabase(name, log=log)
+    db = SqliteDatabase(name, log=log, identity=identity)
     await db.open()
     kept: str | None = None
     try:
