@@ -84,7 +84,7 @@ def _in_leaves(
         leaves[id(leaf)] = leaf
         if (first, last) not in mine:
             mine.append((first, last))
-        if end - at + offset > len(leaf.text) or (index + 1 < len(pieces) and end > pieces[index + 1][0]):
+        if index + 1 < len(pieces) and end > pieces[index + 1][0]:  # a line break behind the text is not of the next
             spread.add(id(leaf))
     for number, (key, leaf) in enumerate(leaves.items(), 1):
         if key not in digests:

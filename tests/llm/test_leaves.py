@@ -34,6 +34,12 @@ def detection_at(joined: JoinedText, text: str) -> Detection:
     return found
 
 
+def test_a_match_is_of_one_text_unless_it_goes_on_in_the_next() -> None:
+    joined = join(content("one two", "three"))
+    for text, is_spread in (("two", False), ("two\n", False), ("two\nt", True), ("three", False)):
+        assert detection_at(joined, text).is_spread is is_spread, text
+
+
 def test_every_string_and_every_unknown_key_is_a_leaf_with_its_place() -> None:
     leaves = walked({"role": "user", "content": "one", "odd": ["two", {"deeper": 3}]})
     assert [(leaf.place, leaf.text) for leaf in leaves] == [
