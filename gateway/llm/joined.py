@@ -74,7 +74,8 @@ def _in_leaves(
     """Yield a detection as it stands in each leaf, first in that of the match it is reported at."""
     leaves: dict[int, Leaf] = {}
     spans: dict[int, list[tuple[int, int]]] = {}
-    spread: set[int] = set()
+    whole: set[tuple[int, int]] = set()
+    spread: set[tuple[int, int]] = set()
     for start, end in ((found.start, found.end), *found.spans):
         index = max(bisect_right(pieces, start, key=_BEGIN) - 1, 0)
         at, leaf, offset = pieces[index]
@@ -84,8 +85,9 @@ def _in_leaves(
         leaves[id(leaf)] = leaf
         if (first, last) not in mine:
             mine.append((first, last))
-        if index + 1 < len(pieces) and end > pieces[index + 1][0]:  # a line break behind the text is not of the next
-            spread.add(id(leaf))
+        goes_on = index + 1 < len(pieces) and end > pieces[index + 1][0]  # a line break behind the text does not count
+        (spread if goes_on else whole).add((id(leaf), first))
+    spread -= whole  # a match that is whole in its text is not another one where the next text is glued to it
     for number, (key, leaf) in enumerate(leaves.items(), 1):
         if key not in digests:
             digests[key] = hashlib.sha256(leaf.text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -102,7 +104,7 @@ def _in_leaves(
             spans=(),
             sha256=digests[key],
             chars=len(leaf.text),
-            is_spread=found.is_spread or key in spread or is_last,
+            is_spread=found.is_spread or is_last or any(leaf_id == key for leaf_id, _ in spread),
         )
         if is_last:
             return  # it stands for the other leaves as well

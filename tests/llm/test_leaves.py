@@ -40,6 +40,17 @@ def test_a_match_is_of_one_text_unless_it_goes_on_in_the_next() -> None:
         assert detection_at(joined, text).is_spread is is_spread, text
 
 
+def test_a_match_that_is_whole_in_its_text_is_no_other_where_the_next_text_is_glued_to_it() -> None:
+    joined = join(content("key abcd", "efgh"))
+    begin, glued = joined.text.index("abcd"), joined.text.index("abcdefgh")
+    spans = ((begin, begin + 4), (glued, glued + 8))
+    plain = Detection("r", "R", "secret", Severity.HIGH, "d", "", 1.0, 25, 2, *spans[0], "text", spans=spans)
+    (found,) = joined.locate((plain,))
+    assert (found.is_spread, found.count, found.start, found.end) == (False, 1, 4, 8)
+    (only_glued,) = joined.locate((replace(plain, start=glued, end=glued + 8, spans=()),))
+    assert only_glued.is_spread
+
+
 def test_every_string_and_every_unknown_key_is_a_leaf_with_its_place() -> None:
     leaves = walked({"role": "user", "content": "one", "odd": ["two", {"deeper": 3}]})
     assert [(leaf.place, leaf.text) for leaf in leaves] == [
