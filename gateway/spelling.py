@@ -26,6 +26,10 @@ def nearest(word: str, known: Iterable[str], *, most: int = TYPING_MISTAKE) -> s
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """Return a question that names the word that was meant, with a blank before it; empty when none is near."""
-    meant = nearest(word, known)
+    """Return a question that names the word that was meant, with a blank before it; empty when none is near.
+
+    A word that is known as it stands was meant as it stands: another command has it.
+    """
+    names = list(known)
+    meant = None if word in names else nearest(word, names)
     return f" Did you mean {meant}?" if meant else ""

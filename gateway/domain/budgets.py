@@ -19,8 +19,8 @@ MAX_BUDGETS = 1000
 MAX_AMOUNT = 2**53 - 1
 """The largest amount that every JSON reader keeps exactly."""
 DEFAULT_SOFT_PCT = 80
-HOLD_SECONDS = 900
-"""After this long nobody waits for a completion any more: what is held by then belongs to a process that died."""
+HOLD_SECONDS = 3_900
+"""Five minutes more than a provider may take. What is held longer belongs to a process that died."""
 
 
 class BudgetScope(StrEnum):

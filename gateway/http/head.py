@@ -245,7 +245,9 @@ def _read_framing(singles: dict[bytes, bytes], *, is_http10: bool) -> int | None
         return 0
     if not length.isdigit():
         raise _malformed("The Content-Length header is malformed.")
-    return int(length) if len(length) <= _LENGTH_DIGITS else 10**_LENGTH_DIGITS  # which is over every limit
+    if len(length) > _LENGTH_DIGITS:
+        raise HttpError(413, "body_too_large", "The Content-Length is over the limit of every path.")
+    return int(length)
 
 
 def _malformed(message: str) -> HttpError:

@@ -263,7 +263,7 @@ async def test_a_throttled_sign_in_is_an_alert(site: Site) -> None:
 
 async def test_a_caller_on_the_deny_list_is_an_alert(site: Site) -> None:
     made = await site.ask("POST", "/api/config/api-keys", {"name": "ci", "scopes": ["alerts:read"]})
-    entry = {"list": "deny", "type": "KEY", "value": made["data"]["id"], "reason": "test"}
+    entry = {"list": "deny", "type": "KEY", "value": made["data"]["id"], "reason": "test", "force": True}
     answer = await site.ask("POST", "/api/access", entry)
     assert answer["status"] == 201, answer
     assert (await site.ask("GET", "/api/v1/alerts", key=made["data"]["key"]))["status"] == 403

@@ -85,7 +85,8 @@ def test_openai_clients_get_both_names_of_the_rate_headers() -> None:
     few = Response(200, lines=rate_lines(Admission(True, 1, 2, 3, 0), is_openai=False)).fields()
     assert few == (("x-ratelimit-limit", "1"), ("x-ratelimit-remaining", "2"), ("x-ratelimit-reset", "3"))
     both = Response(200, lines=rate_lines(Admission(True, 1, 2, 3, 0), is_openai=True)).fields()
-    assert both == few + tuple((f"{name}-requests", value) for name, value in few)
+    names = ("limit", "1"), ("remaining", "2"), ("reset", "3s")
+    assert both == few + tuple((f"x-ratelimit-{name}-requests", value) for name, value in names)
 
 
 @pytest.mark.parametrize(

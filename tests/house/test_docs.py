@@ -66,6 +66,8 @@ def setting_rows() -> str:
             if row.name == "data_dir"
             else ""
             if row.default in (None, ())
+            else ", ".join(row.default)
+            if isinstance(row.default, tuple)
             else str(row.default)
         )
         rows.append((f"`{row.name}`", f"`{settings.variable(row)}`", shown, row.metadata["about"]))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway import bundle
 from gateway.services.archive_check import MANIFEST, archive_problem
 from gateway.services.archive_members import Members
 
@@ -30,20 +29,19 @@ def archive(members: dict[str, bytes], of: dict[str, bytes] | None = None) -> by
 
 
 @pytest.fixture
-def problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+def problem(tmp_path: Path):  # type: ignore[no-untyped-def]
     """Say what is wrong with an archive of some bytes."""
     path = tmp_path / "gateway.pyz"
-    monkeypatch.setattr(bundle, "archive_path", lambda: str(path))
 
     def told(raw: bytes) -> str | None:
         path.write_bytes(raw)
-        return archive_problem()
+        return archive_problem(str(path))
 
     return told
 
 
 def test_a_checkout_has_no_archive() -> None:
-    assert archive_problem() is None
+    assert archive_problem(None) is None
 
 
 def test_what_is_whole_has_no_problem_and_what_is_not_is_named(problem) -> None:  # type: ignore[no-untyped-def]

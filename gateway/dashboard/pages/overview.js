@@ -81,11 +81,12 @@ function scores(found, link) {
   const audit = found.trust_audit, bad = (audit?.checks || []).filter((one) => one.status === "fail").slice(0, 3);
   const posture = found.posture_score, threat = found.threat_score;
   const why = found.threat.filter((one) => one.points >= 0.05).sort((one, other) => other.points - one.points).slice(0, 4);
+  const isLifted = Math.round(found.threat.reduce((sum, one) => sum + one.points, 0)) < threat;
   return h("div.dials",
     h("div.stack.tight", h("h3", "Posture"), dial(posture, { label: "Posture score", word: posture === null ? "no trust audit yet" : posture >= 80 ? "good" : posture >= 50 ? "fair" : "poor", kind: posture === null ? "none" : posture >= 80 ? "good" : posture >= 50 ? "soso" : "bad" }),
       audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, `Does not hold: ${one.title}`))), !bad.length && h("li.dim", `All ${audit.passed} checks that apply hold.`)) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
     h("div.stack.tight", h("h3", "Threat"), dial(threat, { label: "Threat score", word: threat > 75 ? "severe" : threat > 50 ? "high" : threat > 25 ? "raised" : "low", kind: threat > 50 ? "bad" : threat > 25 ? "soso" : "good" }),
-      why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`)))) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
+      why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`))), isLifted && h("li.dim", `An active critical alert lifts the score to ${threat}.`)) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
 }
 
 function alerts({ items, next }, link) {
