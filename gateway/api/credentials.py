@@ -26,9 +26,10 @@ def api_keys(headers: Headers) -> tuple[str, ...]:
     The only place that reads a key, from these headers alone: `X-Service-Key`, `x-api-key`, `api-key`, and
     `Authorization: Bearer` unless there is an `X-Service-Key`, which takes precedence over it. A header sent twice
     arrives joined by a comma, which no key holds. `Authorization` of another scheme, or without a token, is "" where no
-    other header has a key; "" is no key either.
+    other header has a key; "" is no key either. An empty `x-api-key` or `api-key` is as if it were not there.
     """
-    keys = [key for name in _KEY_HEADERS if (key := headers.get(name)) is not None]
+    found = ((name, headers.get(name)) for name in _KEY_HEADERS)
+    keys = [key for name, key in found if key or (key is not None and name == _SERVICE_KEY)]
     authorization = headers.get("authorization")
     if authorization is not None and _SERVICE_KEY not in headers:
         scheme, _, token = authorization.partition(" ")

@@ -2,8 +2,8 @@
 
 Theory of operation. Without RBAC, whoever reaches the loopback address administers the gateway. A reverse proxy on this
 host reaches it for everybody, and a page in a browser reaches it under a name of its own (DNS rebinding). Each leaves a
-trace: HTTP/1.0, which nginx speaks by default; a header about the client; a Host or an Origin that is not this host. A
-request with any such trace is refused. A proxy that leaves none of them cannot be told from a user.
+trace: HTTP/1.0, which nginx before 1.29.7 speaks by default; a header about the client; a Host or an Origin that is not
+this host. A request with any such trace is refused. A proxy that leaves none of them cannot be told from a user.
 """
 
 from urllib.parse import urlsplit
@@ -13,8 +13,11 @@ from gateway.errors import AccessDenied
 from gateway.http.messages import Request
 from gateway.settings import is_loopback
 
-_PROXY_HEADERS = frozenset(("forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"))
-_PROXY_PREFIX = "x-forwarded-"
+_PROXY_HEADERS = frozenset(
+    "forwarded via x-real-ip cf-connecting-ip true-client-ip x-client-ip x-cluster-client-ip client-ip "
+    "fastly-client-ip fly-client-ip x-envoy-external-address x-azure-clientip x-original-forwarded-for cdn-loop".split()
+)
+_PROXY_PREFIX = "x-forwarded"
 
 
 def is_own_user(request: Request) -> bool:

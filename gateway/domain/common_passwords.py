@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import unicodedata
 
 from gateway import bundle
 
@@ -12,8 +13,8 @@ _END = re.compile(r"[0-9!]{1,4}\Z")
 
 
 def is_common(password: str) -> bool:
-    """Tell whether a password is in the list, whatever its case and with up to four digits or ! at its end."""
-    folded = password.casefold()
+    """Tell whether a password is in the list, whatever its case and width, with up to four digits or ! at its end."""
+    folded = unicodedata.normalize("NFKC", password).strip().casefold()
     packed = bundle.read(FILE)
     known = {packed[at : at + HASH_BYTES] for at in range(0, len(packed), HASH_BYTES)}
     return any(_hash(text) in known for text in (folded, _END.sub("", folded)))

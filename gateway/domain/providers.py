@@ -86,9 +86,9 @@ class Provider:
         folded = model.strip().casefold()
         return any(_glob(pattern).match(folded) for pattern in self.models)
 
-    def literal_models(self) -> tuple[str, ...] | None:
-        """Return the models by name, or None if one of them is a glob and so only the provider knows."""
-        return None if any(_GLOB_SIGNS & set(name) for name in self.models) else self.models
+    def literal_models(self) -> tuple[str, ...]:
+        """Return the models that are given by name. What the globs among them let through only the provider knows."""
+        return tuple(name for name in self.models if not _GLOB_SIGNS & set(name))
 
     def key_source(self) -> str | None:
         """Return where the key is, as it may be told."""

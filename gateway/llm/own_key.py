@@ -57,7 +57,8 @@ def _forms(key: str) -> set[str]:
     raw = key.encode()
     url = quote(key, safe="")
     forms = {key, json.dumps(key)[1:-1], url, re.sub("%..", lambda found: found[0].lower(), url), quote(key)}
-    forms |= {raw.hex(), raw.hex().upper()}
+    every = "".join(f"%{byte:02X}" for byte in raw)
+    forms |= {raw.hex(), raw.hex().upper(), every, every.lower()}
     for before in range(3):
         # What stands before and after the key in the same four letters of base64 is not known.
         packed = base64.b64encode(bytes(before) + raw).decode()

@@ -101,7 +101,7 @@ class Authentication:
         """
         now_seconds = self._clock.monotonic_seconds()
         if not credential:
-            missing = "Send an API key in X-Service-Key or as Authorization: Bearer."
+            missing = "Send an API key in X-Service-Key, x-api-key, api-key or as Authorization: Bearer."
             raise self._refused(MissingApiKey(missing), context)
         try:
             digest = hash_key(credential)

@@ -71,15 +71,20 @@ class Lane:
         return upstream
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
-        """Return the models that the provider's globs let through; asks it, unless the record names them all.
+        """Return the models that the record names, and those of the provider that its globs let through.
+
+        Asks the provider, unless the record names them all.
 
         Raises:
             UpstreamUnavailable: it did not tell, or did not a few seconds ago.
         """
         provider = self.provider
         names = provider.literal_models()
-        if names is not None:
-            return tuple({"id": name, "object": "model", "created": 0, "owned_by": provider.name} for name in names)
+        named: dict[str, Mapping[str, object]] = {
+            name: {"id": name, "object": "model", "created": 0, "owned_by": provider.name} for name in names
+        }
+        if len(names) == len(provider.models):
+            return tuple(named.values())
         if self._clock.monotonic_seconds() < self._silent_until_seconds:
             raise UpstreamUnavailable("The model gateway did not list its models.")
         listed: tuple[Mapping[str, object], ...] | None = None
@@ -91,7 +96,8 @@ class Lane:
                 self._silent_until_seconds = self._clock.monotonic_seconds() + LIST_AGAIN_SECONDS
         if listed is None:
             raise UpstreamUnavailable("The model gateway did not list its models in time.")
-        return tuple(model for model in listed if provider.serves(str(model["id"])))
+        found = {str(model["id"]): model for model in listed if provider.serves(str(model["id"]))}
+        return tuple((named | found).values())
 
 
 def _reason(error: KeyMissing) -> str:

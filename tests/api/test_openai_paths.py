@@ -65,6 +65,11 @@ async def test_two_different_keys_in_one_request_are_refused(site: Site) -> None
                 answer = await site.ask("GET", path, **sent, host="gateway.example")
                 assert (answer["status_code"], answer["error"]["code"]) == (400, "invalid_request"), (sent, path)
                 assert one not in str(answer)
+    # Clients send an empty header for a setting that nobody filled in.
+    for empty in ("x_api_key", "api_key"):
+        sent = {empty: "", "authorization": f"Bearer {one}"}
+        assert (await site.ask("GET", "/api/v1/models", **sent))["status_code"] == 200
+        assert (await site.ask("GET", "/api/v1/models", **{empty: ""}))["status_code"] == 401
     # The specification: X-Service-Key takes precedence over Authorization.
     both = {"x_service_key": one, "authorization": "Bearer nothing"}
     assert (await site.ask("GET", "/api/v1/models", **both))["status_code"] == 200

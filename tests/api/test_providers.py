@@ -487,6 +487,7 @@ def repeated(key: str) -> dict[str, str]:
         "json": json.dumps({"headers": {"authorization": f"Bearer {key}"}}),
         "escaped": f'{{"key": "{escaped}"}}' if key == SECRET else json.dumps(key),
         "url": f"https://x.example/?key={quote(key, safe='')}&x=1",
+        "url, every letter": "".join(f"%{byte:02x}" for byte in raw),
         "base64": base64.b64encode(raw).decode(),
         "base64 of the header": base64.b64encode(b"Bearer " + raw).decode(),
         "base64 of more": base64.urlsafe_b64encode(b"a: " + raw + b" and more").decode(),
@@ -608,12 +609,12 @@ async def test_a_change_holds_at_the_next_prompt(site: Site, first: Script, seco
 
 async def test_a_model_goes_to_the_provider_whose_glob_it_matches(site: Site, first: Script, second: Script) -> None:
     await site.provider("one", first.url, models=["gpt-*"])
-    await site.provider("two", second.url, models=["claude-?", "other-model"])
+    await site.provider("two", second.url, models=["claude-?", "other-model", "lab/model-7"])
     assert (await site.chat("GPT-4o"))["status"] == 200
     assert (await site.chat("claude-3"))["status"] == 200
     assert (await site.chat("claude-37"))["status"] == 404
     assert (len(first.seen()), len(second.seen())) == (1, 1)
-    assert await site.models() == ["other-model"], "of the lists of both, what their globs let through"
+    assert sorted(await site.models()) == ["lab/model-7", "other-model"], "names, and what a glob lets through"
 
 
 FAULTS = [

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
     "password",
     ["password", "PASSWORD", "Password1!", "12345678", "123456789", "1234567890", "qwertyuiop", "1q2w3e4r", "1qaz2wsx",
      "iloveyou", "sunshine1987", "princess", "football", "letmein123", "welcome1", "changeme", "administrator", "passw0rd",
-     "p@ssw0rd", "12341234", "abcd1234", "trustno1", "qwerty123", "11223344"],
+     "p@ssw0rd", "12341234", "abcd1234", "trustno1", "  password  ", "ｐａｓｓｗｏｒｄ", "qwerty123", "11223344"],
 )  # fmt: skip
 def test_what_everybody_chooses_is_common(password: str) -> None:
     assert is_common(password)

@@ -26,6 +26,11 @@ PROXY_HEADERS = (
     "Via: 1.1 varnish",
     "CF-Connecting-IP: 198.51.100.7",
     "True-Client-IP: 198.51.100.7",
+    "X-Forwarded: 198.51.100.7",
+    "X-Client-IP: 198.51.100.7",
+    "Fastly-Client-IP: 198.51.100.7",
+    "X-Envoy-External-Address: 198.51.100.7",
+    "CDN-Loop: example",
 )
 STRANGE_HOSTS = (
     "evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "localhost.evil.example", "10.0.0.1:{port}",
