@@ -84,10 +84,12 @@ function scores(found, link) {
   const isLifted = Math.round(found.threat.reduce((sum, one) => sum + one.points, 0)) < threat;
   return h("div.dials",
     h("div.stack.tight", h("h3", "Posture"), dial(posture, { label: "Posture score", word: posture === null ? "no trust audit yet" : posture >= 80 ? "good" : posture >= 50 ? "fair" : "poor", kind: posture === null ? "none" : posture >= 80 ? "good" : posture >= 50 ? "soso" : "bad" }),
-      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, `Does not hold: ${one.title}`))), !bad.length && h("li.dim", `All ${audit.passed} checks that apply hold.`)) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
+      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, `Does not hold: ${one.title}`))), !bad.length && h("li.dim", holds(audit, link))) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
     h("div.stack.tight", h("h3", "Threat"), dial(threat, { label: "Threat score", word: threat > 75 ? "severe" : threat > 50 ? "high" : threat > 25 ? "raised" : "low", kind: threat > 50 ? "bad" : threat > 25 ? "soso" : "good" }),
       why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`))), isLifted && h("li.dim", `An active critical alert lifts the score to ${threat}.`)) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
 }
+
+const holds = (audit, link) => (audit.warned ? h("a", { href: link("posture", ["checks"], { status: "warn" }) }, `No check fails; ${audit.warned} warn`) : `All ${audit.passed} checks hold.`);
 
 function alerts({ items, next }, link) {
   if (!items.length) return empty("No active alerts.");
@@ -113,7 +115,7 @@ function todo(known, { can, link, session, changePassword }) {
   const most = known.alerts?.next ? " or more" : "";
   const grave = alerts.filter((one) => one.severity === "critical" && one.status === "open");
   if (grave.length) list.push(["critical", grave.length === 1 ? grave[0].title : `${grave.length}${most} critical alerts that nobody has looked at`, "Look", link("alerts", grave.length === 1 ? [grave[0].id] : [], grave.length === 1 ? {} : { severity: "critical", status: "open" })]);
-  if (session.isFirstPassword) list.push(["high", "You use the first password, which others have seen", "Change it", changePassword]);
+  if (session.isFirstPassword) list.push(["high", "You use the first password, which others have seen", "Change it", () => changePassword()]);
   const over = (known.budgets?.items || []).filter((one) => one.status === "exceeded");
   if (over.length) list.push(["high", `${over.length === 1 ? over[0].name || "A budget" : `${over.length} budgets`} exceeded`, "See", link("cost")]);
   for (const check of (known.scores?.trust_audit?.checks || []).filter((one) => one.status === "fail" && ["critical", "high"].includes(one.severity)).slice(0, 2)) list.push([check.severity, `Does not hold: ${check.title}`, "Fix", link("posture", ["checks", check.id])]);
@@ -138,7 +140,7 @@ function onlyEcho(providers) {
 
 function firstSteps(node, { can, link, session, changePassword }) {
   const steps = [
-    session.asksForUser && [session.isFirstPassword ? "Change the first password" : "The first password is changed", session.isFirstPassword && button("Change", changePassword, { kind: "small" })],
+    session.asksForUser && [session.isFirstPassword ? "Change the first password" : "The first password is changed", session.isFirstPassword && button("Change", () => changePassword(), { kind: "small" })],
     can("providers:manage") && ["Add a provider, or stay with the built-in model echo", h("a.btn.small", { href: link("settings", ["providers"]) }, "Providers")],
     can("api_keys:manage") && ["Create an API key and copy the line that tries it", h("a.btn.small", { href: link("keys", [], { create: "1" }) }, "Create a key")],
     ["See the scan arrive under Traffic", can("traffic:read") && h("a.btn.small", { href: link("traffic") }, "Traffic")],
