@@ -160,7 +160,7 @@ SHIELD_OPERATIONS = (
         call=try_text,
         body_setting="max_scan_body_bytes",
         max_chars={"text": "max_text_chars"},
-        summary="Scan a text like one of a key: it counts, unless `record`? is false, which leaves no trace.",
+        summary="Scan a text. The gateway records the scan unless `record` is false.",
     ),
     Operation(
         name="shield.rehearse",

@@ -44,5 +44,5 @@ const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
   { name: "scope", label: "Scope", value: row?.scope || "global", hint: "global, or whom it is for." },
   { name: "reason", label: "Why", value: row?.reason },
   { name: "expires_at", label: "Ends", type: "expiry", value: row?.expires_at, never: null },
-  { name: "force", label: "Even if it shuts out me, this host or every key", type: "switch" },
+  { name: "force", label: "Apply even if it locks out me, this host or every key", type: "switch" },
 ], (values) => (row ? api.patch(at("access", row.id), { ...values, version: row.version }) : api.post("/api/access", values)), { label: row ? "Save" : "Add", told: "Saved. It holds at the next request, in every worker.", done });

@@ -47,4 +47,4 @@ const edit = (row, again) => formDialog(row ? `Provider ${row.name}` : "Add prov
 ], ({ api_key, ...values }) => {
   const body = { ...values, api_key: api_key || undefined, models: values.models.length ? values.models : row ? ["*"] : undefined };
   return row ? api.patch(at("providers", row.id), { ...body, version: row.version }) : api.post("/api/providers", body);
-}, { label: row ? "Save" : "Add provider", told: (made) => (made.problem ? [`Saved, but the provider has no key. ${made.problem}`, "bad"] : made.enabled ? "Saved. The provider may get the next prompt." : "Saved. The provider is disabled and gets no prompts."), done: again, intro: row ? null : facts(["What happens", "Prompts whose model it has go there once it is in use."]) });
+}, { label: row ? "Save" : "Add provider", told: (made) => (made.problem ? [`Saved, but the provider has no key. ${made.problem}`, "bad"] : made.enabled ? "Saved. The provider may get the next prompt." : "Saved. The provider is disabled and gets no prompts."), done: again, intro: row ? null : facts(["What happens", "Once enabled, the provider receives prompts for its models."]) });

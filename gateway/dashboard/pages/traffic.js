@@ -70,7 +70,7 @@ function one(id, context) {
         ["Text", `${number(row.text_chars)} characters`], ["Tokens", row.prompt_tokens === null ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Took", `${millis(row.elapsed_us / 1000)}, of it ${millis(row.overhead_us / 1000)} the gateway`], ["Request", code(row.request_id)]),
       ledger(row.ledger, row.score),
       row.captures.map(captured),
-      !row.captures.length && h("details.more", h("summary", "Why the text is not here"), h("p.dim", "The gateway keeps verdict, rules, places and a hash of a text. The text is kept only while the policy of its key says so, and one kept as it was is shown to those who manage policies. SHA-256 of ", row.ledger.length ? "the text with the strongest finding: " : "the texts of the messages, with line breaks between them: ", code(row.text_sha256), ".")),
+      !row.captures.length && h("details.more", h("summary", "Why the text is not here"), h("p.dim", "The gateway keeps verdict, rules, places and a hash of a text. The gateway keeps the text only if the key's policy says so. Only policy managers can see unmasked text. SHA-256 of ", row.ledger.length ? "the text with the strongest finding: " : "the texts of the messages, with line breaks between them: ", code(row.text_sha256), ".")),
     ];
   });
   return { title: "Request", body: [body, acts] };
