@@ -54,8 +54,8 @@ class Authentication:
     access, policies: what is read again here when the generation moves.
 
     Only keys that exist are remembered, by their SHA-256, so that wrong ones take no memory. A change of authority in
-    any process moves the store's generation, which is read on every request; a look-up is also never older than a
-    second.
+    any process moves the store's generation, which is read on every request. A look-up is never older than a second,
+    and reads how many changes of authority the database has: a process may be killed before it moves the generation.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Authentication:
         self._limiter = limiter or LocalRateLimiter()
         self._known: dict[str, _Known] = {}
         self._generation = -1
+        self._changes: str | None = None
         self.refusals = refusals or Refusals(audit=audit, clock=clock)
         self._policies = policies
         self._access = access or AccessGuard(store=store, clock=clock)
@@ -166,18 +167,18 @@ class Authentication:
     def _find(self, digest: str, now_seconds: float) -> _Known | None:
         if now_seconds >= self.refusals.due_seconds:
             self.refusals.flush()
-        # The generation is read before the look-up: a change in between makes the next request look again.
-        generation = self._store.generation.value()
-        if generation != self._generation:
-            self._known.clear()
-            self._access.refresh()
-            if self._policies is not None:
-                self._policies.refresh()
-            self._generation = generation
+        if self._store.generation.value() != self._generation:
+            self._refresh()
         known = self._known.get(digest)
         if known is not None and now_seconds < known.recheck_seconds:
             return known
-        record = self._store.db.read_now(lambda tx: self._store.keys.by_digest(tx, digest))
+        meta, keys = self._store.meta, self._store.keys
+        changes, record = self._store.db.read_now(
+            lambda tx: (meta.changes_of_authority(tx), keys.by_digest(tx, digest))
+        )
+        if changes != self._changes:
+            self._store.generation.bump()  # for the other workers too, and for all that this one remembers
+            return self._find(digest, now_seconds)
         if record is None:
             self._known.pop(digest, None)
             return None
@@ -186,6 +187,16 @@ class Authentication:
             fresh.used_at = known.used_at  # noted here and perhaps still in the queue
         self._known[digest] = fresh
         return fresh
+
+    def _refresh(self) -> None:
+        """Read again what is known. Generation and count come first: a later change makes the next look-up refresh."""
+        generation = self._store.generation.value()
+        changes = self._store.db.read_now(self._store.meta.changes_of_authority)
+        self._known.clear()
+        self._access.refresh()
+        if self._policies is not None:
+            self._policies.refresh()
+        self._generation, self._changes = generation, changes
 
     def _check_policy(self, principal: Principal, context: RequestContext) -> None:
         if self._policies is None:

@@ -1,5 +1,6 @@
-"""The transaction in which authority changes: the tables that say who may do what. Knows no SQL."""
+"""The transaction in which authority changes: the tables that say who may do what."""
 
+from gateway.store import meta
 from gateway.store.database import Params, Transaction
 from gateway.store.generation import Generation
 
@@ -8,6 +9,8 @@ class AuthorityTransaction:
     """A transaction that may write tables of authority. Only `Audit.commit_authority` makes one.
 
     After the commit of a `change`, every process of this database reads authority again at its next request.
+    The transaction also counts itself in the database: a process that is killed between the commit and the move of the
+    generation leaves the count, which every process reads once a second.
     has_changed: whether there was a `change`. is_audited: whether an audit event was appended.
     """
 
@@ -20,6 +23,8 @@ class AuthorityTransaction:
 
     def change(self, sql: str, params: Params) -> int:
         """Run a statement that writes a table of authority and return how many rows it changed."""
+        if not self.has_changed:
+            self.execute(meta.COUNT, {"name": meta.AUTHORITY})
         self.has_changed = True
         self.after_commit("generation", self._generation.bump)
         return self.execute(sql, params)

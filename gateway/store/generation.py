@@ -11,7 +11,8 @@ class Generation:
     """The counter in `path`, or of this process alone when `path` is None.
 
     What was looked up under one value must be looked up again under another. `bump` is called after the commit of the
-    change and while the writer's lock is held.
+    change and while the writer's lock is held. A process that finds a change without its `bump` makes up for it without
+    the lock: should another `bump` be lost by that, the count of changes in the database shows it within a second.
     """
 
     def __init__(self, path: str | None) -> None:

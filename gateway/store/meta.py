@@ -8,6 +8,11 @@ SET = """
     INSERT INTO meta (name, value) VALUES (:name, :value)
         ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
+COUNT = """
+    INSERT INTO meta (name, value) VALUES (:name, '1')
+        ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT)
+"""
+AUTHORITY = "authority"
 _INSTANCE_ID = "instance_id"
 _ORIGIN = "origin"
 
@@ -23,6 +28,10 @@ class MetaRepository:
     def set(self, tx: Transaction, name: str, value: str) -> None:
         """Set a value."""
         tx.execute(SET, {"name": name, "value": value})
+
+    def changes_of_authority(self, tx: Transaction) -> str | None:
+        """Return the number that every transaction which changes authority moves on, or None before the first one."""
+        return self.get(tx, AUTHORITY)
 
     def instance_id(self, tx: Transaction, ids: Ids) -> str:
         """Return the id under which this database's gateway writes its audit chain; make it the first time."""

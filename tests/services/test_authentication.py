@@ -144,6 +144,29 @@ async def test_a_change_that_nobody_told_is_seen_within_a_second(house: House) -
         await house.enter(created.key)
 
 
+async def test_a_change_without_its_bump_is_told_to_every_process_within_a_second(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = await house.key()
+    await house.enter(created.key)
+    other = await open_house(tmp_path, house.clock)
+    with monkeypatch.context() as patch:
+        patch.setattr(other.store.generation, "bump", lambda: None)
+        await other.key(name="second")
+    before = other.store.generation.value()
+    await house.enter(created.key)
+    assert other.store.generation.value() == before
+    house.clock.pass_seconds(1)
+    await house.enter(created.key)
+    told = other.store.generation.value()
+    assert told != before
+    for _ in range(3):  # and once is enough
+        house.clock.pass_seconds(1)
+        await house.enter(created.key)
+    assert other.store.generation.value() == told
+    await other.store.aclose()
+
+
 async def test_a_key_that_was_removed_is_unknown_within_a_second(house: House) -> None:
     created = await house.key()
     await house.enter(created.key)
