@@ -130,7 +130,7 @@ def read_value(entry_type: EntryType, text: str) -> str:
         raise InvalidRequest(f"value must be 1 to {MAX_VALUE_CHARS} printable characters.", param="value")
     match entry_type:
         case EntryType.IP:
-            address = _address(value)
+            address = read_address(value)
             if address is None:
                 raise InvalidRequest("value must be an IP address such as 192.0.2.7 or 2001:db8::7.", param="value")
             return str(address)
@@ -257,7 +257,7 @@ class _Table:
         return next((entry for pattern, entry in self._globs if pattern.match(folded)), None)
 
     def _find_address(self, value: str) -> AccessEntry | None:
-        address = _address(value)
+        address = read_address(value)
         if address is None:
             return None
         number = int(address)
@@ -287,7 +287,8 @@ def same(first: AccessEntry, second: AccessEntry) -> bool:
     )
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def read_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that `text` is, an IPv4 one where it is mapped into IPv6; None if it is none."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

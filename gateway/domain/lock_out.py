@@ -1,12 +1,20 @@
-"""Whom a change of the access list would shut out: its maker, the callers on this host, every API key. Pure."""
+"""Whom a change of the access list would shut out: its maker, the callers on this host, every key or chat. Pure.
+
+Theory of operation. The list before the change is compared with the list after it: now, and again whenever an entry
+expires that may matter later. A narrow deny entry about others does not: its end lets in nobody who is asked about.
+Each comparison costs a pass over the list. Of many ends of entries about others, only the first and last are looked at.
+"""
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from gateway.domain.access_list import OF_REQUEST, AccessEntry, ListName, Rules, Subject
+from gateway.domain.access_list import GLOBAL, OF_REQUEST, AccessEntry, ListName, Rules, Subject, read_address
 
 LOOPBACK = ("127.0.0.1", "::1")
+_OF_CHAT = (Subject.MODEL, Subject.PROVIDER, Subject.AGENT)
+_BROAD_BITS = 16
+_MOST_ENDS = 16
 
 
 def shut_out(
@@ -18,13 +26,31 @@ def shut_out(
     keys: Sequence[str],
     now_at: int,
 ) -> str | None:
-    """Return whom the change from `before` to `after` would refuse, in words; None: nobody who gets in now.
+    """Say whom the change from `before` to `after` would refuse, now or later; None: nobody who gets in without it.
 
     ip, key_id: of the maker of the change; None where there is none. keys: the ids of all keys that are live.
     """
+    for at in (now_at, *_ends({*before, *after}, ip, key_id, now_at)):
+        who = _shut_out_at(at, before, after, ip=ip, key_id=key_id, keys=keys)
+        if who is not None:
+            return f"{who} would be refused" + ("" if at == now_at else " when an entry expires")
+    return None
+
+
+def _shut_out_at(
+    at: int,
+    before: Sequence[AccessEntry],
+    after: Sequence[AccessEntry],
+    *,
+    ip: str | None,
+    key_id: str | None,
+    keys: Sequence[str],
+) -> str | None:
+    if _refuses_every_chat(after, keys, at) and not _refuses_every_chat(before, keys, at):
+        return "Every chat"
     before = [entry for entry in before if entry.subject in OF_REQUEST]
     after = [entry for entry in after if entry.subject in OF_REQUEST]
-    old, new = Rules(before, now_at), Rules(after, now_at)
+    old, new = Rules(before, at), Rules(after, at)
     for subject, value in ((Subject.ADDRESS, ip), (Subject.KEY, key_id)):
         if value is None or _is_allowed(new, subject, value, key_id):
             continue
@@ -38,6 +64,42 @@ def shut_out(
     if _any_key(old, before, keys) and not _any_key(new, after, keys):
         return "Every API key"
     return None
+
+
+def _ends(entries: Iterable[AccessEntry], ip: str | None, key_id: str | None, now_at: int) -> list[int]:
+    """Return when entries expire whose end may shut somebody out or show whom another entry shuts out."""
+    known = [address for text in (*LOOPBACK, ip or "") if (address := read_address(text))]
+    always: set[int] = set()
+    perhaps: set[int] = set()
+    for entry in entries:
+        if entry.expires_at is None or not entry.is_live(now_at):
+            continue
+        if entry.subject is Subject.ADDRESS:
+            network = ipaddress.ip_network(entry.value)
+            if any(address in network for address in known):
+                always.add(entry.expires_at)
+            elif entry.list_name is ListName.ALLOW or network.prefixlen <= _BROAD_BITS:
+                perhaps.add(entry.expires_at)
+        elif _refuses_all(entry) or (entry.subject is Subject.KEY and entry.value == key_id):
+            always.add(entry.expires_at)
+        elif entry.subject is Subject.KEY:
+            perhaps.add(entry.expires_at)
+    ends = sorted(perhaps)
+    if len(ends) > _MOST_ENDS:
+        ends = ends[: _MOST_ENDS // 2] + ends[-_MOST_ENDS // 2 :]
+    return sorted(always.union(ends))
+
+
+def _refuses_all(entry: AccessEntry) -> bool:
+    """Tell whether an entry refuses every model, provider or agent."""
+    if entry.list_name is not ListName.DENY or entry.subject not in _OF_CHAT:
+        return False
+    return "*" in entry.value and not entry.value.strip("*?") and entry.value.count("?") <= 1
+
+
+def _refuses_every_chat(entries: Iterable[AccessEntry], keys: Sequence[str], at: int) -> bool:
+    scopes = {entry.scope for entry in entries if entry.is_live(at) and _refuses_all(entry)}
+    return GLOBAL in scopes or (bool(keys) and scopes.issuperset(keys))
 
 
 def _is_allowed(rules: Rules, subject: Subject, value: str, key_id: str | None) -> bool:

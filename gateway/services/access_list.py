@@ -232,9 +232,9 @@ class AccessList:
         before: Sequence[AccessEntry],
         after: Sequence[AccessEntry],
     ) -> None:
-        """Refuse a change that shuts out its maker, the callers on this host or every key."""
+        """Refuse a change that shuts out its maker, the callers on this host, every key or every chat, now or later."""
         now_at = self._clock.now_at()
-        who = shut_out(
+        refused = shut_out(
             before,
             after,
             ip=context.ip,
@@ -242,8 +242,8 @@ class AccessList:
             keys=[key.id for key in self._store.keys.all(tx) if key.status(now_at) == "active"],
             now_at=now_at,
         )
-        if who is not None:
-            raise Conflict(f"{who} would be refused. Set force to do it anyway.", param="force")
+        if refused is not None:
+            raise Conflict(f"{refused}. Set force to do it anyway.", param="force")
 
     def _read_value(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
         value = read_value(entry_type, text)

@@ -17,6 +17,7 @@ from gateway.http.messages import Headers, Request
 from gateway.mcp import jsonrpc
 from gateway.mcp.http import HttpMcp
 from gateway.mcp.server import McpServer
+from gateway.wire import write_time
 
 KEY = "a-key-that-is-long-enough"
 Add = Callable[..., Awaitable[str | None]]
@@ -31,13 +32,18 @@ LOCKS = [
     ("deny", "CIDR", "::/0"),
     ("deny", "KEY", "KEY"),
     ("allow", "CIDR", "10.0.0.0/8"),
+    ("deny", "MODEL", "*"),
+    ("deny", "PROVIDER", "**"),
+    ("deny", "AGENT", "?*"),
 ]
 HARMLESS = [
     ("deny", "IP", "127.0.0.2"),
     ("deny", "CIDR", "192.0.2.0/24"),
     ("allow", "IP", "127.0.0.1"),
     ("allow", "KEY", "KEY"),
-    ("deny", "MODEL", "*"),
+    ("deny", "MODEL", "gpt-*"),
+    ("deny", "AGENT", "??"),
+    ("deny", "TOOL", "*"),
 ]
 
 
@@ -48,13 +54,14 @@ async def over_api(site: Site, *, force: bool, **entry: str) -> str | None:
 
 def mcp_call(entry: dict[str, str], force: bool) -> dict[str, object]:
     arguments = {"list_type": entry["list"], "entry_type": entry["type"], "value": entry["value"]}
+    expiry = {"expires_at": entry["expires_at"]} if "expires_at" in entry else {}
     return {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
         "params": {
             "name": "manage_access",
-            "arguments": {"action": "add", **arguments} | ({"force": True} if force else {}),
+            "arguments": {"action": "add", **arguments, **expiry} | ({"force": True} if force else {}),
         },
     }
 
@@ -115,6 +122,44 @@ async def test_an_entry_that_shuts_out_this_host_or_every_key_needs_force(tmp_pa
             assert (await site.ask("DELETE", f"/api/access/{made['id']}"))["status"] == 200
 
 
+LATER = [
+    # Let in for an hour, and then by nothing; or refused for an hour, and then for good.
+    (("allow", "IP", "127.0.0.1"), ("allow", "IP", "10.0.0.1")),
+    (("deny", "CIDR", "127.0.0.0/8"), ("deny", "IP", "127.0.0.1")),
+    (("allow", "KEY", "KEY"), ("allow", "KEY", "REVOKED")),
+    (("deny", "MODEL", "*"), ("deny", "AGENT", "*")),
+]
+
+
+@pytest.mark.parametrize("add", [over_api, over_stdio, over_http])
+async def test_what_shuts_out_this_host_only_when_another_entry_expires_needs_force(tmp_path: Path, add: Add) -> None:
+    async with open_site(tmp_path, mcp_api_key=KEY) as site:
+        key, revoked = await site.key(), await site.key(name="other")
+        assert (await site.ask("POST", f"/api/config/api-keys/{revoked['id']}/revoke"))["status"] == 200
+        in_an_hour = write_time(site.gateway.clock.now_at() + 3_600_000)
+        for pair in LATER:
+            one, two = (
+                {"list": name, "type": kind, "value": value.replace("KEY", key["id"]).replace("REVOKED", revoked["id"])}
+                for name, kind, value in pair
+            )
+            assert await add(site, force=True, **one, expires_at=in_an_hour) is None, one
+            refused = await add(site, force=False, **two)
+            assert refused is not None and "would be refused when an entry expires" in refused, two
+            assert await add(site, force=False, **two, expires_at=in_an_hour) is None, two
+            for entry in (await site.ask("GET", "/api/access"))["data"]:
+                assert (await site.ask("DELETE", f"/api/access/{entry['id']}?force=true"))["status"] == 200
+
+
+async def test_a_longer_life_of_an_entry_that_shuts_out_needs_force(tmp_path: Path) -> None:
+    async with open_site(tmp_path) as site:
+        in_an_hour = write_time(site.gateway.clock.now_at() + 3_600_000)
+        deny = {"list": "deny", "type": "IP", "value": "127.0.0.1", "expires_at": in_an_hour, "force": True}
+        path = "/api/access/" + (await site.make("/api/access", **deny))["id"]
+        refused = await site.ask("PATCH", path, {"expires_at": None})
+        assert (refused["status"], refused["error"]["param"]) == (409, "force")
+        assert (await site.ask("PATCH", path, {"expires_at": None, "force": True}))["status"] == 200
+
+
 async def test_another_key_that_still_gets_in_is_enough_and_the_last_one_needs_force(tmp_path: Path) -> None:
     async with open_site(tmp_path) as site:
         one, two = await site.key(), await site.key(name="other")
@@ -156,6 +201,10 @@ def test_the_command_line_has_the_same_guard(
         code, made = run("access", "add", *entry, "--force")
         assert code == 0
         assert run("access", "remove", made)[0] == 0
+    brief = run("access", "add", "--list", "allow", "--type", "IP", "--value", "127.0.0.1", "--expires", "1h")[1]
+    code, words = run("access", "add", "--list", "allow", "--type", "IP", "--value", "10.0.0.1")
+    assert code == 2 and "would be refused when an entry expires" in words
+    assert run("access", "remove", brief)[0] == 0
     first = run("access", "add", "--list", "allow", "--type", "IP", "--value", "127.0.0.1")[1]
     run("access", "add", "--list", "allow", "--type", "IP", "--value", "192.0.2.9")
     assert run("access", "remove", first)[0] == 2
