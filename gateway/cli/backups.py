@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 
 import anyio
 
@@ -14,7 +15,7 @@ from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.services import backup as backups
 from gateway.services.backup import Backups
-from gateway.services.backup_revivals import Revivals
+from gateway.services.backup_revivals import Change, Revivals
 
 
 def backup(options: argparse.Namespace, console: Console) -> int:
@@ -75,21 +76,43 @@ def restore(options: argparse.Namespace, console: Console) -> int:
     console.print(f"restored to {done.path}: {done.events} audit events, the chain is whole")
     if done.aside:
         console.note(f"the database that was there is kept as {done.aside}")
-    _tell(done.revivals, console)
+    _tell(done.revivals, config.data_dir, console)
     return OK
 
 
-def _tell(revivals: Revivals, console: Console) -> None:
-    """Name the keys and users that the present database had ended and the backup has not."""
-    state = "stays out" if revivals.are_kept_out else "LIVES AGAIN"
+def _tell(revivals: Revivals, data_dir: str, console: Console) -> None:
+    """Name what keys and users have again by the backup, and the commands that take it back."""
+    remedies = []
+    where = f" --data-dir {shlex.quote(data_dir)}"
     for key in revivals.keys:
-        console.note(f"key {key.name} ({key.prefix}…) was revoked before this restore and {state}")
+        console.note(f"key {key.record.name} ({key.record.prefix}…): {_changes(key.changes, revivals)}")
+        remedies.append(f"gateway.pyz keys revoke {key.record.id}{where}")
     for user in revivals.users:
-        console.note(f"user {user.username} was disabled before this restore and {state}")
-    if (revivals.keys or revivals.users) and not revivals.are_kept_out:
-        console.note("revoke and disable them, or restore again with --revoke-newer")
+        console.note(f"user {user.record.username}: {_changes(user.changes, revivals)}")
+        is_password = all(change.what == "password" for change in user.changes)
+        remedies.append(f"gateway.pyz users {'passwd' if is_password else 'disable'} {user.record.username}{where}")
+    if remedies and not revivals.are_kept_out:
+        console.note("Check them before you start the gateway. These commands keep them out:")
+        for remedy in remedies:
+            console.note(f"  {remedy}")
+    differ = ", ".join(f"{name} {count}" for name, count in revivals.rules.items() if count)
+    console.note(
+        "access list, policies and providers are those of the backup" + (f"; of these differ: {differ}" * bool(differ))
+    )
     if not revivals.is_known:
-        console.note("the replaced database cannot be read: check which keys and users should not live again")
+        console.note(
+            "the present database was missing or unreadable, so nobody can tell what was revoked since the backup; "
+            "check keys list and users list"
+        )
+
+
+def _changes(changes: tuple[Change, ...], revivals: Revivals) -> str:
+    if revivals.are_kept_out:
+        return (
+            "; ".join(f"{one.what} in the backup is {one.backup}, newer is {one.present}" for one in changes)
+            + ": kept out"
+        )
+    return "; ".join(f"{one.what} is {one.backup} again, was {one.present}" for one in changes)
 
 
 def _need_folder(options: argparse.Namespace) -> None:
@@ -111,7 +134,7 @@ def declare_restore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="backup, or a copy of the database made before an upgrade")
     parser.add_argument("--force", action="store_true", help="replace a database that is there; it is kept beside")
     parser.add_argument(
-        "--revoke-newer", action="store_true", help="keep out the keys and users that are revoked or disabled now"
+        "--revoke-newer", action="store_true", help="keep keys and users as they are now where the backup differs"
     )
 
 

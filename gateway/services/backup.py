@@ -19,7 +19,7 @@ from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
-from gateway.services.backup_revivals import Revivals, ended_in, settle
+from gateway.services.backup_revivals import Revivals, present_in, settle
 from gateway.store import backup as copies
 from gateway.store import exchange
 from gateway.store.store import Store, open_store
@@ -122,8 +122,8 @@ async def restore(
     """Put the database in the file `backup` at the path `database`, once all of it was found good.
 
     The old database, if any, is kept beside it. The restored one is brought to this program's schema, and its audit log
-    says what was restored, which chain end it replaced, and which keys and users live again. revoke_newer: whether
-    those stay revoked and disabled.
+    says what was restored, which chain end it replaced, and what keys and users get back by it. revoke_newer:
+    whether they stay as they were in the database that is replaced.
 
     Raises:
         SetupError: the file is no whole backup, its chain is broken, a newer program made it, a gateway has the
@@ -141,10 +141,10 @@ async def restore(
                 raise SetupError(f"{backup} is not restored. {error.message.replace(new, backup)}") from error
             if not found.chain.ok:
                 raise SetupError(f"The audit chain in {backup} is broken: {found.chain.reason}. Nothing was changed.")
-            ended = await ended_in(database, folder, clock=clock, ids=ids, log=log)
+            present = await present_in(database, folder, clock=clock, ids=ids, log=log)
             details = _details(backup, found, about, replaced)
             revivals = await settle(
-                new, ended, principal, details, keep_out=revoke_newer, clock=clock, ids=ids, log=log
+                new, present, principal, details, keep_out=revoke_newer, clock=clock, ids=ids, log=log
             )
             aside = await to_thread.run_sync(_swap, new, database, clock.now_at())
     except (OSError, zlib.error) as error:

@@ -1,10 +1,10 @@
-"""Keys and users that a restore would let in again: ended in the present database, active in the backup."""
+"""Keys and users to which a restore would give back what the present database has taken or changed."""
 
 import os
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -18,79 +18,120 @@ from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import unpack
 from gateway.store.authority import AuthorityTransaction
+from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
+from gateway.wire import write_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The ids of keys and users that may no longer come in. is_known: whether the database could be read."""
+T = TypeVar("T", KeyRecord, User)
 
-    keys: frozenset[str] = frozenset()
-    users: frozenset[str] = frozenset()
+_KEY_FIELDS = {
+    "scopes": "scopes",
+    "rate_limit": "rate limit",
+    "expires_at": "expiry",
+    "policy": "policy",
+    "models": "models",
+}
+_NONE = {"expires_at": "never", "policy": "the default", "models": "all"}
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What the database that is to be replaced holds. is_known: whether it is there and could be read."""
+
+    keys: Mapping[str, KeyRecord] = field(default_factory=dict)
+    users: Mapping[str, User] = field(default_factory=dict)
+    rules: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference: what the backup has, and what the present database has."""
+
+    what: str
+    backup: str
+    present: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revival(Generic[T]):
+    """A key or user that may come in by the backup. record: as in the backup. now: as in the present database."""
+
+    record: T
+    now: T
+    changes: tuple[Change, ...]
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the present database does not let it in at all."""
+        return any(change.what == "status" for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class Revivals:
-    """Who lives again after a restore, or would but for `are_kept_out`. is_known: whether that could be told."""
+    """What a restore gives back, or would but for `are_kept_out`. is_known: whether that could be told.
 
-    keys: tuple[KeyRecord, ...] = ()
-    users: tuple[User, ...] = ()
+    rules: how many policies, access entries and providers differ.
+    """
+
+    keys: tuple[Revival[KeyRecord], ...] = ()
+    users: tuple[Revival[User], ...] = ()
     are_kept_out: bool = False
     is_known: bool = True
+    rules: Mapping[str, int] = field(default_factory=dict)
 
     def told(self) -> Mapping[str, object]:
         """Return what output and audit log say of it."""
         return {
-            "keys": [{"id": key.id, "name": key.name, "prefix": key.prefix} for key in self.keys],
-            "users": [{"id": user.id, "username": user.username} for user in self.users],
+            "keys": [
+                {"id": one.record.id, "name": one.record.name, "prefix": one.record.prefix, "changes": _told(one)}
+                for one in self.keys
+            ],
+            "users": [
+                {"id": one.record.id, "username": one.record.username, "changes": _told(one)} for one in self.users
+            ],
             "kept_out": self.are_kept_out,
             "known": self.is_known,
+            "differ": dict(self.rules),
         }
 
 
-async def ended_in(database: str, folder: str, *, clock: Clock, ids: Ids, log: Log) -> Ended:
-    """Return who may no longer come in, by a copy in `folder` of the database that is to be replaced."""
+async def present_in(database: str, folder: str, *, clock: Clock, ids: Ids, log: Log) -> Present:
+    """Return what the database that is to be replaced holds, by a copy of it in `folder`."""
     if not await anyio.Path(database).exists():
-        return Ended()
+        return Present(is_known=False)
     copy = os.path.join(folder, "present.db")
     try:
         await to_thread.run_sync(unpack, database, copy)
         async with _open(copy, clock=clock, ids=ids, log=log) as store:
-            keys, users = await store.db.read(lambda tx: (store.keys.all(tx), store.users.all(tx)))
+            return await store.db.read(lambda tx: _read(store, tx))
     except (GatewayError, OSError):
-        return Ended(is_known=False)
-    now_at = clock.now_at()
-    return Ended(
-        frozenset(key.id for key in keys if key.status(now_at) != "active" or key.revoked_at is not None),
-        frozenset(user.id for user in users if user.disabled_at is not None),
-    )
+        return Present(is_known=False)
 
 
 async def settle(
-    path: str, ended: Ended, principal: Principal, details: Mapping[str, object], *, keep_out: bool,
+    path: str, present: Present, principal: Principal, details: Mapping[str, object], *, keep_out: bool,
     clock: Clock, ids: Ids, log: Log,
 ) -> Revivals:  # fmt: skip
-    """Note the restore in the restored database at `path`, and end there again who was ended, if `keep_out`.
+    """Note the restore in the restored database at `path`, and keep what is newer of keys and users, if `keep_out`.
 
     Raises:
-        SetupError: `keep_out`, and nobody knows who was ended. Nothing was changed.
+        SetupError: `keep_out`, and nobody knows what is newer. Nothing was changed.
     """
-    if keep_out and not ended.is_known:
-        raise SetupError("The present database cannot be read, so --revoke-newer cannot tell what to keep revoked.")
+    if keep_out and not present.is_known:
+        raise SetupError(
+            "The present database is missing or cannot be read, so --revoke-newer cannot tell what to keep revoked. "
+            "Restore without it, then revoke keys and disable users by hand."
+        )
     now_at, context = clock.now_at(), RequestContext(request_id=ids.new("req"), user_agent="cli")
     async with _open(path, clock=clock, ids=ids, log=log) as store:
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
-        keys, users = await store.db.read(lambda tx: (store.keys.all(tx), store.users.all(tx)))
-        found = Revivals(
-            tuple(key for key in keys if key.id in ended.keys and key.status(now_at) == "active"),
-            tuple(user for user in users if user.id in ended.users and user.disabled_at is None),
-            keep_out,
-            ended.is_known,
-        )
+        backup = await store.db.read(lambda tx: _read(store, tx))
+        found = _compare(backup, present, now_at, keep_out=keep_out)
 
         def note(tx: AuthorityTransaction, action: str, kind: str, id: str, more: Mapping[str, object]) -> None:
             event = audit.event(
@@ -109,15 +150,92 @@ async def settle(
             if not keep_out:
                 return
             for key in found.keys:
-                store.keys.revoke(tx, key.id, now_at=now_at)
-                note(tx, "api_key_revoked", "api_key", key.id, {"reason": "revoked before the restore"})
+                # A key whose policy is not in the backup would have the default one.
+                if key.is_ended or key.now.policy not in {None, *backup.rules["policies"]}:
+                    store.keys.revoke(tx, key.record.id, now_at=now_at)
+                    note(tx, "api_key_revoked", "api_key", key.record.id, {"reason": "kept out by the restore"})
+                else:
+                    store.keys.change(tx, key.now)
+                    note(tx, "api_key_changed", "api_key", key.record.id, {"reason": "newer than the backup"})
             for user in found.users:
-                store.users.change(tx, replace(user, disabled_at=now_at))
-                store.sessions.end_of_user(tx, user.id)
-                note(tx, "user_changed", "user", user.id, {"reason": "disabled before the restore"})
+                disabled_at = now_at if user.is_ended else None
+                store.users.change(tx, replace(user.now, disabled_at=disabled_at))
+                store.sessions.end_of_user(tx, user.record.id)
+                note(tx, "user_changed", "user", user.record.id, {"reason": "newer than the backup"})
 
         await audit.commit_authority(work)
         return found
+
+
+def _read(store: Store, tx: Transaction) -> Present:
+    return Present(
+        {key.id: key for key in store.keys.all(tx)},
+        {user.id: user for user in store.users.all(tx)},
+        {
+            "policies": {policy.id: policy for policy in store.policies.all(tx)},
+            "access entries": dict(store.access_list.versions(tx)),
+            "providers": {provider.id: provider for provider in store.providers.all(tx)},
+        },
+    )
+
+
+def _compare(backup: Present, present: Present, now_at: int, *, keep_out: bool) -> Revivals:
+    """Find who may come in by the backup and may do otherwise by the present database."""
+    keys = [
+        Revival(key, present_key, _key_changes(key, present_key, now_at))
+        for key in backup.keys.values()
+        if key.status(now_at) == "active" and (present_key := present.keys.get(key.id)) is not None
+    ]
+    users = [
+        Revival(user, present_user, _user_changes(user, present_user))
+        for user in backup.users.values()
+        if user.disabled_at is None and (present_user := present.users.get(user.id)) is not None
+    ]
+    differ = {
+        name: sum(old.get(id) != present.rules[name].get(id) for id in {*old, *present.rules[name]})
+        for name, old in backup.rules.items()
+        if present.is_known
+    }
+    return Revivals(
+        tuple(one for one in keys if one.changes),
+        tuple(one for one in users if one.changes),
+        keep_out,
+        present.is_known,
+        differ,
+    )
+
+
+def _key_changes(then: KeyRecord, now: KeyRecord, now_at: int) -> tuple[Change, ...]:
+    status = "revoked" if now.revoked_at is not None else now.status(now_at)
+    ended = (Change("status", "active", status),) if status != "active" else ()
+    return ended + tuple(
+        Change(what, _show(name, getattr(then, name)), _show(name, getattr(now, name)))
+        for name, what in _KEY_FIELDS.items()
+        if getattr(then, name) != getattr(now, name)
+    )
+
+
+def _user_changes(then: User, now: User) -> tuple[Change, ...]:
+    changes = []
+    if now.disabled_at is not None:
+        changes.append(Change("status", "active", "disabled"))
+    if then.role != now.role:
+        changes.append(Change("role", then.role.value, now.role.value))
+    if then.password_hash != now.password_hash:
+        changes.append(Change("password", "old", "new"))
+    return tuple(changes)
+
+
+def _show(name: str, value: object) -> str:
+    if value is None or value == ():
+        return _NONE.get(name, "none")
+    if isinstance(value, tuple):
+        return ", ".join(str(getattr(one, "value", one)) for one in value)
+    return write_time(value) if name == "expires_at" and isinstance(value, int) else str(value)
+
+
+def _told(one: Revival[KeyRecord] | Revival[User]) -> list[dict[str, str]]:
+    return [{"what": change.what, "backup": change.backup, "present": change.present} for change in one.changes]
 
 
 @asynccontextmanager

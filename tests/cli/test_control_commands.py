@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,67 @@ def test_a_restore_names_who_lives_again_and_keeps_them_out_if_asked_to(
     if not is_kept_out:
         run("keys", "revoke", ids["gone-key"])
         run("restore", str(tmp_path / "one.backup"), "--force")
+
+
+@pytest.mark.parametrize("is_kept_out", [False, True])
+def test_a_restore_names_what_keys_and_users_have_again_and_keeps_what_is_newer_if_asked_to(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_kept_out: bool
+) -> None:
+    monkeypatch.delenv("GATEWAY_RULES")
+    data, backup = str(tmp_path / "data"), str(tmp_path / "one.backup")
+    for name, role in (("root", "admin"), ("eve", "admin"), ("pat", "viewer")):
+        run("users", "create", "--username", name, "--role", role)
+    for name in ("wide", "late", "gone"):
+        run("keys", "create", "--name", name, "--scopes", "shield:scan")
+    run("backup", backup)
+    run("policies", "create", "--name", "new")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"another long secret\n")))
+    run("users", "passwd", "pat", "--password-stdin")
+    ids = {key["name"]: key["id"] for key in run("keys", "list", "--json")}
+    run("keys", "revoke", ids["gone"])
+    with contextlib.closing(sqlite3.connect(f"{data}/gateway.db")) as db, db:
+        (policy,) = db.execute("SELECT id FROM policies").fetchone()
+        db.execute("UPDATE users SET role = 'viewer' WHERE username = 'eve'")
+        db.execute("UPDATE api_keys SET models = '[\"gpt-*\"]' WHERE name = 'wide'")
+        db.execute("UPDATE api_keys SET policy = ? WHERE name = 'late'", (policy,))
+    options = ["restore", backup, "--force", "--data-dir", data, *(["--revoke-newer"] if is_kept_out else [])]
+    assert cli.run(cli.read(options), NativeReport("python", None, ())) == 0
+    said = capsys.readouterr().err
+    users = {user["username"]: user for user in run("users", "list", "--json")}
+    keys = {key["name"]: key for key in run("keys", "list", "--json")}
+    assert users["eve"]["role"] == ("viewer" if is_kept_out else "admin")
+    assert keys["wide"]["models"] == (["gpt-*"] if is_kept_out else [])
+    assert "of these differ: policies 1" in said
+    assert keys["late"]["status"] == ("revoked" if is_kept_out else "active")  # Its policy is not in the backup.
+    if is_kept_out:
+        assert "user eve" in said and "user pat" in said and "again" not in said
+        return
+    assert "user eve: role is admin again, was viewer" in said
+    assert "user pat: password is old again, was new" in said
+    assert "models is all again, was gpt-*" in said
+    assert "--revoke-newer" not in said  # The replaced database is the restored one: a second restore finds nothing.
+    for command in (
+        f"keys revoke {ids['gone']}",
+        f"keys revoke {ids['wide']}",
+        "users disable eve",
+        "users passwd pat",
+    ):
+        assert f"gateway.pyz {command} --data-dir {data}" in said
+    run("keys", "revoke", ids["wide"])
+    run("users", "disable", "eve")
+
+
+def test_a_restore_without_the_present_database_says_that_nobody_knows_what_was_revoked(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GATEWAY_RULES")
+    backup, database = str(tmp_path / "one.backup"), tmp_path / "data" / "gateway.db"
+    run("keys", "create", "--name", "one", "--scopes", "shield:scan")
+    run("backup", backup)
+    database.unlink()
+    assert "Restore without it, then revoke" in run("restore", backup, "--revoke-newer", code=2)
+    assert not database.exists()
+    assert run("restore", backup, "--json")["revived"]["known"] is False
 
 
 def run_export(run: Run, folder: Path) -> list[str]:
