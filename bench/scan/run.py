@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT)]
 import build_zipapp  # noqa: E402
 import gateway.shield  # noqa: E402
 from bench.http import payload  # noqa: E402
-from bench.scan import dearest, engines, stalls, streams, texts  # noqa: E402
+from bench.scan import dearest, engines, stalls, texts  # noqa: E402
 from gateway.shield import Direction, RuleSet, Shield, Verdict, load_rules, write_regexes  # noqa: E402
 
 _LEAST_SECONDS = 0.05  # of what is timed
@@ -194,7 +194,7 @@ def start() -> None:
 def main() -> None:
     """Measure what is asked for, or everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", help="start, peers, scale, length, hostile, fallback, stream, rules")
+    parser.add_argument("sets", nargs="*", help="start, peers, scale, length, hostile, fallback, rules")
     parser.add_argument("--data", type=Path, help="folder with benign.jsonl.gz, whose texts `rules` reads too")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
@@ -209,7 +209,6 @@ def main() -> None:
         "scale": lambda: scale(options.rounds),
         "hostile": lambda: hostile(shield, options.rounds),
         "length": lambda: length(shield, options.rounds),
-        "stream": lambda: streams.measure(shield, options.rounds),
         "rules": lambda: rules(ruleset, options.data),
     }
     if unknown := set(options.sets) - set(sets):

@@ -1,6 +1,6 @@
 """Scan a text: its normalized view and every decoded one, rules over each, one detection a rule, one score."""
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.shield import decode
@@ -64,7 +64,6 @@ class Shield:
 
     __slots__ = (
         "_briefs", "_disabled", "_disguises", "_leave", "_matcher", "_model", "_normalizer", "_ruleset", "_severities",
-        "watches",
     )  # fmt: skip
 
     def __init__(
@@ -90,14 +89,11 @@ class Shield:
         self._briefs: dict[int, Brief] = {}
         self._disabled: frozenset[str] = frozenset()
         self._severities: Mapping[str, Severity] = {}
-        # What streams look out for, by direction and policy; made and read by them alone.
-        self.watches: dict[Hashable, object] = {}
 
     def override(self, *, disabled: Collection[str], severities: Mapping[str, Severity]) -> None:
         """From the next scan on, leave out the rules of some ids, and count others as of another severity."""
         self._disabled = frozenset(disabled)
         self._severities = dict(severities)
-        self.watches = {}
         self._briefs = {}  # last: what a scan that is under way still files goes into the old one
 
     @property

@@ -290,16 +290,6 @@ def _is_named(text: str) -> bool:
     return any(name in text for name in _NAMES) and _regex(_NAMED).search(text) is not None
 
 
-def is_undecided(text: str, start: int, end: int, category: str) -> bool:
-    """Say whether text that is still to come behind a match could make it ordinary."""
-    if len(text) - end >= AFTER_CHARS:
-        return False
-    if category == "command":
-        return bool(_regex(_FED).match(text, start))
-    line = text[max(0, start - BEFORE_CHARS) : start + 1].rpartition("\n")[2]
-    return category in _JUDGED or _is_quoted(line) or line.lstrip()[:1] in ("-", "–", "—") or ":" in line
-
-
 def _is_spoken(before: str, matched: str, after: str) -> bool:
     """Say whether somebody in a story or a play says it."""
     line = before[before.rfind("\n") + 1 :]
