@@ -17,7 +17,7 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 
-from gateway import __version__, bundle, compose, libc, parts
+from gateway import __version__, bundle, compose, parts
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
@@ -170,8 +170,6 @@ async def settle(live: Live, child: Child | None) -> None:
         tidy_up()
         await anyio.sleep(FIRST_JOBS_SECONDS)
         bundle.let_go_unpacked()  # what the first jobs have loaded took memory as well
-        libc.let_go_of_files()
-        libc.keep_little()
 
 
 def tidy_up() -> None:
@@ -180,7 +178,6 @@ def tidy_up() -> None:
     gc.unfreeze()
     gc.collect()  # while it was loaded, garbage was left alone
     gc.freeze()
-    libc.keep_little()
 
 
 async def begin(gateway: Gateway, console: Console) -> None:

@@ -1,7 +1,6 @@
 """`serve`: one process or a group of them that stays and answers over HTTP."""
 
 import argparse
-import gc
 import os
 import resource
 import socket
@@ -13,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from gateway import common_pages, compose, libc, parts, settings
-from gateway.cli import rehearsal
+from gateway import compose, parts, settings
 from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.deadline import CLOSING_SECONDS, Deadline
@@ -144,7 +142,7 @@ def serve_group(site: Site) -> int:
         stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS,
         hung_seconds=HUNG_SECONDS,
     )
-    group.get_ready()
+    tidy_up()  # after a fork, the collector would copy every page that it looks at
     first = keeper.once()
     if isinstance(first, Child):
         anyio.run(begin_group, site, group.shared)
@@ -192,7 +190,6 @@ class Group:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self._is_laid_together = False
         self.shared = parts.Shared(
             scanner=ready_shield(site.config),
             limiter=rate_windows.RateWindows(),
@@ -202,38 +199,17 @@ class Group:
             clean=no_texts(),
         )
 
-    def get_ready(self) -> None:
-        """Do once what each worker would do, and leave them little to write to of what all have in common."""
-        libc.keep_together()
-        tidy_up()  # what loading left fills no room between things that stay
-        if not self._is_laid_together:  # by a reload, no code becomes another
-            self._is_laid_together = True
-            rehearsal.rehearse(self.site, self.shared, 1)
-            with common_pages.noted() as ran:
-                rehearsal.rehearse(self.site, self.shared, 1)
-            tidy_up()
-            common_pages.keep_apart()
-            common_pages.lay_together(ran.values())
-            del ran
-        rehearsal.rehearse(self.site, self.shared)
-        libc.let_go_of_files()
-        tidy_up()  # and no collection in a worker writes to the pages that all have in common
-        common_pages.keep_apart()
-        gc.freeze()
-
     def reload(self) -> bool:
         """Read settings and rules again; say whether they are good, so that new workers may take over with them."""
-        common_pages.mix()
         try:
             config = load_settings(self.site.options).settings
             scanner = ready_shield(config)
         except GatewayError as error:
             self.site.log.error("reload_refused", reason=error.message)
-            common_pages.keep_apart()
             return False
         self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config, self.site.log))
         self.shared = replace(self.shared, scanner=scanner, clean=no_texts())
-        self.get_ready()
+        tidy_up()
         return True
 
 

@@ -43,8 +43,6 @@ FLOORS = {
     "gateway.assembly": 1.0,
     "gateway.metrics": 1.0,
     "gateway.bundle": 1.0,
-    "gateway.libc": 1.0,
-    "gateway.common_pages": 1.0,
     "gateway.signals": 1.0,
     "gateway.shield": 1.0,
     "gateway.http": 1.0,
