@@ -219,14 +219,13 @@ def _strange(environ: Mapping[str, str], provider_keys: tuple[str, ...]) -> tupl
     strange = [
         name
         for name in sorted(environ)
-        if name.startswith(OURS)
-        and not is_variable_of_a_setting(name)
-        and not is_provider_variable(name, (*provider_keys, PROVIDER_VARIABLES))
+        if name.startswith(OURS) and not is_variable_of_a_setting(name) and name not in provider_keys
     ]
     for name in strange:
         if meant := nearest(name, known):
             raise SetupError(f"{name} is not a setting. Did you mean {meant}? Correct or unset it.", param=name)
-    strange = [name for name in strange if not name.startswith("RBAC_")]
+    keys = (*provider_keys, PROVIDER_VARIABLES)
+    strange = [name for name in strange if not name.startswith("RBAC_") and not is_provider_variable(name, keys)]
     return (f"not settings of this version: {', '.join(strange)}",) if strange else ()
 
 

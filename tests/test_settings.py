@@ -8,6 +8,7 @@ import pytest
 from gateway import settings
 from gateway.bundle import NativeReport
 from gateway.cli import main as cli
+from gateway.errors import SetupError
 from gateway.spelling import distance, nearest
 
 Capture = pytest.CaptureFixture[str]
@@ -66,6 +67,13 @@ def test_variables_of_others_are_named_in_one_warning() -> None:
     loaded = settings.load({}, KUBERNETES | {"RBAC_OF_ANOTHER": "1", "GATEWAY_MADE_UP": ""})
     assert loaded.warnings == (f"not settings of this version: {', '.join(sorted([*KUBERNETES, 'GATEWAY_MADE_UP']))}",)
     assert settings.load({}, {"GATEWAY_PROVIDER_OPENAI": "x", "GATEWAY_CONFIG": "", "PATH": "/"}).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["GATEWAY_PROVIDER_KEY_DIR", "GATEWAY_PROVIDER_KEYENV"])
+def test_a_misspelt_setting_is_no_key_of_a_provider_unless_it_is_listed_whole(name: str) -> None:
+    with pytest.raises(SetupError, match="Did you mean GATEWAY_PROVIDER_KEY_"):
+        settings.load({}, {name: "x"})
+    assert settings.load({}, {name: "x", "GATEWAY_PROVIDER_KEY_ENV": f"GATEWAY_PROVIDER_*,{name}"}).warnings == ()
 
 
 @pytest.mark.parametrize("name", ["GATEWAY_PORT", "MCP_PORT"])

@@ -18,7 +18,7 @@ const ADVICE = {
   csrf_failed: "Load this page again and repeat it.",
   permission_denied: "Your role may not do this. Ask an administrator.",
   access_denied: "The access list refuses this address or name. An administrator can change it under Settings.",
-  conflict: "Somebody changed it meanwhile, or it stands in the way of another thing. Load it again and look.",
+  conflict: "Someone else changed this, or it conflicts with another setting. Reload and try again.",
   not_found: "It may have been removed. Load the list again.",
   login_throttled: "Too many failed attempts. Wait until it is allowed again.",
   overloaded: "The gateway has more to do than it can. Wait a moment and try again.",

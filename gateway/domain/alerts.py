@@ -154,9 +154,10 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
 
     Its id says what to do: `latest.id` is to be updated, `seen.id` is a new alert. A sighting counts on the latest
     alert within 10 minutes of its last one (of a rule in `ONCE_A_DAY`, within a day of its first one), as long as that
-    one is suppressed, and within 24 hours of its resolution, which it undoes.
+    one is suppressed, and within 24 hours of its resolution, which it undoes. A false positive takes no other text:
+    whoever sent a harmless one must not hide an attack behind it.
     """
-    if latest is None:
+    if latest is None or (latest.status is AlertStatus.FALSE_POSITIVE and not _texts(seen) <= _texts(latest)):
         return seen
     at = seen.last_seen_at
     match latest.status:
@@ -171,6 +172,11 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
             if seen.rule in ONCE_A_DAY:
                 begun_at, window_ms = latest.first_seen_at, DAY_MS
             return _counted(latest, seen) if at - begun_at < window_ms else seen
+
+
+def _texts(alert: Alert) -> set[object]:
+    """Return the hashes of the texts that an alert is about; None stands for evidence without a text."""
+    return {one.get("sha256") for one in alert.evidence}
 
 
 def move(

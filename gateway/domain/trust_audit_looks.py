@@ -217,6 +217,8 @@ def untested(facts: Facts) -> Finding:
     """Look at the rules that no case of the suite exercises."""
     if facts.unexercised is None or not facts.rules_count:
         return skipped("the validation suite was never run here")
+    if facts.suite_is_stale:
+        return skipped("the validation suite was last run with other rules")
     seen = f"{facts.unexercised} of {facts.rules_count} rules are exercised by their own examples alone"
     return warned(seen) if facts.unexercised * 2 > facts.rules_count else passed(seen)
 

@@ -19,6 +19,7 @@ async def _run(
     async def told(done: int, total: int) -> None:
         await progress.tell(done, total, f"{done} of {total} texts scanned")
 
+    await gateway.posture.running.check_rules()
     run = await gateway.shield_tests.run(principal, command, context, told)
     report = replace(run.report, unexercised=run.report.unexercised[:_MOST_LISTED])
     return ToolOutput(_text(run), encode(replace(run, report=report)))

@@ -83,6 +83,7 @@ class EventList:
 async def _shield_scan(
     gateway: Gateway, principal: Principal, command: ScanText, context: RequestContext
 ) -> ToolOutput:
+    await gateway.posture.running.check_rules()
     answer = await gateway.scans.scan(principal, command, context)
     gateway.metrics.count("gateway_scans_total", source="mcp", verdict=answer.verdict.value)
     return ToolOutput(_scan_text(answer, context.request_id), answer.data())

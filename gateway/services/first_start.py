@@ -124,7 +124,7 @@ class FirstStart:
 def _refuse_other(folder: str) -> None:
     path = os.path.join(folder, FILE)
     if os.path.lexists(path):
-        raise SetupError(f"{path} belongs to another database: move it away and start again. Nothing was changed.")
+        raise SetupError(f"{path} belongs to another database: move it away and start again. No credentials were made.")
 
 
 def publish(folder: str) -> str:

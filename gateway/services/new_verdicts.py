@@ -15,6 +15,9 @@ from gateway.shield.scoring import judge
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
+_NOT_COVERED = "This acceptance covers none of this request's findings."
+_BY_ANOTHER = "An earlier acceptance already covers what this one could."
+
 
 @dataclass(frozen=True, slots=True)
 class RuleShare:
@@ -89,17 +92,18 @@ class NewVerdicts:
         if any(len(found) >= MOST_FINDINGS for found in kept.values()):
             return _unknown(row, f"it has {MOST_FINDINGS} findings or more, and no more are kept")
         scoring, now_at = caller.policy.scoring, self._clock.now_at()
-        results = []
+        results, alone = [], []
         for found in kept.values():
             result = judge(map(kept_detection, found), scoring)
             results.append(accept(result, active, scoring, source=caller.source, now_at=now_at))
+            alone.append(accept(result, (made,), scoring, source=caller.source, now_at=now_at))
         left = [one for result in results for one in result.detections if one.accepted is None]
         if any(one.rule == UNSCANNABLE_RULE for one in left):
             return _unknown(row, "it has a part that the shield cannot read")
         if any(one.category in redacted_categories(caller.policy) for one in left):
             return _unknown(row, "the policy masks what was found, and only the text shows whether it can")
-        covers = any(one.accepted == made.id for result in results for one in result.detections)
-        return _told(row, max(results, key=lambda result: result.score), covers=covers)
+        covered = "" if _has(results, made) else _BY_ANOTHER if _has(alone, made) else _NOT_COVERED
+        return _told(row, max(results, key=lambda result: result.score), covered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +119,22 @@ def _way(found: Mapping[str, object]) -> object:
     return found.get("direction") if "sha256" in found or found.get("rule") == UNSCANNABLE_RULE else None
 
 
+def _has(results: Sequence[ScanResult], made: RiskAcceptance) -> bool:
+    """Tell whether an acceptance covers one of the findings."""
+    return any(one.accepted == made.id for result in results for one in result.detections)
+
+
 def _unknown(row: TrafficRow, why: str) -> NewVerdict:
     return NewVerdict(row.request_id, None, None, (), f"The new verdict of this request is not known: {why}.")
 
 
-def _told(row: TrafficRow, result: ScanResult, *, covers: bool) -> NewVerdict:
+def _told(row: TrafficRow, result: ScanResult, covered: str) -> NewVerdict:
     shares = tuple(RuleShare(one.rule, one.score) for one in result.detections if one.score)
     still = "still" if result.verdict == row.verdict else "now"
     rules = ": " + ", ".join(f"{one.rule} {one.score}" for one in shares) if shares else ""
     says = f"This request would {still} be {result.verdict} (score {result.score}{rules})."
-    if not covers:
-        says = f"Nothing that was found in this request is covered. {says}"
+    if covered:
+        says = f"{covered} {says}"
     if row.action == "blocked" and result.verdict is not Verdict.BLOCK and row.status != 200:
         says += " Its reply has not been seen, and is judged by itself."
     return NewVerdict(row.request_id, result.verdict, result.score, shares, says)

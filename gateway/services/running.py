@@ -11,7 +11,7 @@ from gateway.clock import Clock
 from gateway.domain.fleet import ONLINE_MS
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.trust_audit_facts import ProcessFacts, RunningGateway
-from gateway.errors import InvalidRequest
+from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import decode, encode
 from gateway.services.health import Health
 from gateway.settings import Settings, is_loopback
@@ -72,6 +72,19 @@ class Running:
             return Judged(found[0], decode(RunningGateway, read_json(found[1].encode())))
         except (IndexError, InvalidRequest):  # none, or one of another version
             return Judged(THIS_SHELL, self._own())
+
+    async def check_rules(self) -> None:
+        """Check that this process scans as the gateway does that it stands for.
+
+        Raises:
+            Conflict: this is a command beside a serving gateway that has other rules.
+        """
+        judged = await self._store.db.read(self.judged)
+        if judged.gateway.rules_digest != self._shield.digest:
+            raise Conflict(
+                f"The running gateway {judged.settings_of} has other rules than this program, so nothing was scanned. "
+                "Start this program with the GATEWAY_RULES of the gateway."
+            )
 
     @cached_property
     def rules_lack(self) -> str:

@@ -115,3 +115,18 @@ async def test_only_those_who_manage_alerts_may_mark(tmp_path: Path) -> None:
         viewer, operator = await sign_in(site, Role.VIEWER), await sign_in(site, Role.OPERATOR)
         assert (await viewer.ask("POST", "/api/traffic/trf_1/false-positive", {"note": "x"}))["status"] == 403
         assert (await operator.ask("POST", "/api/traffic/trf_1/false-positive", {"note": "x"}))["status"] == 404
+
+
+async def test_a_text_that_was_not_marked_is_an_alert_of_its_own_afterwards(site: Site) -> None:
+    key = (await site.key())["key"]
+    await site.chat(key, ATTACK, agent="design-bot")
+    (row,) = await requests_of(site, "design-bot")
+    await mark(site, row["id"])
+    await site.chat(key, ATTACK, agent="design-bot")  # the marked text again
+    assert await states(site) == {"design-bot": "false_positive"}
+    await site.chat(key, ATTACK + "!", agent="design-bot")
+    found = (await site.ask("GET", "/api/alerts?source=shield"))["data"]
+    assert sorted(alert["status"] for alert in found) == ["false_positive", "open"]
+    newest = (await requests_of(site, "design-bot"))[0]
+    (alert,) = (await site.ask("GET", f"/api/alerts?request_id={newest['request_id']}"))["data"]
+    assert alert["status"] == "open"

@@ -234,10 +234,12 @@ async def test_an_acceptance_that_covers_nothing_of_the_request_says_so(site: Si
     row = await newest(site, "/api/traffic")
     other = await accept(site, rule="send-home", digest=sha("another text"), request=row["request_id"])
     assert other["new_verdict"]["verdict"] == "BLOCK"
-    assert "Nothing that was found in this request is covered." in other["new_verdict"]["says"]
+    assert "This acceptance covers none of this request's findings." in other["new_verdict"]["says"]
     agent = {"scope": "rule_agent", "rule": "send-home", "agent": "b", "any_key": True}
     assert (await accept(site, **agent, request=row["id"]))["new_verdict"]["verdict"] == "BLOCK"
     assert (await accept(site, **agent | {"agent": "a"}, request=row["id"]))["new_verdict"]["verdict"] == "ALLOW"
+    again = (await accept(site, **agent | {"agent": "a"}, request=row["id"]))["new_verdict"]
+    assert again["says"].startswith("An earlier acceptance already covers what this one could. This request would now")
 
 
 async def test_the_new_verdict_is_by_the_policy_of_the_key(site: Site) -> None:

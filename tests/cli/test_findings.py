@@ -46,4 +46,4 @@ def test_after_accepting_the_new_verdict_of_the_request_is_told(command: Run, tm
     assert "not known" in command(*finding)[2]
     other = ("acceptances", "create", "--scope", "rule_agent", "--agent", "b", "--any-key", *words)
     assert "would now be ALLOW (score 0)" in command(*finding, "--request", request)[2]
-    assert "Nothing that was found in this request is covered" in command(*other, "--request", request)[2]
+    assert "This acceptance covers none of this request's findings" in command(*other, "--request", request)[2]

@@ -129,25 +129,45 @@ def test_what_a_gateway_noted_counts_for_45_seconds(
     assert command("trust-audit", "--json")["settings_of"] == "this shell"
 
 
+async def ask_tool(gateway: Any, name: str, **arguments: Any) -> Any:
+    async def notify(message: bytes) -> None:
+        raise AssertionError(message)
+
+    server = McpServer(gateway, local("mcp"))
+    for method, params in (("initialize", HELLO), ("tools/call", {"name": name, "arguments": arguments})):
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        raw = await server.answer(jsonrpc.parse(json.dumps(message).encode()), notify)
+    assert raw is not None
+    return json.loads(raw)["result"]
+
+
+async def test_mcp_over_stdio_scans_with_the_rules_of_the_running_gateway_or_not_at_all(
+    tmp_path: Path, few: str
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"version": 1, "tables": {}, "rules": [RULE | {"id": "say-it"}]}))
+    for rules, is_refused in ((str(other), True), (few, False)):
+        config = Settings(data_dir=str(tmp_path / "data"), rules=rules)
+        async with (
+            serving(tmp_path, rules=few),
+            open_gateway(config, log=Log(io.StringIO(), SystemClock()), is_shell=True) as shell,
+        ):
+            for name, arguments in (("shield_scan", {"text": "open the pod bay doors"}), ("run_shield_tests", {})):
+                result = await ask_tool(shell, name, **arguments)
+                assert result.get("isError", False) is is_refused
+                assert ("GATEWAY_RULES" in result["content"][0]["text"]) is is_refused
+            await shell.store.db.write(lambda tx: None)
+            rows = await shell.store.db.read(lambda tx: tx.query("SELECT id FROM traffic_all"))
+            assert bool(rows) is not is_refused
+
+
 async def test_mcp_over_stdio_judges_the_gateway_that_runs(tmp_path: Path, few: str) -> None:
-    async def audit(gateway: Any) -> Any:
-        async def notify(message: bytes) -> None:
-            raise AssertionError(message)
-
-        server = McpServer(gateway, local("mcp"))
-        call = {"name": "run_trust_audit", "arguments": {}}
-        for method, params in (("initialize", HELLO), ("tools/call", call)):
-            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-            raw = await server.answer(jsonrpc.parse(json.dumps(message).encode()), notify)
-        assert raw is not None
-        return json.loads(raw)["result"]
-
     config = Settings(data_dir=str(tmp_path / "data"), rules=few)
     async with (
         serving(tmp_path, rules=few, rbac_enabled=True, shield_mode="observe"),
         open_gateway(config, log=Log(io.StringIO(), SystemClock()), is_shell=True) as shell,
     ):
-        result = await audit(shell)
+        result = await ask_tool(shell, "run_trust_audit")
         report = await shell.store.db.read(shell.posture.report)
         assert (report.services["shield"], shell.settings.rbac_enabled) == ("healthy", False)
         assert [part.points for part in report.threat if part.name == "bypass"] == [15]

@@ -17,7 +17,7 @@ export async function draw(context) {
     none: "No risk has been accepted.",
     columns: [
       { label: "Rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
-      { label: "Covers", low: 1, cell: (row) => cut(SCOPES[row.scope] || row.scope) },
+      { label: "Covers", low: 1, cell: (row) => cut(row.scope === "rule_agent" && !row.key ? "The rule, for one agent with any key" : SCOPES[row.scope] || row.scope) },
       { label: "Agent and key", low: 2, cell: (row) => cut(row.agent && `${row.agent}, ${row.key || "any key"}`) },
       { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) },
       { label: "By", low: 3, cell: (row) => cut(row.accepted_by) },
@@ -55,7 +55,7 @@ export function acceptDialog(given, done) {
 /** Ask whether every key is meant that claims an agent's name; without a yes nothing is sent. */
 function agreed(agent) {
   return new Promise((yes, no) => {
-    const box = confirm("Accept it for every key?", `Anyone may claim this name: every key whose caller says that it is ${agent} would be covered. Give the key to cover only that one.`, "Accept for every key", async () => yes());
+    const box = confirm("Accept it for every key?", `Anyone may claim this name. The acceptance would cover every key that sends “${agent}”. Enter a key to limit it.`, "Accept for every key", async () => yes());
     box.addEventListener("close", () => no(new DOMException("Not agreed.", "AbortError")));
   });
 }
