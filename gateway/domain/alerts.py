@@ -154,10 +154,15 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
 
     Its id says what to do: `latest.id` is to be updated, `seen.id` is a new alert. A sighting counts on the latest
     alert within 10 minutes of its last one (of a rule in `ONCE_A_DAY`, within a day of its first one), as long as that
-    one is suppressed, and within 24 hours of its resolution, which it undoes. A false positive takes no other text:
-    whoever sent a harmless one must not hide an attack behind it.
+    one is suppressed, and within 24 hours of its resolution, which it undoes. A false positive, or an alert that a
+    risk acceptance suppresses, takes no other text: whoever sent a harmless one must not hide an attack behind it.
     """
-    if latest is None or (latest.status is AlertStatus.FALSE_POSITIVE and not _texts(seen) <= _texts(latest)):
+    if latest is None:
+        return seen
+    is_settled = latest.status is AlertStatus.FALSE_POSITIVE or (
+        latest.status is AlertStatus.SUPPRESSED and latest.acceptance is not None
+    )
+    if is_settled and not _texts(seen) <= _texts(latest):
         return seen
     at = seen.last_seen_at
     match latest.status:

@@ -130,3 +130,16 @@ async def test_a_text_that_was_not_marked_is_an_alert_of_its_own_afterwards(site
     newest = (await requests_of(site, "design-bot"))[0]
     (alert,) = (await site.ask("GET", f"/api/alerts?request_id={newest['request_id']}"))["data"]
     assert alert["status"] == "open"
+
+
+async def test_an_alert_that_an_accepted_finding_suppresses_hides_no_other_text(site: Site) -> None:
+    key = (await site.key())["key"]
+    await site.chat(key, ATTACK, agent="design-bot")
+    (alert,) = (await site.ask("GET", "/api/alerts?source=shield"))["data"]
+    wanted = {"scope": "finding", "alert": alert["id"], "reason": "drill", "until": "7d"}
+    accepted = (await site.ask("POST", "/api/risk-acceptances", wanted))["data"]["id"]
+    change = {"status": "suppressed", "acceptance": accepted}
+    assert (await site.ask("PATCH", f"/api/alerts/{alert['id']}", change))["status"] == 200
+    await site.chat(key, ATTACK + "!", agent="design-bot")
+    found = (await site.ask("GET", "/api/alerts?source=shield"))["data"]
+    assert sorted(one["status"] for one in found) == ["open", "suppressed"]
