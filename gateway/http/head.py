@@ -30,7 +30,7 @@ _TOKENS = re.compile(rb"[ \t]*" + _TOKEN + rb"+[ \t]*(?:,[ \t]*" + _TOKEN + rb"+
 _NEVER_IN_HEAD = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n)(?=[\x00-\xff])")
 
 NEVER_WHOLE = -1
-_LENGTH_DIGITS = 18
+_LENGTH_DIGITS = 20
 
 # RFC 9110 section 5.3: these are no lists, so two of them are two different requests to two readers.
 _SINGLE = frozenset(
@@ -245,7 +245,7 @@ def _read_framing(singles: dict[bytes, bytes], *, is_http10: bool) -> int | None
         return 0
     if not length.isdigit():
         raise _malformed("The Content-Length header is malformed.")
-    if len(length) > _LENGTH_DIGITS:
+    if len(length) > _LENGTH_DIGITS:  # more than h11 reads
         raise HttpError(413, "body_too_large", "The Content-Length is over the limit of every path.")
     return int(length)
 
