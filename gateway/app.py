@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gateway.metrics import Metrics
     from gateway.services.access_guard import AccessGuard
     from gateway.services.access_list import AccessList
-    from gateway.services.agent_sightings import AgentSightings
+    from gateway.services.agent_discovery import AgentDiscovery
     from gateway.services.agents import Agents
     from gateway.services.alerts import Alerts
     from gateway.services.archive_watch import ArchiveWatch
@@ -73,7 +73,7 @@ class Lasting(Assembly):
     false_positives: "FalsePositives"
     traffic: "Traffic"
     agents: "Agents"
-    agent_sightings: "AgentSightings"
+    agent_discovery: "AgentDiscovery"
     leases: "Leases"
     started_at: int
     is_shell: "bool"

@@ -21,7 +21,7 @@ from gateway.metrics import Board, Metrics
 from gateway.services import (
     access_guard,
     access_list,
-    agent_sightings,
+    agent_discovery,
     agents,
     alerts,
     archive_watch,
@@ -37,7 +37,7 @@ from gateway.services import (
     clean_texts,
     event_outputs,
     event_sender,
-    event_ways,
+    event_sinks,
     false_positives,
     feed,
     first_start,
@@ -110,7 +110,7 @@ class _Gateway(Gateway, LastingParts):
 
     policy: "shield_policies.ShieldPolicy"
     dialect: "openai.OpenAiDialect"
-    ways: "event_ways.EventWays"
+    ways: "event_sinks.EventSinks"
 
 
 def make_lasting(
@@ -178,7 +178,7 @@ LASTING: Mapping[str, Callable[[LastingParts], object]] = {
     "false_positives": lambda of: false_positives.FalsePositives(store=of.store, clock=of.clock, audit=of.audit),
     "traffic": lambda of: traffic.Traffic(store=of.store, clock=of.clock),
     "agents": lambda of: agents.Agents(store=of.store, clock=of.clock, ids=of.ids, audit=of.audit, traffic=of.traffic),
-    "agent_sightings": lambda of: agent_sightings.AgentSightings(
+    "agent_discovery": lambda of: agent_discovery.AgentDiscovery(
         store=of.store, clock=of.clock, ids=of.ids, alerts=of.alerts
     ),
     "leases": lambda of: leases.Leases(store=of.store, clock=of.clock, ids=of.ids),
@@ -257,7 +257,7 @@ def _chat(of: _Gateway) -> object:
         acceptances=of.risk_acceptances,
         access=of.access,
         policies=of.policies,
-        agents=of.agent_sightings,
+        agents=of.agent_discovery,
         syncs_always=of.settings.audit_sync == "always",
     )
 
@@ -280,7 +280,7 @@ def _routing(of: _Gateway) -> object:
 
 def _ways(of: _Gateway) -> object:
     """Return how events leave the gateway."""
-    return event_ways.EventWays(
+    return event_sinks.EventSinks(
         post=of.client.request,
         clock=of.clock,
         secrets=of.secrets,

@@ -19,8 +19,7 @@ from math import inf
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from gateway.errors import InvalidRequest
-from gateway.kinds import (
+from gateway.codecs import (
     LEAVES,
     NAME_CHARS,
     Bad,
@@ -35,8 +34,9 @@ from gateway.kinds import (
     time,
     union,
 )
-from gateway.kinds import JsonSchema as JsonSchema
-from gateway.wire import write_time
+from gateway.codecs import JsonSchema as JsonSchema
+from gateway.errors import InvalidRequest
+from gateway.strict_json import write_time
 
 T = TypeVar("T")
 Now = Callable[[], int]

@@ -4,14 +4,14 @@ from gateway.api.paths import model_id
 from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.api.responses import JSON, Headers, error_response, json_response, shaped_error
 from gateway.app import Gateway
-from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import NotFound
 from gateway.http.messages import Request, Response
 from gateway.llm.base import UpstreamFault, UpstreamRefused
+from gateway.offload import ThreadOffload
 from gateway.services.chat import PromptBlocked, ReadPrompt
 from gateway.services.chat_turn import ShieldSummary
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 
 class ChatEdge:
@@ -19,7 +19,7 @@ class ChatEdge:
 
     def __init__(self, gateway: Gateway) -> None:
         self._chat = gateway.chat
-        self._aside = Aside(wait_seconds=gateway.settings.max_wait_seconds)
+        self._aside = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""

@@ -10,7 +10,7 @@ from gateway.domain.reports import ENDINGS
 from gateway.http.messages import Request, Response
 from gateway.operations.audit import EXPORT_QUERY, ExportWanted
 from gateway.services.audit_export import CONTENT_TYPES
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 # A document is looked at where nothing may be loaded or run; style stands in it, since it must be whole by itself.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'none'"

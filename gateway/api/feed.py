@@ -7,7 +7,7 @@ from gateway.http.messages import Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.services.feed import Watcher
 from gateway.store.feed import Item
-from gateway.wire import write_json, write_time
+from gateway.strict_json import write_json, write_time
 
 _WAITING_BYTES = 256 * 1024
 

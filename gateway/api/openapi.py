@@ -18,7 +18,7 @@ from gateway.api.openapi_internal import (
     session_security,
 )
 from gateway.api.responses import STATUS_BY_CODE
-from gateway.kinds import WRITTEN_TIME_PATTERN, JsonSchema
+from gateway.codecs import WRITTEN_TIME_PATTERN, JsonSchema
 from gateway.operations.operation import Answer, Door, Operation, Parameter
 from gateway.schema import json_schema
 from gateway.settings import Settings

@@ -1,7 +1,7 @@
 """JSON Schemas of the OpenAI bodies, as far as the gateway looks at them; the rest is scanned and passed on."""
 
 from gateway.schema import JsonSchema
-from gateway.wire import INT64_HIGH, INT64_LOW
+from gateway.strict_json import INT64_HIGH, INT64_LOW
 
 _TEXT: JsonSchema = {"type": "string"}
 _NULL: JsonSchema = {"type": "null"}

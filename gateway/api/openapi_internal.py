@@ -2,9 +2,9 @@
 
 from gateway.api.folding import IF_MATCH_PATTERN, places_of
 from gateway.api.signin import Login, NewPassword
+from gateway.codecs import WRITTEN_TIME_PATTERN, JsonSchema
 from gateway.domain.principals import Permission, Role
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
-from gateway.kinds import WRITTEN_TIME_PATTERN, JsonSchema
 from gateway.operations.operation import Door, Operation
 from gateway.schema import json_schema
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from gateway import __version__, bundle
 from gateway.api.responses import JSON
 from gateway.app import Gateway
-from gateway.aside import Aside
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.metrics import CONTENT_TYPE
+from gateway.offload import ThreadOffload
 from gateway.operations.operation import ANONYMOUS
 from gateway.services.health import HEALTHY
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 SERVICE_NAME = "service"
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
@@ -27,7 +27,7 @@ class PlainEdge:
         self._now_at = gateway.clock.now_at
         self._make_document = document
         self._document = b""
-        self._aside = Aside()
+        self._aside = ThreadOffload()
         self._alive = write_json({"status": "ok", "name": SERVICE_NAME})
         self._checks: Mapping[str, str] = {}
         self._told = b""

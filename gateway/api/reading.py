@@ -7,7 +7,7 @@ from gateway.errors import InvalidRequest, UnsupportedMediaType
 from gateway.http.messages import Request
 from gateway.http.target import undo_escapes
 from gateway.operations.operation import Parameter
-from gateway.wire import read_json
+from gateway.strict_json import read_json
 
 LARGE_BYTES = 65_536
 """Longer bodies are read in a thread, one at a time: others are answered meanwhile."""

@@ -14,7 +14,7 @@ from gateway.domain.paging import Page
 from gateway.errors import GatewayError
 from gateway.http.messages import Headers as RequestHeaders
 from gateway.http.messages import Response
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 Headers = tuple[tuple[str, str], ...]
 

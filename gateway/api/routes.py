@@ -10,17 +10,17 @@ from gateway.api.plain import PlainEdge
 from gateway.api.reading import LARGE_BYTES, read_query
 from gateway.api.responses import envelope_response, json_response
 from gateway.app import Gateway
-from gateway.aside import Aside
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.http.messages import Request, Response
 from gateway.http.router import Route, Router
+from gateway.offload import ThreadOffload
 from gateway.operations import every, prompts
 from gateway.operations.operation import Answer, Door, Operation
 from gateway.operations.probes import PROBE_OPERATIONS
 from gateway.schema import decoder, encoder
 from gateway.settings import Settings
-from gateway.wire import write_json, write_time
+from gateway.strict_json import write_json, write_time
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
 """What answers a request whose caller may come in. Adds only headers of its own; GatewayErrors pass through it."""
@@ -194,7 +194,7 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
     write = operation.write or encoder(gives)
     status = operation.status
     is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE
-    aside = Aside(wait_seconds=gateway.settings.max_wait_seconds)
+    aside = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def handle(request: Request, who: Principal, context: RequestContext) -> Response:
         if len(request.body) > LARGE_BYTES:

@@ -16,7 +16,7 @@ from gateway.errors import InvalidRequest, NotSignedIn
 from gateway.http.messages import Request, Response
 from gateway.operations.users import END_OF_USER, Password
 from gateway.schema import Bounds, decode
-from gateway.wire import write_json, write_time
+from gateway.strict_json import write_json, write_time
 
 _COOKIE_SECONDS = ABSOLUTE_MS // 1000
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from gateway import wire
+from gateway import strict_json
 from gateway.app import Gateway, Lasting
 from gateway.cli.command import OK, Command, Console, shown, table
 from gateway.cli.manage import context, read_expiry, with_gateway, with_records
@@ -32,9 +32,9 @@ def list_alerts(options: argparse.Namespace, console: Console) -> int:
             severity=Severity(options.severity) if options.severity else None,
             source=AlertSource(options.source) if options.source else None,
             scope=options.scope or ("all" if options.request_id else "active"),
-            since=wire.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
+            since=strict_json.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
             request_id=read_request_id(options.request_id, param="--request-id") if options.request_id else None,
-            limit=wire.read_integer(options.limit, param="--limit", low=1, high=MAX_ALERT_LIMIT),
+            limit=strict_json.read_integer(options.limit, param="--limit", low=1, high=MAX_ALERT_LIMIT),
         )
         alerts = (await gateway.alerts.page(wanted)).items
         if options.json:
@@ -46,7 +46,7 @@ def list_alerts(options: argparse.Namespace, console: Console) -> int:
                 alert.severity.value,
                 alert.status.value,
                 str(alert.count),
-                wire.write_time(alert.last_seen_at),
+                strict_json.write_time(alert.last_seen_at),
                 shown(alert.agent or alert.key_prefix or "", 24),
                 shown(alert.title, 60),
             )

@@ -5,7 +5,7 @@ import os
 from contextlib import ExitStack
 from typing import TextIO
 
-from gateway import compose, wire
+from gateway import compose, strict_json
 from gateway.app import Gateway
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, nothing
 from gateway.cli.manage import context, with_gateway
@@ -42,8 +42,8 @@ def audit_export(options: argparse.Namespace, console: Console) -> int:
         source=options.source,
         action=options.action,
         actor=options.actor,
-        since=wire.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
-        until=wire.read_time(options.until, param="--until", now_at=now_at) if options.until else None,
+        since=strict_json.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
+        until=strict_json.read_time(options.until, param="--until", now_at=now_at) if options.until else None,
         search=options.search,
         request_id=read_request_id(options.request_id, param="--request-id") if options.request_id else None,
     )

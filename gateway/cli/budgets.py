@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from gateway import wire
+from gateway import strict_json
 from gateway.app import Lasting
 from gateway.cli.access_list import read_word
 from gateway.cli.command import OK, Command, Console, nothing, shown, table
@@ -53,7 +53,7 @@ def create(options: argparse.Namespace, console: Console) -> int:
         scope=read_word(BudgetScope, options.scope, "--scope"),
         scope_value=options.scope_value,
         window=read_word(BudgetWindow, options.window, "--window"),
-        soft_pct=wire.read_integer(options.soft_pct, param="--soft-pct", low=1, high=100),
+        soft_pct=strict_json.read_integer(options.soft_pct, param="--soft-pct", low=1, high=100),
         action=read_word(BudgetAction, options.action, "--action"),
         name=options.name or "",
     )
@@ -73,7 +73,7 @@ def update(options: argparse.Namespace, console: Console) -> int:
         limit=None if options.limit is None else read_amount(options.limit, "--limit"),
         soft_pct=None
         if options.soft_pct is None
-        else wire.read_integer(options.soft_pct, param="--soft-pct", low=1, high=100),
+        else strict_json.read_integer(options.soft_pct, param="--soft-pct", low=1, high=100),
         action=read_word(BudgetAction, options.action, "--action") if options.action else None,
         name=options.name,
     )

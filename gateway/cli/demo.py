@@ -5,7 +5,7 @@ import os
 
 import anyio
 
-from gateway import compose, wire
+from gateway import compose, strict_json
 from gateway.cli.command import OK, Command, Console, load_settings, make_log
 from gateway.clock import SystemClock
 from gateway.errors import SetupError
@@ -24,10 +24,10 @@ def demo_data(options: argparse.Namespace, console: Console) -> int:
         raise SetupError("demo data goes into a folder: name a fresh one with --data-dir")
     if os.path.exists(path):
         raise SetupError(f"{config.data_dir} is in use: demo data goes into a fresh folder, name one with --data-dir")
-    seed = wire.read_integer(options.seed, param="--seed", low=0, high=2**31)
-    requests = wire.read_integer(options.requests, param="--requests", low=1, high=MOST_REQUESTS)
+    seed = strict_json.read_integer(options.seed, param="--seed", low=0, high=2**31)
+    requests = strict_json.read_integer(options.requests, param="--requests", low=1, high=MOST_REQUESTS)
     now_at = SystemClock().now_at()
-    until_at = wire.read_time(options.until, param="--until", now_at=now_at) if options.until else now_at
+    until_at = strict_json.read_time(options.until, param="--until", now_at=now_at) if options.until else now_at
 
     async def run() -> DemoReport:
         async with compose.open_gateway(config, log=make_log(config)) as gateway:

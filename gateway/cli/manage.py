@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from gateway import compose, wire
+from gateway import compose, strict_json
 from gateway.app import Gateway, Lasting
 from gateway.cli.command import OK, Command, Console, load_settings, make_log, nothing, table
 from gateway.clock import SystemClock
 from gateway.domain.keys import DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, KeyRecord, NewKey
 from gateway.domain.principals import RequestContext, local
 from gateway.errors import InvalidRequest
-from gateway.forms import read_ahead
+from gateway.field_types import read_ahead
 from gateway.operations.keys import view_key
 from gateway.schema import encode
 
@@ -55,7 +55,7 @@ def create(options: argparse.Namespace, console: Console) -> int:
     new = NewKey(
         name=options.name,
         scopes=tuple(part.strip() for part in options.scopes.split(",") if part.strip()),
-        rate_limit=wire.read_integer(options.rate_limit, param="--rate-limit", low=1, high=10_000_000),
+        rate_limit=strict_json.read_integer(options.rate_limit, param="--rate-limit", low=1, high=10_000_000),
         expires_at=expires_at,
         policy=options.policy,
         models=tuple(part.strip() for part in (options.models or "").split(",") if part.strip()),
@@ -126,7 +126,9 @@ def revoke(options: argparse.Namespace, console: Console) -> int:
 
 def rotate(options: argparse.Namespace, console: Console) -> int:
     """Make a key that takes another's place and print it once, alone on stdout."""
-    grace_seconds = wire.read_integer(options.grace_seconds, param="--grace-seconds", low=0, high=MAX_GRACE_SECONDS)
+    grace_seconds = strict_json.read_integer(
+        options.grace_seconds, param="--grace-seconds", low=0, high=MAX_GRACE_SECONDS
+    )
 
     async def work(gateway: Lasting) -> int:
         created = await gateway.keys.rotate(local("cli"), options.id, context(gateway), grace_seconds=grace_seconds)
@@ -149,7 +151,7 @@ def read_expiry(text: str, now_at: int, *, flag: str = "--expires") -> int:
 
 def moment(at: int | None) -> str | None:
     """Return a time as RFC 3339, or None."""
-    return None if at is None else wire.write_time(at)
+    return None if at is None else strict_json.write_time(at)
 
 
 def as_text(value: object) -> str:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import cast
 
-from gateway import wire
+from gateway import strict_json
 from gateway.app import Lasting
 from gateway.cli.access_list import read_word
 from gateway.cli.command import OK, Command, Console, nothing, table
@@ -98,12 +98,14 @@ def read_wanted(options: argparse.Namespace) -> WantedPolicy:
 
 def read_score(text: str | None, flag: str) -> int | None:
     """Return a score, or None if there is none."""
-    return None if text is None else wire.read_integer(text, param=flag, low=1, high=HIGHEST_SCORE)
+    return None if text is None else strict_json.read_integer(text, param=flag, low=1, high=HIGHEST_SCORE)
 
 
 def read_days(text: str | None) -> int | None:
     """Return a number of days, or None if there is none."""
-    return None if text is None else wire.read_integer(text, param="--capture-days", low=1, high=MAX_CAPTURE_DAYS)
+    return (
+        None if text is None else strict_json.read_integer(text, param="--capture-days", low=1, high=MAX_CAPTURE_DAYS)
+    )
 
 
 def read_actions(texts: list[str]) -> Mapping[str, Action]:

@@ -14,7 +14,7 @@ from gateway.errors import InvalidJson, InvalidRequest
 from gateway.operations.providers import all_providers, find_provider, kept_id, view_provider
 from gateway.schema import encode
 from gateway.services.providers import WantedProvider
-from gateway.wire import read_integer, read_json
+from gateway.strict_json import read_integer, read_json
 
 Change = Callable[[Gateway], WantedProvider]
 

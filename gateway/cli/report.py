@@ -2,7 +2,7 @@
 
 import argparse
 
-from gateway import wire
+from gateway import strict_json
 from gateway.app import Gateway
 from gateway.cli.audit_log import private_file
 from gateway.cli.command import OK, Command, Console
@@ -19,8 +19,8 @@ def report(options: argparse.Namespace, console: Console) -> int:
     wanted = NewReport(
         type=ReportType(options.type),
         format=ReportFormat(options.format),
-        since=wire.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
-        until=wire.read_time(options.until, param="--until", now_at=now_at) if options.until else None,
+        since=strict_json.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
+        until=strict_json.read_time(options.until, param="--until", now_at=now_at) if options.until else None,
     )
 
     async def work(gateway: Gateway) -> int:

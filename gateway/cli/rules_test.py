@@ -19,7 +19,7 @@ from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.shield.examples import ExampleReport, run_examples
 from gateway.shield.suite import SuiteReport, run_suite
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 BASELINE = "rules-test.json"
 _VERSION = 1

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from gateway.domain.hosts import read_domain, suffixes
 from gateway.errors import InvalidRequest
-from gateway.forms import is_line
+from gateway.field_types import is_line
 
 GLOBAL = "global"
 MAX_ENTRIES = 10_000

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gateway.forms import as_line
+from gateway.field_types import as_line
 
 MAX_NAME_CHARS = 100
 MAX_TOOLS = 100

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from gateway.domain.policies import UNSCANNABLE_RULE
 from gateway.errors import Conflict
-from gateway.forms import UntilInAYear, line, note
+from gateway.field_types import UntilInAYear, line, note
 from gateway.records import named_record
 from gateway.shield.detections import Severity
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from gateway.records import record
-from gateway.wire import json_writer
+from gateway.strict_json import json_writer
 
 GENESIS_HASH = "0" * 64
 MAX_AUDIT_LIMIT = 1000

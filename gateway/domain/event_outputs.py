@@ -16,7 +16,7 @@ from gateway.domain.audit import AuditEvent
 from gateway.domain.providers import REFERENCE_PROMISE
 from gateway.errors import InvalidRequest
 from gateway.schema import encode
-from gateway.wire import write_json, write_time
+from gateway.strict_json import write_json, write_time
 
 REOPENED = "alert_reopened"
 EventKind = Literal["audit", "alert"]

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from gateway.domain.posture import PosturePoint
 from gateway.errors import InvalidRequest
-from gateway.wire import read_timestamp
+from gateway.strict_json import read_timestamp
 
 ONLINE_MS = 45_000
 STALE_MS = 5 * 60_000

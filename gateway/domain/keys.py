@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from gateway.domain.principals import Principal, Scope
-from gateway.forms import Expiry, line
+from gateway.field_types import Expiry, line
 from gateway.schema import Bounds
 
 DEFAULT_RATE_LIMIT = 60

@@ -11,7 +11,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 from gateway.domain.budgets import MICRO, glob
 from gateway.errors import InvalidRequest
-from gateway.forms import is_line
+from gateway.field_types import is_line
 
 MAX_PRICES = 1000
 MAX_USD = 1_000_000

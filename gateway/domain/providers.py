@@ -11,7 +11,7 @@ from typing import Literal
 
 from gateway.domain.prices import Price
 from gateway.errors import InvalidRequest
-from gateway.forms import WHOLE_PATH, is_glob, is_line, read_plain_name
+from gateway.field_types import WHOLE_PATH, is_glob, is_line, read_plain_name
 
 MAX_PROVIDERS = 200
 MAX_MODELS = 200

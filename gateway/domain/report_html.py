@@ -4,7 +4,7 @@ from gateway.domain import charts
 from gateway.domain.posture import DAY_MS
 from gateway.domain.reports import Column, ReportBody, Section
 from gateway.domain.tables import html_cell, shown
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1b2430;--soft:#48566a;--dim:#5b6878;--paper:#fff;--head:#f2f5f9;--line:#d5dce6;

@@ -3,7 +3,7 @@
 from gateway.domain.report_html import cell, write_html
 from gateway.domain.reports import Column, ReportBody, ReportFormat, Section
 from gateway.domain.tables import csv_lines, markdown_cell
-from gateway.wire import write_json, write_time
+from gateway.strict_json import write_json, write_time
 
 CONTENT_TYPES = {
     ReportFormat.HTML: "text/html; charset=utf-8",

@@ -6,7 +6,7 @@ A row says what is looked at, why it matters and how to fix it; its `look` turns
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.domain import trust_audit_looks as looks
+from gateway.domain import trust_audit_checks as looks
 from gateway.domain.posture import Check, CheckStatus
 from gateway.domain.principals import Scope
 from gateway.domain.trust_audit_facts import Facts

@@ -8,10 +8,10 @@ itself. The rule is no vendor's; it is exact, so that limits, budgets and usage 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from gateway.aside import Aside
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidRequest
 from gateway.llm.base import Prompt, Reply
+from gateway.offload import ThreadOffload
 from gateway.settings import MAX_CHAT_CHARS
 
 ECHO_MODEL = "echo"
@@ -27,7 +27,7 @@ class EchoModel:
     def __init__(self, *, clock: Clock, ids: Ids) -> None:
         self._clock = clock
         self._ids = ids
-        self._aside = Aside()
+        self._aside = ThreadOffload()
 
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Answer with the text of the last user message. `n`, `max_completion_tokens` and `max_tokens` are obeyed.

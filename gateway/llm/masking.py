@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from gateway.errors import InvalidJson
-from gateway.wire import read_json, write_json
+from gateway.strict_json import read_json, write_json
 
 NOTICE = "[Withheld by the security gateway: this answer matched its rules against data leaks and attacks.]"
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from gateway.errors import InvalidJson
-from gateway.wire import read_json, write_json
+from gateway.strict_json import read_json, write_json
 
 SHORTEST_KEY = 8
 """A shorter one is not masked: its letters would stand in many words."""

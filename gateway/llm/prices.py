@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gateway import bundle
 from gateway.domain.prices import Price, Prices, read_prices
 from gateway.errors import InvalidJson, InvalidRequest, SetupError
-from gateway.wire import read_json
+from gateway.strict_json import read_json
 
 TABLE = "gateway/llm/prices.json"
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from gateway.aside import Aside
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidJson
 from gateway.http.client import Client, ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, Terms, resolve
 from gateway.http.client import Reply as HttpReply
 from gateway.llm.base import Dialect, Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.own_key import OwnKey
-from gateway.wire import read_json, write_json
+from gateway.offload import ThreadOffload
+from gateway.strict_json import read_json, write_json
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_ERROR_CHARS = 500
@@ -88,7 +88,7 @@ class HttpUpstream:
         self._names = models
         self._listed: tuple[Mapping[str, object], ...] = ()
         self._listed_until_seconds = float("-inf")
-        self._aside = Aside()
+        self._aside = ThreadOffload()
         self._key = OwnKey(api_key)
         headers = [("accept", "application/json"), ("accept-encoding", "gzip"), ("user-agent", user_agent)]
         if api_key:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, ClientError, Terms
 from gateway.llm.own_key import OwnKey
-from gateway.wire import read_json
+from gateway.strict_json import read_json
 
 MAX_REPLY_BYTES = 1024 * 1024
 MAX_VALUES = 10_000

@@ -4,7 +4,7 @@ from gateway.http.messages import HttpError, Response
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Reply
 from gateway.mcp.sessions import Outcome
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 JSON = (("content-type", "application/json"),)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

@@ -11,7 +11,7 @@ from gateway.mcp.progress import Progress
 from gateway.mcp.tool import Tool, ToolOutput
 from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.reports import NewReport
-from gateway.wire import read_age, read_time
+from gateway.strict_json import read_age, read_time
 
 MAX_DOCUMENT_CHARS = 100_000  # what a tool answers is read by a model, which pays by the word
 

@@ -26,7 +26,7 @@ from gateway.mcp.progress import Notify
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
 from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
 from gateway.services.refusals import KEY_REFUSED
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 MESSAGE_BYTES = 8 * 1024 * 1024
 SESSIONS = 1_024

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.errors import InvalidJson
-from gateway.wire import read_json, write_json
+from gateway.strict_json import read_json, write_json
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

@@ -7,7 +7,7 @@ from gateway.domain.alerts import Alert
 from gateway.domain.audit import AuditEvent
 from gateway.mcp.tool import one_line
 from gateway.shield.detections import Detection
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 MOST_COUNTED = 10_000
 """How far the records that match are counted."""

@@ -7,12 +7,12 @@ from gateway.app import Gateway
 from gateway.domain.access_list import GLOBAL, MAX_ENTRY_LIMIT, AccessEntry, EntryFilter, EntryType, ListName
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
-from gateway.forms import Expiry
+from gateway.field_types import Expiry
 from gateway.mcp.tool import Tool, ToolOutput, one_line
 from gateway.operations.access_list import EntryView, view_entry
 from gateway.schema import encode, json_schema
 from gateway.services.access_list import WantedEntry
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 
 @dataclass(frozen=True, slots=True)

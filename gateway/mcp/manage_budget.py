@@ -8,12 +8,12 @@ from gateway.app import Gateway
 from gateway.domain.budgets import DEFAULT_SOFT_PCT, Budget, BudgetScope, BudgetUnit, BudgetWindow, Standing
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import UntilInAYear
+from gateway.field_types import UntilInAYear
 from gateway.mcp.tool import Tool, ToolOutput, one_line
 from gateway.operations.budgets import BudgetView, view_budget
 from gateway.schema import Bounds, encode, json_schema
 from gateway.services.budgets import ChangedBudget, Reason, WantedBudget, WantedOverride
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 _MOST_NAMED = 10
 _PLACE = ("scope", "scope_value", "unit", "window")

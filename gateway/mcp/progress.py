@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.mcp.jsonrpc import RequestId
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 Notify = Callable[[bytes], Awaitable[None]]
 """Takes a message to the peer of a call, without a line break."""

@@ -8,7 +8,7 @@ from gateway.mcp.progress import Progress
 from gateway.mcp.tool import Tool, ToolOutput
 from gateway.schema import encode, json_schema
 from gateway.services.shield_tests import RunShieldTests, ShieldTestsRun
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 _MOST_LISTED = 20  # what a tool answers is read by a model, which pays by the word
 

@@ -21,7 +21,7 @@ from gateway.services.posture import PostureReport
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.shield.detections import Severity
 from gateway.store.audit import count_events
-from gateway.wire import read_time
+from gateway.strict_json import read_time
 
 DEFAULT_LIMIT = 20  # fewer than the API's: what a tool answers is read by a model, which pays by the word
 

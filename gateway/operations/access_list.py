@@ -16,9 +16,9 @@ from gateway.domain.access_list import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.forms import LINE_PATTERN
-from gateway.operations.likeness import like
+from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, kind, limit
+from gateway.operations.views import project
 from gateway.services.access_list import WantedChange, WantedEntry
 
 
@@ -67,7 +67,7 @@ class EntryView:
 
 def view_entry(entry: AccessEntry, now_at: int) -> EntryView:
     """Return what is shown of an entry."""
-    return like(EntryView, entry, status="active" if entry.is_live(now_at) else "expired")
+    return project(EntryView, entry, status="active" if entry.is_live(now_at) else "expired")
 
 
 async def list_entries(

@@ -17,9 +17,9 @@ from gateway.domain.event_outputs import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.forms import PlainName
-from gateway.operations.likeness import like
+from gateway.field_types import PlainName
 from gateway.operations.operation import Answer, ById, Door, Operation, kind
+from gateway.operations.views import project
 from gateway.schema import Bounds, JsonSchema
 from gateway.services.event_outputs import Tried, WantedOutput
 
@@ -105,13 +105,13 @@ async def list_outputs(gateway: Gateway, who: Principal, command: None, context:
 
 async def create_output(gateway: Gateway, who: Principal, command: NewOutput, context: RequestContext) -> OutputView:
     """Make an output."""
-    made = await gateway.event_outputs.create(who, like(WantedOutput, command, version=None), context)
+    made = await gateway.event_outputs.create(who, project(WantedOutput, command, version=None), context)
     return _view(made.output, 0, made.secret)
 
 
 async def change_output(gateway: Gateway, who: Principal, command: PatchOutput, context: RequestContext) -> OutputView:
     """Change an output."""
-    wanted = like(WantedOutput, command, kind=None)
+    wanted = project(WantedOutput, command, kind=None)
     return _view(await gateway.event_outputs.change(who, command.id, wanted, context), 0)
 
 
@@ -127,7 +127,7 @@ async def test_output(gateway: Gateway, who: Principal, command: ById, context: 
 
 def _view(output: EventOutput, waiting: int, secret: str | None = None) -> OutputView:
     source = output.secret.partition(":")[0] if output.secret and output.secret.startswith("stored:") else output.secret
-    return like(OutputView, output, secret_source=source, waiting=waiting, secret=secret)
+    return project(OutputView, output, secret_source=source, waiting=waiting, secret=secret)
 
 
 def _of(one: OutputKind, promise: str, **properties: JsonSchema) -> JsonSchema:

@@ -6,8 +6,8 @@ from gateway.app import Gateway
 from gateway.domain.fleet import FleetView, Peer
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, time
+from gateway.operations.views import project
 from gateway.services.fleet_peers import WantedPeer, source_of_key
 
 _SINCE = time("since", "Heard of at or after: an RFC 3339 time, a date, or an age such as 5m.")
@@ -39,7 +39,7 @@ class PeerView:
 
 def view_peer(peer: Peer) -> PeerView:
     """Return what is shown of a peer."""
-    return like(PeerView, peer, api_key=source_of_key(peer), instances=len(peer.instances))
+    return project(PeerView, peer, api_key=source_of_key(peer), instances=len(peer.instances))
 
 
 async def show_fleet(gateway: Gateway, who: Principal, wanted: FleetFilter, context: RequestContext) -> FleetView:

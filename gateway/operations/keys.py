@@ -15,8 +15,8 @@ from gateway.domain.keys import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit
+from gateway.operations.views import project
 from gateway.schema import Bounds
 
 Status = Literal["active", "revoked", "expired"]
@@ -90,7 +90,7 @@ class RotatedKeyView(CreatedKeyView):
 
 def view_key(record: KeyRecord, now_at: int) -> KeyView:
     """Return what is shown of a key."""
-    return like(KeyView, record, status=record.status(now_at))
+    return project(KeyView, record, status=record.status(now_at))
 
 
 async def list_keys(gateway: Gateway, who: Principal, wanted: KeyFilter, context: RequestContext) -> Page[KeyView]:
@@ -104,7 +104,7 @@ async def create_key(gateway: Gateway, who: Principal, command: NewKey, context:
     """Make a key."""
     created = await gateway.keys.create(who, command, context)
     status = created.record.status(gateway.clock.now_at())
-    return like(CreatedKeyView, created.record, key=created.key, status=status)
+    return project(CreatedKeyView, created.record, key=created.key, status=status)
 
 
 async def show_key(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> KeyView:
@@ -126,7 +126,7 @@ async def rotate_key(gateway: Gateway, who: Principal, command: RotateKey, conte
     """Make a key that takes another's place."""
     created = await gateway.keys.rotate(who, command.id, context, grace_seconds=command.grace_seconds)
     status = created.record.status(gateway.clock.now_at())
-    return like(RotatedKeyView, created.record, key=created.key, status=status)
+    return project(RotatedKeyView, created.record, key=created.key, status=status)
 
 
 KEY_OPERATIONS = (

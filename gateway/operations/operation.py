@@ -13,7 +13,7 @@ from gateway.app import Gateway
 from gateway.domain.principals import REQUEST_ID, Permission, Principal, RequestContext, Scope, read_request_id
 from gateway.errors import InvalidRequest
 from gateway.schema import JsonSchema
-from gateway.wire import TIME_PATTERN, read_integer, read_time
+from gateway.strict_json import TIME_PATTERN, read_integer, read_time
 
 MAX_FILTER_CHARS = 200
 MAX_CURSOR_CHARS = 512

@@ -6,7 +6,7 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.policies import PolicyRecord
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.forms import PlainName
+from gateway.field_types import PlainName
 from gateway.operations.operation import Answer, ById, Door, Operation
 from gateway.services.policies import WantedPolicy
 

@@ -27,9 +27,9 @@ from gateway.domain.providers import (
     ProviderType,
 )
 from gateway.errors import Conflict, NotFound
-from gateway.forms import PlainName, glob
-from gateway.operations.likeness import like
+from gateway.field_types import PlainName, glob
 from gateway.operations.operation import Answer, ById, Door, Operation, kind
+from gateway.operations.views import project
 from gateway.schema import Bounds
 from gateway.services.provider_test import ProviderTestResult
 from gateway.services.providers import WantedProvider
@@ -144,7 +144,7 @@ def view_provider(gateway: Gateway, provider: Provider) -> ProviderView:
     """Return what is shown of a provider."""
     is_ours = provider.origin == "settings"
     problem = gateway.secrets.problem(provider.key_reference)
-    return like(
+    return project(
         ProviderView,
         provider,
         api_key_source="settings" if is_ours and gateway.settings.upstream_api_key else provider.key_source(),
@@ -202,7 +202,7 @@ async def create_provider(
     gateway: Gateway, who: Principal, command: NewProvider, context: RequestContext
 ) -> ProviderView:
     """Make a provider."""
-    wanted = like(WantedProvider, command, prices=_prices(command), version=None)
+    wanted = project(WantedProvider, command, prices=_prices(command), version=None)
     return view_provider(gateway, await gateway.providers.create(who, wanted, context))
 
 
@@ -215,7 +215,7 @@ async def change_provider(
     gateway: Gateway, who: Principal, command: PatchProvider, context: RequestContext
 ) -> ProviderView:
     """Change a provider."""
-    wanted = like(WantedProvider, command, prices=_prices(command), type=None)
+    wanted = project(WantedProvider, command, prices=_prices(command), type=None)
     provider_id = await kept_id(gateway, command.id)
     return view_provider(gateway, await gateway.providers.change(who, provider_id, wanted, context))
 

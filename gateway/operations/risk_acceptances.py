@@ -7,8 +7,8 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
-from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, kind, limit
+from gateway.operations.views import project
 from gateway.schema import JsonSchema
 from gateway.services.new_verdicts import NewVerdict
 from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
@@ -65,7 +65,7 @@ class MadeAcceptance(AcceptanceView):
 
 def view_acceptance(one: RiskAcceptance, now_at: int) -> AcceptanceView:
     """Return what is shown of an acceptance."""
-    return like(AcceptanceView, one, status=one.status(now_at))
+    return project(AcceptanceView, one, status=one.status(now_at))
 
 
 async def list_acceptances(
@@ -83,7 +83,7 @@ async def create_acceptance(
     """Accept a risk, and say what that does."""
     one = await gateway.risk_acceptances.create(who, command, context, rules=await gateway.rules.ids())
     verdict = await gateway.new_verdicts.after(one, request=command.request, alert=command.alert)
-    return like(MadeAcceptance, one, status=one.status(gateway.clock.now_at()), new_verdict=verdict)
+    return project(MadeAcceptance, one, status=one.status(gateway.clock.now_at()), new_verdict=verdict)
 
 
 async def show_acceptance(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> AcceptanceView:

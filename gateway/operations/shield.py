@@ -6,9 +6,9 @@ from typing import TypeVar
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.forms import LINE_PATTERN
-from gateway.operations.likeness import like
+from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import Answer, ById, Door, Operation, kind
+from gateway.operations.views import project
 from gateway.services.policies import Actions, Score, WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
@@ -70,7 +70,7 @@ class RuleDetail(RuleView):
 
 def _view(cls: type[View], found: RuleInUse) -> View:
     rule, override = found.rule, found.override
-    return like(
+    return project(
         cls,
         rule,
         severity=found.severity,

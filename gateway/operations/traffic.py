@@ -22,7 +22,7 @@ from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.false_positives import MarkedAlerts, MarkFalsePositive
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
 from gateway.shield.detections import Verdict
-from gateway.wire import read_integer
+from gateway.strict_json import read_integer
 
 _ORIGIN = choice("origin", ORIGINS, "Rows of production, or made up to show the gateway; left out: what there is here.")
 _SINCE = time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h.")

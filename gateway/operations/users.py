@@ -16,8 +16,8 @@ from gateway.domain.users import (
     NewUser,
     User,
 )
-from gateway.operations.likeness import like
 from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit, text
+from gateway.operations.views import project
 from gateway.schema import Bounds
 
 Password = Annotated[
@@ -92,12 +92,12 @@ class Done:
 
 def view_user(user: User) -> UserView:
     """Return what is shown of a user."""
-    return like(UserView, user, status="active" if user.disabled_at is None else "disabled")
+    return project(UserView, user, status="active" if user.disabled_at is None else "disabled")
 
 
 def view_session(found: SignedIn) -> SessionView:
     """Return what is shown of a session."""
-    return like(SessionView, found.session, username=found.user.username)
+    return project(SessionView, found.session, username=found.user.username)
 
 
 async def list_users(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[UserView]:

@@ -7,7 +7,6 @@ every process at its next request. An empty list costs one attribute test a requ
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from gateway.aside import Aside
 from gateway.clock import Clock
 from gateway.domain.access_list import OF_REQUEST, AccessEntry, Rules, Subject
 from gateway.domain.hosts import linked_hosts, named_hosts
@@ -15,6 +14,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
 from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.tools import called_tools, offered_tools
+from gateway.offload import ThreadOffload
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
@@ -62,7 +62,7 @@ class AccessGuard:
         self._store = store
         self._clock = clock
         self._hits: dict[str, int] = {}
-        self._aside = Aside()
+        self._aside = ThreadOffload()
         self._seen: tuple[tuple[str, int], ...] = ()
         self.rules: Rules | None = None
 

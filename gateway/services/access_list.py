@@ -23,14 +23,14 @@ from gateway.domain.lock_out import shut_out
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import Expiry, is_line, line
+from gateway.field_types import Expiry, is_line, line
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
-from gateway.services.trail import Trail, check_version
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
-from gateway.wire import LAST_AT
+from gateway.strict_json import LAST_AT
 
 _Value = Annotated[
     str,
@@ -76,7 +76,7 @@ class AccessList:
         self._clock = clock
         self._ids = ids
         self._audit = audit
-        self._trail = Trail(audit, "access_entry")
+        self._trail = AuditTrail(audit, "access_entry")
 
     async def page(self, wanted: EntryFilter) -> Page[AccessEntry]:
         """Return a part of the entries, newest first, expired ones included.

@@ -24,12 +24,12 @@ from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import is_line, line
+from gateway.field_types import is_line, line
 from gateway.schema import Bounds
-from gateway.services.agent_sightings import MAX_AGENTS
+from gateway.services.agent_discovery import MAX_AGENTS
 from gateway.services.audit import Audit
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.traffic import Traffic
-from gateway.services.trail import Trail, check_version
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.filters import check_limit
@@ -68,7 +68,7 @@ class Imported:
 
 
 class Agents:
-    """The agents of this gateway, for who looks after them. What is seen of them is noted by `AgentSightings`."""
+    """The agents of this gateway, for who looks after them. What is seen of them is noted by `AgentDiscovery`."""
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, traffic: Traffic) -> None:
         self._store = store
@@ -76,7 +76,7 @@ class Agents:
         self._ids = ids
         self._audit = audit
         self._traffic = traffic
-        self._trail = Trail(audit, "agent")
+        self._trail = AuditTrail(audit, "agent")
 
     async def all(self) -> tuple[AgentView, ...]:
         """Return the whole inventory, newest first."""

@@ -25,10 +25,10 @@ from gateway.domain.audit import AuditEvent
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import is_line, is_note
+from gateway.field_types import is_line, is_note
 from gateway.services.audit import Audit
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.findings import described
-from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import Direction, ScanResult, Severity
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -97,7 +97,7 @@ class Alerts:
         self._ids = ids
         self._clock = clock
         self._audit = audit
-        self._trail = Trail(audit, "alert")
+        self._trail = AuditTrail(audit, "alert")
         self._accepted_until = accepted_until
         self._named: dict[str, tuple[int, int]] = {}  # by key: from when its agents' new alerts count, and how many
 

@@ -12,7 +12,7 @@ from gateway.schema import encode, encoder
 from gateway.services.audit import Audit, source_of
 from gateway.store.database import Transaction
 from gateway.store.store import Store
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 PAGE_EVENTS = 500
 _OBJECTS = ("before", "after", "details")

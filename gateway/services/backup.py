@@ -23,7 +23,7 @@ from gateway.services.backup_revivals import Revivals, present_in, settle
 from gateway.store import backup as copies
 from gateway.store import exchange
 from gateway.store.store import Store, open_store
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 _HEAD_BYTES = 4096
 

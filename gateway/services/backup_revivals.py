@@ -20,7 +20,7 @@ from gateway.services.backup_file import unpack
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

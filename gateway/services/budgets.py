@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from gateway import forms
+from gateway import field_types
 from gateway.clock import Clock, Ids
 from gateway.domain.budgets import (
     DEFAULT_SOFT_PCT,
@@ -24,8 +24,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.spending import Spending
-from gateway.services.trail import Trail, check_version
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -37,8 +37,8 @@ MAX_OVERRIDE_MS = 366 * 86_400_000
 
 Amount = Annotated[float, Bounds(0, MAX_AMOUNT)]
 Percent = Annotated[int, Bounds(1, 100)]
-Reason = Annotated[str, forms.line(MAX_REASON_CHARS)]
-Name = Annotated[str, forms.line(MAX_NAME_CHARS, 0)]
+Reason = Annotated[str, field_types.line(MAX_REASON_CHARS)]
+Name = Annotated[str, field_types.line(MAX_NAME_CHARS, 0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class WantedBudget:
     limit: Amount
     unit: BudgetUnit = BudgetUnit.USD
     scope: BudgetScope = BudgetScope.GLOBAL
-    scope_value: Annotated[str, forms.line(MAX_VALUE_CHARS)] | None = None
+    scope_value: Annotated[str, field_types.line(MAX_VALUE_CHARS)] | None = None
     window: BudgetWindow = BudgetWindow.DAY
     soft_pct: Percent = DEFAULT_SOFT_PCT
     action: BudgetAction = BudgetAction.BLOCK
@@ -71,7 +71,7 @@ class WantedOverride:
     """A higher limit until a time. limit: in the budget's unit."""
 
     limit: Amount
-    until_at: forms.UntilInAYear = field(metadata={"json_name": "until"})
+    until_at: field_types.UntilInAYear = field(metadata={"json_name": "until"})
     reason: Reason
     version: int | None = None
 
@@ -85,7 +85,7 @@ class Budgets:
         self._ids = ids
         self._audit = audit
         self._spending = spending
-        self._trail = Trail(audit, "budget")
+        self._trail = AuditTrail(audit, "budget")
 
     async def list(self) -> tuple[Standing, ...]:
         """Return how every budget stands in its period, oldest budget first."""
@@ -282,14 +282,14 @@ def checked_reason(text: str) -> str:
         InvalidRequest: it is empty, too long or not printable.
     """
     reason = text.strip()
-    if not 1 <= len(reason) <= MAX_REASON_CHARS or not forms.is_line(reason):
+    if not 1 <= len(reason) <= MAX_REASON_CHARS or not field_types.is_line(reason):
         raise InvalidRequest(f"reason must be 1 to {MAX_REASON_CHARS} printable characters.", param="reason")
     return reason
 
 
 def _checked_name(text: str) -> str:
     name = text.strip()
-    if len(name) > MAX_NAME_CHARS or not forms.is_line(name):
+    if len(name) > MAX_NAME_CHARS or not field_types.is_line(name):
         raise InvalidRequest(f"name must be at most {MAX_NAME_CHARS} printable characters.", param="name")
     return name
 
@@ -300,7 +300,7 @@ def _checked_value(wanted: WantedBudget) -> str | None:
         if value:
             raise InvalidRequest("A global budget has no scope_value.", param="scope_value")
         return None
-    if not 1 <= len(value) <= MAX_VALUE_CHARS or not forms.is_line(value):
+    if not 1 <= len(value) <= MAX_VALUE_CHARS or not field_types.is_line(value):
         raise InvalidRequest(
             f"scope_value must name the {wanted.scope.value}, in at most {MAX_VALUE_CHARS} printable characters.",
             param="scope_value",

@@ -25,7 +25,7 @@ from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
 from gateway.metrics import Metrics
 from gateway.records import record
 from gateway.services.access_guard import AccessGuard
-from gateway.services.agent_sightings import AgentSightings, Sighting
+from gateway.services.agent_discovery import AgentDiscovery, Sighting
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
@@ -105,7 +105,7 @@ class Chat:
         acceptances: RiskAcceptances,
         access: AccessGuard | None = None,
         policies: Policies | None = None,
-        agents: AgentSightings | None = None,
+        agents: AgentDiscovery | None = None,
         syncs_always: bool = False,
     ) -> None:
         self._store = store

@@ -12,7 +12,7 @@ from typing import Protocol
 from gateway.domain.budgets import Usage
 from gateway.domain.prices import Prices, reply_bound
 from gateway.llm.base import MOST_TOKENS, Prompt, Reply
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 OPAQUE_TOKENS = 50_000
 DEFAULT_REPLY_TOKENS = 16_384

@@ -7,7 +7,6 @@ from typing import Literal
 
 import anyio.lowlevel
 
-from gateway.aside import Aside
 from gateway.domain.captures import Capture, CapturedText
 from gateway.domain.policies import (
     OutboundAction,
@@ -30,6 +29,7 @@ from gateway.llm.masking import (
     with_strings,
     withheld_choice,
 )
+from gateway.offload import ThreadOffload
 from gateway.records import record
 from gateway.services.captures import Captures
 from gateway.services.judge import TextJudge
@@ -95,14 +95,14 @@ class ChatGuard:
         *,
         captures: Captures,
         accept: Accept | None = None,
-        aside: Aside | None = None,
+        aside: ThreadOffload | None = None,
         owner: str = "",
     ) -> None:
         self._judge = judge
         self._accept = accept
         self._dialect = dialect
         self.policy = policy
-        self.aside = aside or Aside()
+        self.aside = aside or ThreadOffload()
         self._redacts = redacted_categories(policy)
         self._captures = captures
         self._owner = owner

@@ -12,7 +12,7 @@ from gateway.llm.base import Prompt, Reply, UpstreamRefused
 from gateway.llm.tools import listed_tools
 from gateway.records import record
 from gateway.services.access_guard import EntryDenied
-from gateway.services.agent_sightings import AgentBlocked, Sighting
+from gateway.services.agent_discovery import AgentBlocked, Sighting
 from gateway.services.audit import MAX_AGENT_CHARS
 from gateway.services.chat_guard import Action, ScannedPrompt, ScannedReply
 from gateway.services.findings import described

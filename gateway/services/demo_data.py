@@ -18,7 +18,7 @@ from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider, ProviderType
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.errors import Conflict
-from gateway.services.agent_sightings import AgentSightings, Sighting
+from gateway.services.agent_discovery import AgentDiscovery, Sighting
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.demo_clock import DemoClock, DemoIds
@@ -69,7 +69,7 @@ class DemoData:
         self._ids = ids = DemoIds(clock, seed)
         self._audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         self._alerts = Alerts(store=store, clock=clock, ids=ids, audit=self._audit)
-        self._sightings = AgentSightings(store=store, clock=clock, ids=ids, alerts=self._alerts)
+        self._sightings = AgentDiscovery(store=store, clock=clock, ids=ids, alerts=self._alerts)
         self._keys: list[Principal] = []
         self._counts = dict.fromkeys(Verdict, 0)
         self._costs = {provider.name: 0 for provider in PROVIDERS}

@@ -23,11 +23,11 @@ from gateway.domain.event_outputs import (
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import read_key
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import read_plain_name
+from gateway.field_types import read_plain_name
 from gateway.outputs.delivery import DeliveryFailed
 from gateway.services.audit import Audit
-from gateway.services.event_ways import EventWays
-from gateway.services.trail import Trail, check_version
+from gateway.services.audit_trail import AuditTrail, check_version
+from gateway.services.event_sinks import EventSinks
 from gateway.services.typed_keys import STORED, commit_with_key, id_of, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -75,13 +75,13 @@ class Tried:
 class EventOutputs:
     """The event outputs of this database. Who may manage them is checked by the edges."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, ways: EventWays) -> None:
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, ways: EventSinks) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self._audit = audit
         self._ways = ways
-        self._trail = Trail(audit, "event_output")
+        self._trail = AuditTrail(audit, "event_output")
 
     async def list(self) -> tuple[tuple[EventOutput, int], ...]:
         """Return all outputs, oldest first, each with how many events wait for it."""

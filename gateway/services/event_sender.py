@@ -26,7 +26,7 @@ from gateway.domain.event_outputs import (
 from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.outputs.delivery import Delivery, DeliveryFailed
-from gateway.services.event_ways import EventWays
+from gateway.services.event_sinks import EventSinks
 from gateway.services.leases import Leases
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -46,7 +46,7 @@ class EventSender:
     """The sender of this process. `run` sends while it has the lease."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, leases: Leases, log: Log, ways: EventWays, metrics: Metrics | None = None
+        self, *, store: Store, clock: Clock, leases: Leases, log: Log, ways: EventSinks, metrics: Metrics | None = None
     ) -> None:
         self._metrics = metrics or Metrics()
         self._store = store

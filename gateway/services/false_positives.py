@@ -7,9 +7,9 @@ from gateway.clock import Clock
 from gateway.domain.alerts import ACTIVE, MAX_NOTE_CHARS, Alert, AlertFilter, AlertSource, AlertStatus, move
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import is_line, line
+from gateway.field_types import is_line, line
 from gateway.services.audit import Audit
-from gateway.services.trail import Trail
+from gateway.services.audit_trail import AuditTrail
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -50,7 +50,7 @@ class FalsePositives:
         self._store = store
         self._clock = clock
         self._audit = audit
-        self._trail = Trail(audit, "alert")
+        self._trail = AuditTrail(audit, "alert")
 
     async def mark(self, principal: Principal, wanted: MarkFalsePositive, context: RequestContext) -> MarkedAlerts:
         """Close every active alert that the request added to.

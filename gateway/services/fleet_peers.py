@@ -19,12 +19,12 @@ from gateway.domain.fleet import MAX_PEER_NAME_CHARS, MAX_PEERS, Peer, read_answ
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES, read_key
 from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
-from gateway.forms import is_line, line
+from gateway.field_types import is_line, line
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
+from gateway.services.audit_trail import AuditTrail
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.trail import Trail
 from gateway.services.typed_keys import commit_with_key, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -93,7 +93,7 @@ class FleetPeers:
         self._reader = reader
         self._resolve = resolve
         self._keys = keys
-        self._trail = Trail(audit, "fleet_peer")
+        self._trail = AuditTrail(audit, "fleet_peer")
 
     async def list(self) -> tuple[Peer, ...]:
         """Return all peers, oldest first."""

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from gateway.aside import Aside
 from gateway.clock import Ids
 from gateway.errors import Shed, ShieldUnavailable
+from gateway.offload import ThreadOffload
 from gateway.services.clean_texts import CleanTexts, Digests
 from gateway.services.rules import Rules
 from gateway.shield import Shield
@@ -71,11 +71,11 @@ class Judge:
         self.clean = CleanTexts(ids, clean)
         # More threads scan no more, and each takes its turn before the event loop gets another: with one for each of 64
         # processors, all else takes ten times as long.
-        self._aside = Aside(THREADS, wait_seconds=max_wait_seconds)
+        self._aside = ThreadOffload(THREADS, wait_seconds=max_wait_seconds)
         # A very long text takes seconds and a hundred megabytes: one is scanned at a time, apart from all others. A few
         # may wait, and for longer.
         huge_seconds = None if max_wait_seconds is None else max_wait_seconds * HUGE_WAIT
-        self._huge = Aside(wait_seconds=huge_seconds, most_waiting=MOST_HUGE_WAITING)
+        self._huge = ThreadOffload(wait_seconds=huge_seconds, most_waiting=MOST_HUGE_WAITING)
 
     async def judge_text(
         self,

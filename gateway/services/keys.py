@@ -24,13 +24,13 @@ from gateway.domain.keys import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
-from gateway.forms import is_line
+from gateway.field_types import is_line
 from gateway.services.audit import Audit, source_of
-from gateway.services.trail import check_version
+from gateway.services.audit_trail import check_version
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
-from gateway.wire import LAST_AT
+from gateway.strict_json import LAST_AT
 
 
 class Keys:

@@ -15,10 +15,10 @@ from gateway.domain.policies import (
 )
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound, PermissionDenied
-from gateway.forms import PlainName, read_plain_name
+from gateway.field_types import PlainName, read_plain_name
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
-from gateway.services.trail import Trail, check_version
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.shield.detections import CATEGORIES
 from gateway.shield.scoring import HIGHEST_SCORE, Action
 from gateway.store.authority import AuthorityTransaction
@@ -61,7 +61,7 @@ class Policies:
         self._clock = clock
         self._ids = ids
         self._audit = audit
-        self._trail = Trail(audit, "policy")
+        self._trail = AuditTrail(audit, "policy")
         self._known: dict[str, ShieldPolicy] = {}
 
     def refresh(self) -> None:

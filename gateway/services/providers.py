@@ -12,12 +12,12 @@ from gateway.domain.prices import Price
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import MAX_PROVIDERS, STORED, Provider, ProviderType, check, read_key
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import read_plain_name
+from gateway.field_types import read_plain_name
 from gateway.log import Log
 from gateway.services.audit import Audit
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.trail import Trail, check_version
 from gateway.services.typed_keys import commit_with_key, keep
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -77,7 +77,7 @@ class Providers:
         self._keys = keys
         self._resolve = resolve
         self._log = log
-        self._trail = Trail(audit, "provider")
+        self._trail = AuditTrail(audit, "provider")
 
     async def list(self) -> tuple[Provider, ...]:
         """Return all kept providers, oldest first."""

@@ -30,12 +30,12 @@ from gateway.domain.reports import (
 from gateway.errors import Conflict, NotFound, PermissionDenied
 from gateway.schema import Bounds, ByTime
 from gateway.services.audit import Audit, source_of
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.report_sections import SECTIONS, Make, Source
-from gateway.services.trail import Trail, check_version
 from gateway.store.database import Transaction
 from gateway.store.fresh import settle
 from gateway.store.store import Store
-from gateway.wire import TIME_PATTERN, read_time
+from gateway.strict_json import TIME_PATTERN, read_time
 
 MAX_SCHEDULES = 50
 Progress = Callable[[int, int], Awaitable[None]]
@@ -95,7 +95,7 @@ class Reports:
         self._clock = clock
         self._ids = ids
         self._audit = audit
-        self._trail = Trail(audit, "report_schedule")
+        self._trail = AuditTrail(audit, "report_schedule")
         self._limiter = anyio.CapacityLimiter(1)  # one drawing at a time: it keeps a processor busy
 
     async def make(

@@ -25,11 +25,11 @@ from gateway.domain.risk_acceptances import (
     accept,
 )
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import UntilIn90Days, is_line, line
+from gateway.field_types import UntilIn90Days, is_line, line
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.budgets import Reason, checked_reason
-from gateway.services.trail import Trail, check_version
 from gateway.shield.detections import ScanResult
 from gateway.shield.scoring import Policy
 from gateway.store.authority import AuthorityTransaction
@@ -89,7 +89,7 @@ class RiskAcceptances:
         self._clock = clock
         self._ids = ids
         self._audit = audit
-        self._trail = Trail(audit, "risk_acceptance")
+        self._trail = AuditTrail(audit, "risk_acceptance")
         self._active: tuple[RiskAcceptance, ...] = ()
         self._generation = -1
 

@@ -12,10 +12,10 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.rule_overrides import MAX_REASON_CHARS, RuleOverride
 from gateway.domain.traffic_sums import HOUR_MS
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.forms import is_line, line
+from gateway.field_types import is_line, line
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
-from gateway.services.trail import Trail, check_version
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
 from gateway.shield.engine import BUDGET_RULE
@@ -73,7 +73,7 @@ class Rules:
         self._store = store
         self._clock = clock
         self._audit = audit
-        self._trail = Trail(audit, "rule")
+        self._trail = AuditTrail(audit, "rule")
         self._generation = -1
 
     def apply(self) -> int:

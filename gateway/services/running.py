@@ -18,7 +18,7 @@ from gateway.settings import Settings, is_loopback
 from gateway.shield import Shield
 from gateway.store.database import Transaction
 from gateway.store.store import Store
-from gateway.wire import read_json, write_json
+from gateway.strict_json import read_json, write_json
 
 THIS_SHELL = "this shell"
 BUILT_IN = "rules.json"

@@ -7,7 +7,7 @@ from gateway import settings
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.services.audit import Audit
-from gateway.services.trail import Trail
+from gateway.services.audit_trail import AuditTrail
 from gateway.settings import Settings
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -40,7 +40,7 @@ class RuntimeSettings:
         self._store = store
         self._audit = audit
         self._settings = settings
-        self._trail = Trail(audit, "setting")
+        self._trail = AuditTrail(audit, "setting")
 
     def value(self, tx: Transaction, name: str) -> int:
         """Return what holds of a setting of `CHANGEABLE`."""

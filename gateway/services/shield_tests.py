@@ -22,7 +22,7 @@ from gateway.shield.detections import CATEGORIES
 from gateway.shield.suite import SuiteReport, run_suite
 from gateway.store.database import Transaction
 from gateway.store.store import Store
-from gateway.wire import read_json, write_json
+from gateway.strict_json import read_json, write_json
 
 TAG = "shield-test"
 _LAST = "shield_tests"

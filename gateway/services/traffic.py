@@ -28,7 +28,7 @@ from gateway.services.findings import LedgerLine, ledger_line
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
-from gateway.wire import LAST_AT
+from gateway.strict_json import LAST_AT
 
 MOST_POINTS = 2000
 TOP = 10

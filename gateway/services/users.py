@@ -7,8 +7,8 @@ from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContex
 from gateway.domain.users import ChangedUser, NewUser, User, check_new_password, check_username
 from gateway.errors import Conflict, NotFound, PermissionDenied
 from gateway.services.audit import Audit
+from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.passwords import Passwords
-from gateway.services.trail import Trail, check_version
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -22,7 +22,7 @@ class Users:
         self._clock = clock
         self._ids = ids
         self._audit = audit
-        self._trail = Trail(audit, "user")
+        self._trail = AuditTrail(audit, "user")
         self._passwords = passwords
 
     async def create(self, principal: Principal, new: NewUser, context: RequestContext) -> User:

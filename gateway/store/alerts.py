@@ -23,7 +23,7 @@ from gateway.domain.paging import MAX_INTEGER, Page, read_cursor, write_cursor
 from gateway.shield.detections import Severity
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, check_limit
-from gateway.wire import json_text
+from gateway.strict_json import json_text
 
 _COLUMNS = tuple(field.name for field in fields(Alert))
 _NAMES = ", ".join(_COLUMNS)

@@ -16,7 +16,7 @@ from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit, found_in, like
 from gateway.store.headfile import HeadFile
-from gateway.wire import json_text
+from gateway.strict_json import json_text
 
 # The fields of an event that stand in the row as they are, and those that are made of it.
 _FIELDS = (

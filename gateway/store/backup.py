@@ -5,7 +5,7 @@ import os
 from gateway.errors import SetupError
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.migrations import LAST_NUMBER, MIGRATIONS
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 COPY_INTO = "VACUUM INTO :path"
 IS_QUERY_ONLY = "PRAGMA query_only"

@@ -21,7 +21,7 @@ from gateway.domain.traffic_sums import (
 from gateway.store.database import Insert, Row, Transaction
 from gateway.store.filters import Where, check_limit, found_in, like
 from gateway.store.fresh import settle
-from gateway.wire import json_text
+from gateway.strict_json import json_text
 
 _COLUMNS = tuple(field.name for field in fields(TrafficRow))
 _DETECTIONS = _COLUMNS.index("detections")

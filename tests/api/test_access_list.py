@@ -18,7 +18,7 @@ from gateway.domain.principals import RequestContext, Scope, local
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.wire import read_timestamp
+from gateway.strict_json import read_timestamp
 
 RULES = {
     "version": 1,

@@ -18,7 +18,7 @@ from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.shield.detections import Severity
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 HOUR_MS = 3_600_000
 

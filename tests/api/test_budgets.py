@@ -12,7 +12,7 @@ from open_site import ATTACK, CHAT, KEYS, Site, open_site
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.budgets import HOLD_SECONDS, Usage
 from gateway.domain.providers import MAX_TIMEOUT_SECONDS
-from gateway.wire import read_timestamp
+from gateway.strict_json import read_timestamp
 
 BUDGETS = "/api/budgets"
 HOUR_MS = 3_600_000

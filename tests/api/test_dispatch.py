@@ -21,7 +21,7 @@ from gateway.operations.prompts import PROMPT_OPERATIONS
 from gateway.operations.public import OPERATIONS
 from gateway.services.scans import ScanText
 from gateway.shield.detections import Direction, Severity
-from gateway.wire import read_json
+from gateway.strict_json import read_json
 
 ALL = "svc_" + "a" * 40
 NONE = "svc_" + "b" * 40

@@ -24,7 +24,7 @@ from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.settings import Settings
-from gateway.wire import read_timestamp
+from gateway.strict_json import read_timestamp
 
 PASSWORD = "correct horse battery staple"
 # As the real ones but for the work in it.

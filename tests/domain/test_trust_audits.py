@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from gateway.domain import trust_audit_looks, trust_audits
+from gateway.domain import trust_audit_checks, trust_audits
 from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus, posture_score
 from gateway.domain.principals import Scope
+from gateway.domain.trust_audit_checks import dangerous_pair
 from gateway.domain.trust_audit_facts import AgentFact, Facts, OutputFact, ProviderFact
-from gateway.domain.trust_audit_looks import dangerous_pair
 from gateway.domain.trust_audits import CHECKS, run
 from gateway.shield.detections import Severity
 
@@ -227,7 +227,7 @@ def test_every_severity_is_in_use_so_that_the_weights_mean_something() -> None:
 
 
 def test_every_fact_is_looked_at_by_some_check() -> None:
-    text = "".join(Path(str(module.__file__)).read_text("utf-8") for module in (trust_audits, trust_audit_looks))
+    text = "".join(Path(str(module.__file__)).read_text("utf-8") for module in (trust_audits, trust_audit_checks))
     assert [field.name for field in fields(Facts) if f"facts.{field.name}" not in text] == []
 
 

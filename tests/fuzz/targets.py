@@ -19,7 +19,7 @@ from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_words import WORDS
 from gateway.mcp import jsonrpc
 from gateway.shield.rules import RuleError, load_rules
-from gateway.wire import InvalidJson, read_json, write_json
+from gateway.strict_json import InvalidJson, read_json, write_json
 
 _CHUNK_HEAD = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
 _DIALECT = OpenAiDialect()

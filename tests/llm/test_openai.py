@@ -12,7 +12,7 @@ from gateway.llm.base import MOST_TOKENS, LeafKind, Leaves
 from gateway.llm.joined import join
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_words import WORDS
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 DIALECT = OpenAiDialect()
 HELLO = {"role": "user", "content": "Hello"}

@@ -17,7 +17,7 @@ from gateway.http.messages import Headers, Request
 from gateway.mcp import jsonrpc
 from gateway.mcp.http import HttpMcp
 from gateway.mcp.server import McpServer
-from gateway.wire import write_time
+from gateway.strict_json import write_time
 
 KEY = "a-key-that-is-long-enough"
 Add = Callable[..., Awaitable[str | None]]

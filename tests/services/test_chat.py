@@ -52,7 +52,7 @@ from gateway.shield.redact import redact_spans
 from gateway.shield.scoring import Policy, judge
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store, open_store
-from gateway.wire import read_json
+from gateway.strict_json import read_json
 
 WHO = Principal("key", "key_1", "ann", frozenset(Scope), frozenset(), "svc_abcdef", 60)
 CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1", user_agent="test", traceparent="00-a", agent=None)

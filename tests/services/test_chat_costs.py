@@ -14,7 +14,7 @@ from gateway.llm.base import Prompt, Reply
 from gateway.llm.echo import EchoModel
 from gateway.llm.prices import load_prices
 from gateway.services.chat_costs import DEFAULT_REPLY_TOKENS, OPAQUE_TOKENS, ChatCosts
-from gateway.wire import write_json
+from gateway.strict_json import write_json
 
 COSTS = ChatCosts(Prices({"m": Price(1_000_000, 2_000_000, 50), "free-size": Price(1_000_000, 2_000_000)}))
 

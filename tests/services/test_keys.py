@@ -19,7 +19,7 @@ from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys
 from gateway.store.keys import BY_DIGEST
 from gateway.store.store import Store, open_store
-from gateway.wire import LAST_AT
+from gateway.strict_json import LAST_AT
 
 CONTEXT = RequestContext(request_id="req_1", user_agent="cli")
 CLI = local("cli")

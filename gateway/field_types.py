@@ -5,7 +5,7 @@ from typing import Annotated
 
 from gateway.errors import InvalidRequest
 from gateway.schema import Bounds, ByTime
-from gateway.wire import read_age, read_timestamp
+from gateway.strict_json import read_age, read_timestamp
 
 # No controls, no marks of direction, nothing invisible, no blank but the one: a name that holds one of these looks like
 # another name. What no character is assigned to yet may become one that can be read; what is for private use is read by

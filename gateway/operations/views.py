@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 
-def like(cls: type[T], record: object, **others: object) -> T:
+def project(cls: type[T], record: object, **others: object) -> T:
     """Return a `cls` with what `record` has in its fields of the same names. others: values of all other fields.
 
     What `cls` has no field for is left out, so a view shows what it names and no more.

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gateway import wire
+from gateway import strict_json
 from gateway.errors import InvalidJson, InvalidRequest, TooManyValues
 
 DAY = 86_400_000
@@ -55,11 +55,11 @@ DAY = 86_400_000
 )
 def test_json_that_is_not_strict_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidJson):
-        wire.read_json(raw)
+        strict_json.read_json(raw)
 
 
 def test_64_levels_are_read() -> None:
-    value = wire.read_json(b"[" * 63 + b'{"a":1}' + b"]" * 63)
+    value = strict_json.read_json(b"[" * 63 + b'{"a":1}' + b"]" * 63)
     for _ in range(63):
         assert isinstance(value, list)
         value = value[0]
@@ -68,11 +68,11 @@ def test_64_levels_are_read() -> None:
 
 def test_brackets_inside_strings_are_no_levels() -> None:
     text = "[{" * 500 + '"\\'
-    assert wire.read_json(json.dumps({"text": text}).encode()) == {"text": text}
+    assert strict_json.read_json(json.dumps({"text": text}).encode()) == {"text": text}
 
 
 def test_many_brackets_side_by_side_are_read() -> None:
-    assert wire.read_json(b"[" + b"[],{}," * 1000 + b"0]") == [[], {}] * 1000 + [0]
+    assert strict_json.read_json(b"[" + b"[],{}," * 1000 + b"0]") == [[], {}] * 1000 + [0]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_many_brackets_side_by_side_are_read() -> None:
 )
 def test_more_values_than_allowed_are_refused_before_they_are_made(raw: bytes) -> None:
     with pytest.raises(TooManyValues) as caught:
-        wire.read_json(raw, max_values=10)
+        strict_json.read_json(raw, max_values=10)
     assert caught.value.code == "body_too_large"
 
 
@@ -95,30 +95,30 @@ def test_more_values_than_allowed_are_refused_before_they_are_made(raw: bytes) -
     ],
 )
 def test_separators_inside_of_strings_are_no_values(raw: bytes) -> None:
-    assert wire.read_json(raw, max_values=10) == json.loads(raw)
+    assert strict_json.read_json(raw, max_values=10) == json.loads(raw)
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 0, -1])
 def test_integers_of_64_bits_are_read(number: int) -> None:
-    assert wire.read_json(str(number).encode()) == number
+    assert strict_json.read_json(str(number).encode()) == number
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_json_is_read_from_any_buffer(kind: type) -> None:
-    assert wire.read_json(kind(b' {"a": [1, 2.5, true, null, "\xc3\xa9"]} ')) == {"a": [1, 2.5, True, None, "é"]}
+    assert strict_json.read_json(kind(b' {"a": [1, 2.5, true, null, "\xc3\xa9"]} ')) == {"a": [1, 2.5, True, None, "é"]}
 
 
 def test_escaped_surrogate_pair_is_one_character() -> None:
-    assert wire.read_json(b'"\\ud83d\\ude00"') == "😀"
+    assert strict_json.read_json(b'"\\ud83d\\ude00"') == "😀"
 
 
 def test_escaped_backslash_before_a_surrogate_number_is_plain_text() -> None:
-    assert wire.read_json(b'"\\\\ud800"') == "\\ud800"
+    assert strict_json.read_json(b'"\\\\ud800"') == "\\ud800"
 
 
 def test_message_of_bad_json_does_not_repeat_it() -> None:
     with pytest.raises(InvalidJson) as refused:
-        wire.read_json(b'{"secret-word": "\\q"}')
+        strict_json.read_json(b'{"secret-word": "\\q"}')
     assert "secret-word" not in refused.value.message
 
 
@@ -134,8 +134,8 @@ def random_json(dice: random.Random, depth: int = 4) -> object:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_written_is_read_back(seed: int) -> None:
     value = random_json(random.Random(seed))
-    assert wire.read_json(wire.write_json(value)) == value
-    assert wire.read_json(json.dumps(value).encode()) == value
+    assert strict_json.read_json(strict_json.write_json(value)) == value
+    assert strict_json.read_json(json.dumps(value).encode()) == value
 
 
 def test_json_with_any_byte_changed_is_read_or_refused_as_invalid_json() -> None:
@@ -146,35 +146,35 @@ def test_json_with_any_byte_changed_is_read_or_refused_as_invalid_json() -> None
         for _ in range(dice.randrange(1, 4)):
             raw[dice.randrange(len(raw))] = dice.randrange(256)
         try:
-            wire.read_json(raw)
+            strict_json.read_json(raw)
         except InvalidJson:
             continue
 
 
 def test_json_is_written_compact_and_as_utf8() -> None:
-    assert wire.write_json({"a": ["é", None, 1]}) == '{"a":["é",null,1]}'.encode()
+    assert strict_json.write_json({"a": ["é", None, 1]}) == '{"a":["é",null,1]}'.encode()
 
 
 def test_nan_is_never_written() -> None:
     with pytest.raises(ValueError, match="Out of range"):
-        wire.write_json(float("nan"))
+        strict_json.write_json(float("nan"))
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1_0", "+5", "-1", " 5", "5 ", "５", "1e3", "0x10", "1.0", "99999999999"])
 def test_integer_of_another_form_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        wire.read_integer(text, param="limit", low=0, high=10**12)
+        strict_json.read_integer(text, param="limit", low=0, high=10**12)
     assert refused.value.param == "limit"
 
 
 @pytest.mark.parametrize("text", ["0", "501"])
 def test_integer_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="1 to 500"):
-        wire.read_integer(text, param="limit", low=1, high=500)
+        strict_json.read_integer(text, param="limit", low=1, high=500)
 
 
 def test_integer_is_read() -> None:
-    assert wire.read_integer("0500", param="limit", low=1, high=500) == 500
+    assert strict_json.read_integer("0500", param="limit", low=1, high=500) == 500
 
 
 @pytest.mark.parametrize(
@@ -192,26 +192,26 @@ def test_integer_is_read() -> None:
         ("15m", 10 * DAY - 900_000),
         ("24h", 9 * DAY),
         ("7d", 3 * DAY),
-        ("999999d", wire.FIRST_AT),
-        ("1900-01-01", wire.FIRST_AT),
-        ("9999-12-31T23:59:59.999Z", wire.LAST_AT),
+        ("999999d", strict_json.FIRST_AT),
+        ("1900-01-01", strict_json.FIRST_AT),
+        ("9999-12-31T23:59:59.999Z", strict_json.LAST_AT),
     ],
 )
 def test_times_are_read_in_every_form(text: str, at: int) -> None:
-    assert wire.read_time(text, param="since", now_at=10 * DAY) == at
-    assert re.search(wire.TIME_PATTERN, text)
+    assert strict_json.read_time(text, param="since", now_at=10 * DAY) == at
+    assert re.search(strict_json.TIME_PATTERN, text)
 
 
 @pytest.mark.parametrize("text", ["9999-12-31T23:59:59-00:01", "1900-01-01T00:00:00+00:01"])
 def test_a_time_that_is_out_of_range_in_utc_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        wire.read_time(text, param="since", now_at=0)
+        strict_json.read_time(text, param="since", now_at=0)
     assert refused.value.param == "since"
 
 
 def test_the_first_and_the_last_time_can_be_written() -> None:
-    assert wire.write_time(wire.FIRST_AT) == "1900-01-01T00:00:00.000Z"
-    assert wire.write_time(wire.LAST_AT) == "9999-12-31T23:59:59.999Z"
+    assert strict_json.write_time(strict_json.FIRST_AT) == "1900-01-01T00:00:00.000Z"
+    assert strict_json.write_time(strict_json.LAST_AT) == "9999-12-31T23:59:59.999Z"
 
 
 @pytest.mark.parametrize(
@@ -248,20 +248,20 @@ def test_the_first_and_the_last_time_can_be_written() -> None:
 )
 def test_nonsense_for_a_time_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        wire.read_time(text, param="since", now_at=0)
+        strict_json.read_time(text, param="since", now_at=0)
     assert refused.value.param == "since"
-    assert not re.search(wire.TIME_PATTERN, text)
+    assert not re.search(strict_json.TIME_PATTERN, text)
 
 
 @pytest.mark.parametrize("text", ["2024-01-01", "7d", "now"])
 def test_timestamp_is_a_whole_time_only(text: str) -> None:
     with pytest.raises(InvalidRequest):
-        wire.read_timestamp(text, param="expires_at")
-    assert not re.search(wire.TIMESTAMP_PATTERN, text)
+        strict_json.read_timestamp(text, param="expires_at")
+    assert not re.search(strict_json.TIMESTAMP_PATTERN, text)
 
 
 @pytest.mark.parametrize("at", [0, 1, 999, 1_700_000_000_123, -1, -2_208_988_800_000, 253_402_300_799_999])
 def test_time_written_is_read_back_to_the_millisecond(at: int) -> None:
-    text = wire.write_time(at)
+    text = strict_json.write_time(at)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text)
-    assert wire.read_timestamp(text, param="since") == at
+    assert strict_json.read_timestamp(text, param="since") == at

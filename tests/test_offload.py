@@ -7,8 +7,8 @@ import weakref
 import anyio
 import pytest
 
-from gateway.aside import Aside
 from gateway.errors import InvalidRequest, Shed
+from gateway.offload import ThreadOffload
 
 
 class Body:
@@ -25,7 +25,7 @@ def refuse(body: Body) -> None:
 @pytest.mark.parametrize("is_long", [True, False])
 async def test_only_long_work_goes_to_a_thread(is_long: bool) -> None:
     here = threading.current_thread()
-    assert await Aside().run(lambda one: (threading.current_thread() is here, one), 5, is_long=is_long) == (
+    assert await ThreadOffload().run(lambda one: (threading.current_thread() is here, one), 5, is_long=is_long) == (
         not is_long,
         5,
     )
@@ -34,7 +34,7 @@ async def test_only_long_work_goes_to_a_thread(is_long: bool) -> None:
 async def test_what_failed_in_a_thread_is_kept_by_nothing() -> None:
     body = Body()
     kept = weakref.ref(body)
-    aside = Aside()
+    aside = ThreadOffload()
     gc.disable()
     try:
         try:
@@ -50,7 +50,7 @@ async def test_what_failed_in_a_thread_is_kept_by_nothing() -> None:
 
 
 async def test_who_waited_too_long_for_a_thread_is_shed_and_takes_none() -> None:
-    aside, go, done = Aside(wait_seconds=0.01), threading.Event(), []
+    aside, go, done = ThreadOffload(wait_seconds=0.01), threading.Event(), []
 
     async def wait(number: int) -> None:
         done.append(await aside.run(lambda one: (go.wait(30), one)[1], number, is_patient=True))

@@ -15,7 +15,7 @@ from gateway.services.provider_keys import ProviderKeys
 EVENTS_FOLDER = "events"
 
 
-class EventWays:
+class EventSinks:
     """Makes ways out. post: sends a request. folder: of the files of events, None where nothing may be written."""
 
     def __init__(self, *, post: Post, clock: Clock, secrets: ProviderKeys, folder: str | None, sender: str) -> None:

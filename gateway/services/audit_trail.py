@@ -8,7 +8,7 @@ from gateway.services.audit import Audit, source_of
 from gateway.store.database import Transaction
 
 
-class Trail:
+class AuditTrail:
     """The audit events of one kind of record. resource_type: its name in the log, such as ``policy``."""
 
     def __init__(self, audit: Audit, resource_type: str) -> None:

@@ -20,7 +20,7 @@ class _Failed:
     error: GatewayError | None
 
 
-class Aside:
+class ThreadOffload:
     """A few threads for one kind of work.
 
     wait_seconds: the longest wait for one of them; None for no limit. most_waiting: so many wait at once; None for any.

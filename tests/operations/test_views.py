@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.operations.likeness import like
+from gateway.operations.views import project
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,15 @@ class AccountView:
 
 
 def test_a_view_has_what_it_names_and_no_more() -> None:
-    assert like(AccountView, Account("a", "hidden", "me"), status="open") == AccountView("a", "me", "open")
+    assert project(AccountView, Account("a", "hidden", "me"), status="open") == AccountView("a", "me", "open")
 
 
 def test_what_is_told_stands_before_what_the_record_has() -> None:
-    assert like(AccountView, Account("a", "hidden"), status="open", owner="told") == AccountView("a", "told", "open")
+    assert project(AccountView, Account("a", "hidden"), status="open", owner="told") == AccountView("a", "told", "open")
 
 
 def test_a_field_that_neither_knows_is_no_silent_default() -> None:
     with pytest.raises(AttributeError, match="status"):
-        like(AccountView, Account("a", "hidden"))
+        project(AccountView, Account("a", "hidden"))
     with pytest.raises(TypeError, match="colour"):
-        like(AccountView, Account("a", "hidden"), status="open", colour="red")
+        project(AccountView, Account("a", "hidden"), status="open", colour="red")

@@ -79,7 +79,7 @@ def _noted(record: AgentRecord, tools: Sequence[str], at: int) -> _Noted:
     return _Noted(last_at - quiet_ms + 1, last_at + quiet_ms, frozenset((*record.tools, *tools)))
 
 
-class AgentSightings:
+class AgentDiscovery:
     """The agents of which this process knows. `seen` runs where transactions run, everything else in the event loop."""
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, alerts: Alerts) -> None:

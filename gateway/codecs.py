@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
 from gateway.errors import InvalidRequest
-from gateway.wire import INT64_HIGH, INT64_LOW, TIMESTAMP_PATTERN, read_timestamp, write_time
+from gateway.strict_json import INT64_HIGH, INT64_LOW, TIMESTAMP_PATTERN, read_timestamp, write_time
 
 Read = Callable[[object], object]
 Write = Callable[[Any], object]
