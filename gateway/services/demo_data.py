@@ -1,18 +1,22 @@
-"""Write a made-up day into a fresh database: keys, providers, budgets, agents, requests, alerts and their audit events.
+"""Write the made-up day of `domain/demo.py` into a fresh database, with its keys, agents, alerts and audit events.
 
-What is written is tagged as `DEMO`, and so is the database: whatever it holds from then on is of that origin, and no
-number of production ever stands beside it.
+Everything goes through the services and repositories that real traffic uses, under a clock that follows the story.
+The database is marked as `DEMO`: whatever it holds from then on has that origin, so no number mixes it with production.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 
 from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
 from gateway.domain.agents import AgentRecord, AgentSource, fold_name
-from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus, WantedAlert
+from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus, WantedAlert
 from gateway.domain.budgets import Budget, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, period_of
-from gateway.domain.demo import KEYS, PROVIDERS, DemoDay, DemoRequest, DemoRule
+from gateway.domain.demo import DAY_MS, HOUR_MS, KEYS, OUTAGE, PROVIDERS, DemoDay, DemoRequest, seeded
 from gateway.domain.keys import KeyRecord
+from gateway.domain.paging import id_at
 from gateway.domain.posture import Activity, PosturePoint, threat_score
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider, ProviderType
@@ -21,22 +25,30 @@ from gateway.errors import Conflict
 from gateway.services.agent_discovery import AgentDiscovery, Sighting
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
-from gateway.services.demo_clock import DemoClock, DemoIds
 from gateway.services.findings import described
 from gateway.services.traffic import Traffic
 from gateway.shield import Shield
-from gateway.shield.detections import Direction, Severity, Verdict
+from gateway.shield.detections import Detection, Direction, Severity, Verdict
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
-DAY_MS = 86_400_000
-HOUR_MS = 3_600_000
-_AT_ONCE = 2000
+_BATCH = 2000
 _POINT_MS = 10 * 60_000
 _GUESSES = 24
 _GUESSER = "198.51.100.7"
 _PEOPLE = ("dana", "kim", "noor")
+_STEPS: tuple[tuple[tuple[AlertStatus, str | None], ...], ...] = (
+    (),
+    ((AlertStatus.ACKNOWLEDGED, "Looking at it."),),
+    (),
+    ((AlertStatus.ACKNOWLEDGED, None), (AlertStatus.INVESTIGATING, "Asked the owner of the agent.")),
+    ((AlertStatus.RESOLVED, "The prompt was changed."),),
+    ((AlertStatus.FALSE_POSITIVE, "A text about attacks, not an attack."),),
+    (),
+    ((AlertStatus.SUPPRESSED, "Known until the next release."),),
+)
+"""What people do with the alerts: the first alert takes the first row, and so on in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +68,49 @@ class DemoReport:
     audit_events: int
 
 
+class _StoryTime:
+    """The clock and the ids of the story. `at` is Unix milliseconds and moves with the requests."""
+
+    def __init__(self, at: int, seed: int) -> None:
+        self.at = at
+        self._rng = seeded(seed + 2)
+
+    def now_at(self) -> int:
+        return self.at
+
+    def now_ns(self) -> int:
+        return self.at * 1_000_000
+
+    def monotonic_seconds(self) -> float:
+        return self.at / 1000
+
+    def new(self, prefix: str) -> str:
+        return id_at(prefix, (self.at, self._rng.getrandbits(40), self._rng.getrandbits(40)))
+
+    def random_bytes(self, count: int) -> bytes:
+        """Return bytes that are no secret: nobody receives the keys made of them."""
+        return self._rng.randbytes(count)
+
+
 class DemoData:
-    """Tells the story of one seed to one database."""
+    """Writes the day of one seed into one database."""
 
     def __init__(self, *, store: Store, shield: Shield, seed: int, until_at: int, requests: int) -> None:
-        rules = [DemoRule(one.id, one.name, one.category, one.severity, one.description) for one in shield.rules]
+        rules = [
+            Detection(one.id, one.name, one.category, one.severity, one.description, "", 0.9, 0, 1, 0, 0, "text")
+            for one in shield.rules
+        ]
         self._store = store
         self._seed = seed
-        self._day = DemoDay(seed=seed, until_at=until_at, requests=requests, rules=rules)
         self._until_at = until_at
-        self._clock = clock = DemoClock(self._day.begin_at - HOUR_MS)
-        self._ids = ids = DemoIds(clock, seed)
-        self._audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
-        self._alerts = Alerts(store=store, clock=clock, ids=ids, audit=self._audit)
-        self._sightings = AgentDiscovery(store=store, clock=clock, ids=ids, alerts=self._alerts)
+        self._day = DemoDay(seed=seed, until_at=until_at, requests=requests, rules=rules)
+        self._time = time = _StoryTime(self._day.begin_at - HOUR_MS, seed)
+        self._audit = Audit(store=store, clock=time, ids=time, instance_id=store.instance_id)
+        self._alerts = Alerts(store=store, clock=time, ids=time, audit=self._audit)
+        self._agents = AgentDiscovery(store=store, clock=time, ids=time, alerts=self._alerts)
         self._keys: list[Principal] = []
-        self._counts = dict.fromkeys(Verdict, 0)
-        self._costs = {provider.name: 0 for provider in PROVIDERS}
-        self._tokens = 0
+        self._verdicts: Counter[Verdict] = Counter()
+        self._spent: Counter[str] = Counter()  # USD by provider, in microusd, and tokens
         self._blocks_at: list[int] = []
         self._has_guessed = False
 
@@ -81,25 +118,21 @@ class DemoData:
         """Write everything.
 
         Raises:
-            Conflict: the database holds something already.
+            Conflict: the database already holds something.
         """
-        await self._store.db.write(self._claim)
-        await self._audit.commit_authority(self._found)
-        batch: list[DemoRequest] = []
-        written = 0
-        for request in self._day.requests():
-            batch.append(request)
-            if len(batch) == _AT_ONCE:
-                written += await self._write_batch(batch)
-                batch = []
-        written += await self._write_batch(batch)
-        await self._store.db.write(self._note_threat)
-        await self._audit.commit_authority(self._budget)
-        await self._look_after_alerts()
-        traffic = Traffic(store=self._store, clock=self._clock)
+        write = self._store.db.write
+        await write(self._claim)
+        await self._audit.commit_authority(self._set_up)
+        requests = self._day.requests()
+        while batch := [*islice(requests, _BATCH)]:
+            await write(partial(self._write_requests, batch))
+        await write(self._write_threat_scores)
+        await self._audit.commit_authority(self._make_budgets)
+        await self._handle_alerts()
+        traffic = Traffic(store=self._store, clock=self._time)
         while await traffic.advance():
             pass
-        return await self._store.db.read(lambda tx: self._report(tx, written))
+        return await self._store.db.read(self._report)
 
     def _claim(self, tx: Transaction) -> None:
         store = self._store
@@ -108,130 +141,94 @@ class DemoData:
         store.meta.set_origin(tx, DEMO)
         store.traffic.origin = DEMO
 
-    def _found(self, tx: AuthorityTransaction) -> None:
-        """Make keys, providers and registered agents, as people did in the weeks before."""
+    def _set_up(self, tx: AuthorityTransaction) -> None:
+        """Make the keys, providers and registered agents that people made before the day began."""
+        at = self._time.at
         for number, name in enumerate(KEYS):
             self._make_key(tx, number, name)
         for number, one in enumerate(PROVIDERS):
-            record = Provider(
-                id=self._ids.new("prv"),
-                name=one.name,
-                type=ProviderType.ECHO,
-                models=tuple(one.models),
-                priority=10 * (number + 1),
-                prices=one.models,
-                created_at=self._clock.at,
-                created_by=_PEOPLE[0],
-            )
-            self._store.providers.insert(tx, record)
-            self._note(tx, "provider_created", "provider", record.id, {"name": record.name})
+            provider = Provider(
+                id=self._time.new("prv"), name=one.name, type=ProviderType.ECHO, models=tuple(one.models),
+                priority=10 * (number + 1), prices=one.models, created_at=at, created_by=_PEOPLE[0],
+            )  # fmt: skip
+            self._store.providers.insert(tx, provider)
+            self._log_change(tx, "provider_created", "provider", provider.id, {"name": one.name})
         for agent in self._day.agents:
             if not agent.is_registered:
                 continue
             made = AgentRecord(
-                id=self._ids.new("agt"),
-                name=agent.name,
-                folded=fold_name(agent.name),
-                source=AgentSource.MANUAL if agent.key % 2 else AgentSource.IMPORT,
-                origin=DEMO,
-                owner=agent.owner,
-                role=agent.role,
-                tags=(agent.owner, "production" if agent.weight > 0.1 else "pilot"),
-                created_at=self._clock.at,
-                created_by=_PEOPLE[1],
-            )
+                id=self._time.new("agt"), name=agent.name, folded=fold_name(agent.name),
+                source=AgentSource.MANUAL if agent.key % 2 else AgentSource.IMPORT, origin=DEMO, owner=agent.owner,
+                role=agent.role, tags=(agent.owner,), created_at=at, created_by=_PEOPLE[1],
+            )  # fmt: skip
             self._store.agents.insert(tx, made)
-            self._note(tx, "agent_registered", "agent", made.id, {"name": made.name, "owner": made.owner})
+            self._log_change(tx, "agent_registered", "agent", made.id, {"name": made.name, "owner": made.owner})
 
     def _make_key(self, tx: AuthorityTransaction, number: int, name: str) -> None:
-        key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
-        created_at = self._clock.at - (3 + 11 * number) * DAY_MS
+        key = make_key(self._time.random_bytes(KEY_RANDOM_BYTES))
         record = KeyRecord(
-            id=self._ids.new("key"),
-            name=name,
-            prefix=prefix_of(key),
-            digest=hash_key(key),
-            scopes=(Scope.CHAT_COMPLETIONS, Scope.SHIELD_SCAN),
-            rate_limit=600,
-            created_at=created_at,
-            created_by=_PEOPLE[number % len(_PEOPLE)],
+            id=self._time.new("key"), name=name, prefix=prefix_of(key), digest=hash_key(key),
+            scopes=(Scope.CHAT_COMPLETIONS, Scope.SHIELD_SCAN), rate_limit=600,
+            created_at=self._time.at - (3 + 11 * number) * DAY_MS, created_by=_PEOPLE[number % len(_PEOPLE)],
             expires_at=self._until_at + 30 * DAY_MS if number % 4 == 0 else None,
             last_used_at=self._until_at - number * 1000,
-        )
+        )  # fmt: skip
         self._store.keys.insert(tx, record)
         self._keys.append(record.principal())
-        self._note(tx, "api_key_created", "api_key", record.id, {"name": name, "scopes": list(record.scopes)})
+        self._log_change(tx, "api_key_created", "api_key", record.id, {"name": name, "scopes": list(record.scopes)})
 
-    async def _write_batch(self, batch: Sequence[DemoRequest]) -> int:
-        def work(tx: Transaction) -> None:
-            for request in batch:
-                self._write_one(tx, request)
+    def _write_requests(self, batch: Sequence[DemoRequest], tx: Transaction) -> None:
+        for request in batch:
+            self._write_request(tx, request)
 
-        if batch:
-            await self._store.db.write(work)
-        return len(batch)
-
-    def _write_one(self, tx: Transaction, request: DemoRequest) -> None:
-        agent, result = request.agent, request.result
-        who = self._keys[agent.key]
+    def _write_request(self, tx: Transaction, request: DemoRequest) -> None:
+        agent, verdict, at = request.agent, request.result.verdict, request.row.occurred_at
+        key = self._keys[agent.key]
+        direction = Direction(request.row.direction or Direction.INBOUND)
         row = replace(
             request.row,
-            principal_id=who.id,
-            key_prefix=who.key_prefix,
+            principal_id=key.id,
+            key_prefix=key.key_prefix,
             instance_id=self._store.instance_id,
-            detections=tuple(described(result.detections, _direction(request.row))),
+            detections=tuple(described(request.result.detections, direction)),
         )
-        self._clock.at = row.occurred_at
-        self._counts[result.verdict] += 1
-        if result.verdict is Verdict.BLOCK:
-            self._blocks_at.append(row.occurred_at)
-        self._costs[row.provider or PROVIDERS[0].name] += row.cost_microusd or 0
-        self._tokens += (row.prompt_tokens or 0) + (row.reply_tokens or 0)
+        self._time.at = at
+        self._verdicts[verdict] += 1
+        self._spent[row.provider or ""] += row.cost_microusd or 0
+        self._spent["tokens"] += (row.prompt_tokens or 0) + (row.reply_tokens or 0)
         self._store.traffic.insert(tx, row)
         context = RequestContext(request_id=row.request_id, ip=f"192.0.2.{10 + agent.key}", agent=agent.name)
-        is_chat = row.model is not None
-        if is_chat:
+        if row.model is not None:
             sighting = Sighting(
-                name=agent.name,
-                source=AgentSource.TRAFFIC,
-                occurred_at=row.occurred_at,
-                model=row.model,
-                tools=agent.tools,
+                name=agent.name, source=AgentSource.TRAFFIC, occurred_at=at, model=row.model, tools=agent.tools
             )
-            self._sightings.seen(tx, sighting, context=context, principal=who)
-        if not self._has_guessed and row.occurred_at >= self._day.guesses_at:
+            self._agents.seen(tx, sighting, context=context, principal=key)
+        if at >= self._day.guesses_at and not self._has_guessed:
             self._has_guessed = True
-            self._guess(tx, row.occurred_at)
-        if row.status == 502:
-            self._fail(tx, row.provider or "", row.occurred_at)
-        if result.verdict is Verdict.ALLOW:
+            self._write_guesses(tx, at)
+        if row.status == 502 and self._day.is_down(row.provider or "", at):
+            self._raise_outage(tx, at)
+        if verdict is Verdict.ALLOW:
             return
+        if verdict is Verdict.BLOCK:
+            self._blocks_at.append(at)
+        origin = "chat.inbound" if row.model else row.operation
         self._alerts.raise_from_scan(
-            tx,
-            result,
-            principal=who,
-            context=context,
-            origin="chat.inbound" if is_chat else row.operation,
-            occurred_at=row.occurred_at,
-            direction=_direction(row),
+            tx, request.result, principal=key, context=context, origin=origin, occurred_at=at, direction=direction
         )
-        self._record(tx, request, row, who, context)
+        self._log_finding(tx, row, key, context)
 
-    def _record(
-        self, tx: Transaction, request: DemoRequest, row: TrafficRow, who: Principal, context: RequestContext
-    ) -> None:
-        """Append the event of a request in which something was found."""
-        result, is_chat = request.result, row.model is not None
-        is_block = result.verdict is Verdict.BLOCK
-        action = f"shield_scan_{result.verdict.value.lower()}"
+    def _log_finding(self, tx: Transaction, row: TrafficRow, key: Principal, context: RequestContext) -> None:
+        is_chat, is_refused = row.model is not None, row.action == "blocked"
+        action = f"shield_scan_{row.verdict.lower()}"
         if is_chat:
-            action = "chat_blocked" if is_block else "chat_completed"
+            action = "chat_blocked" if is_refused else "chat_completed"
         event = self._audit.event(
             action,
             source="chat" if is_chat else "shield",
-            outcome="refused" if is_chat and is_block else "success",
-            reason="content_policy_violation" if is_chat and is_block else None,
-            principal=who,
+            outcome="refused" if is_refused else "success",
+            reason="content_policy_violation" if is_refused else None,
+            principal=key,
             request=context,
             resource_type="model" if is_chat else "text",
             resource_id=row.model,
@@ -239,21 +236,16 @@ class DemoData:
         )
         self._audit.append(tx, event)
 
-    def _guess(self, tx: Transaction, occurred_at: int) -> None:
-        """Let somebody try keys out."""
+    def _write_guesses(self, tx: Transaction, at: int) -> None:
+        """Refuse a series of guessed API keys, and raise the alert of it."""
         stranger = Principal("key", "unknown", "unknown", frozenset(), frozenset())
         for number in range(_GUESSES):
-            self._clock.at = occurred_at + 100 * number
-            context = RequestContext(request_id=self._ids.new("req"), ip=_GUESSER)
+            self._time.at = at + 100 * number
+            context = RequestContext(request_id=self._time.new("req"), ip=_GUESSER)
             event = self._audit.event(
-                "api_key_refused",
-                source="auth",
-                outcome="refused",
-                reason="invalid_api_key",
-                principal=stranger,
-                request=context,
-                resource_type="api_key",
-            )
+                "api_key_refused", source="auth", outcome="refused", reason="invalid_api_key", principal=stranger,
+                request=context, resource_type="api_key",
+            )  # fmt: skip
             self._audit.append(tx, event)
         self._alerts.raise_event(
             tx,
@@ -263,106 +255,85 @@ class DemoData:
             title="Somebody tries out API keys",
             description="Many API keys that are wrong, revoked or expired came from one address within seconds.",
             subject=_GUESSER,
-            occurred_at=occurred_at,
+            occurred_at=at,
             evidence=({"ip": _GUESSER, "refused": _GUESSES},),
         )
 
-    def _fail(self, tx: Transaction, provider: str, occurred_at: int) -> None:
-        if not self._day.is_down(provider, occurred_at):
-            return
+    def _raise_outage(self, tx: Transaction, at: int) -> None:
         self._alerts.raise_event(
             tx,
             source=AlertSource.PROVIDER,
             rule="provider-down",
             severity=Severity.HIGH,
-            title=f"The provider {provider} does not answer",
+            title=f"The provider {OUTAGE} does not answer",
             description="Five requests in a row failed, so that prompts go to the next provider for a while.",
-            subject=provider,
-            occurred_at=occurred_at,
+            subject=OUTAGE,
+            occurred_at=at,
         )
 
-    def _note_threat(self, tx: Transaction) -> None:
-        """Note the course of the threat score over the day, as the blocks made it. There was no trust audit yet."""
+    def _write_threat_scores(self, tx: Transaction) -> None:
+        """Write the threat score of each ten minutes, from the blocks. There was no trust audit yet."""
         for at in range(self._day.begin_at // _POINT_MS * _POINT_MS + _POINT_MS, self._until_at, _POINT_MS):
             blocks_at = [one for one in self._blocks_at if one <= at]
-            point = PosturePoint(at, threat_score(Activity(now_at=at, blocks_at=blocks_at)), None)
-            self._store.trust_audits.note(tx, point)
+            score = threat_score(Activity(now_at=at, blocks_at=blocks_at))
+            self._store.trust_audits.note(tx, PosturePoint(at, score, None))
 
-    def _budget(self, tx: AuthorityTransaction) -> None:
-        """Make budgets that the day has spent from; one of them is nearly used up."""
-        self._clock.at = self._until_at
-        total = sum(self._costs.values())
-        first = PROVIDERS[0].name
-        wanted = (
-            ("all providers", BudgetScope.GLOBAL, None, BudgetUnit.USD, 2 * total, total),
-            (first, BudgetScope.PROVIDER, first, BudgetUnit.USD, int(1.1 * self._costs[first]), self._costs[first]),
-            ("tokens of a day", BudgetScope.GLOBAL, None, BudgetUnit.TOKENS, 4 * self._tokens, self._tokens),
-        )
-        for name, scope, value, unit, limit, spent in wanted:
+    def _make_budgets(self, tx: AuthorityTransaction) -> None:
+        """Make the budgets that the day has spent from. One of them is nearly used up."""
+        self._time.at = self._until_at
+        first, tokens = PROVIDERS[0].name, self._spent.pop("tokens")
+        total = self._spent.total()
+        usd, of_all = BudgetUnit.USD, BudgetScope.GLOBAL
+        for name, scope, value, unit, limit, spent in (
+            ("all providers", of_all, None, usd, 2 * total, total),
+            (first, BudgetScope.PROVIDER, first, usd, int(1.1 * self._spent[first]), self._spent[first]),
+            ("tokens of a day", of_all, None, BudgetUnit.TOKENS, 4 * tokens, tokens),
+        ):
             budget = Budget(
-                id=self._ids.new("bud"),
-                name=name,
-                scope=scope,
-                scope_value=value,
-                unit=unit,
-                limit_amount=max(1, limit),
-                window=BudgetWindow.MONTH,
-                action=BudgetAction.WARN,
-                created_at=self._until_at,
-                created_by=_PEOPLE[0],
-            )
+                id=self._time.new("bud"), name=name, scope=scope, scope_value=value, unit=unit,
+                limit_amount=max(1, limit), window=BudgetWindow.MONTH, action=BudgetAction.WARN,
+                created_at=self._until_at, created_by=_PEOPLE[0],
+            )  # fmt: skip
             self._store.budgets.insert(tx, budget)
-            period = period_of(budget.window, self._until_at)
-            self._store.budgets.spend(tx, budget, period.begins_at, spent)
-            self._note(tx, "budget_created", "budget", budget.id, {"name": name, "limit_amount": budget.limit_amount})
+            self._store.budgets.spend(tx, budget, period_of(budget.window, self._until_at).begins_at, spent)
+            self._log_change(tx, "budget_created", "budget", budget.id, {"name": name, "limit_amount": limit})
 
-    async def _look_after_alerts(self) -> None:
-        """Let people do something about some of the alerts, and let the outage be over."""
-        self._clock.at = self._until_at
+    async def _handle_alerts(self) -> None:
+        """End the outage, and let people work on some of the alerts."""
+        self._time.at = at = self._until_at
         await self._store.db.write(self._end_outage)
-        found = (await self._alerts.page(AlertFilter(scope="active", limit=500))).items
-        for number, alert in enumerate(reversed(found)):
+        alerts = (await self._alerts.page(AlertFilter(scope="active", limit=500))).items
+        for number, alert in enumerate(reversed(alerts)):
             for status, note in _STEPS[number % len(_STEPS)]:
-                wanted = WantedAlert(
-                    status=status,
-                    note=note,
-                    suppressed_until_at=self._until_at + 7 * DAY_MS if status is AlertStatus.SUPPRESSED else None,
-                )
-                await self._move(alert, wanted, _PEOPLE[number % len(_PEOPLE)])
+                until_at = at + 7 * DAY_MS if status is AlertStatus.SUPPRESSED else None
+                wanted = WantedAlert(status=status, note=note, suppressed_until_at=until_at)
+                context = RequestContext(request_id=self._time.new("req"), ip="192.0.2.2")
+                await self._alerts.change(_person(_PEOPLE[number % len(_PEOPLE)]), alert.id, wanted, context)
 
     def _end_outage(self, tx: Transaction) -> int:
         return self._alerts.end_event(
             tx,
             source=AlertSource.PROVIDER,
             rule="provider-down",
-            subject="borealis",
+            subject=OUTAGE,
             occurred_at=self._until_at,
             resolution="It answers again.",
         )
 
-    async def _move(self, alert: Alert, wanted: WantedAlert, name: str) -> None:
-        context = RequestContext(request_id=self._ids.new("req"), ip="192.0.2.2")
-        await self._alerts.change(_person(name), alert.id, wanted, context)
-
-    def _note(self, tx: Transaction, action: str, kind: str, id: str, after: dict[str, object]) -> None:
+    def _log_change(self, tx: Transaction, action: str, noun: str, id: str, after: dict[str, object]) -> None:
         event = self._audit.event(
-            action,
-            source="api",
-            principal=_person(_PEOPLE[0]),
-            resource_type=kind,
-            resource_id=id,
-            after=after,
+            action, source="api", principal=_person(_PEOPLE[0]), resource_type=noun, resource_id=id, after=after
         )
         self._audit.append(tx, event)
 
-    def _report(self, tx: Transaction, written: int) -> DemoReport:
+    def _report(self, tx: Transaction) -> DemoReport:
         return DemoReport(
             seed=self._seed,
             since_at=self._day.begin_at,
             until_at=self._until_at,
-            requests=written,
-            blocks=self._counts[Verdict.BLOCK],
-            reviews=self._counts[Verdict.REVIEW],
+            requests=self._verdicts.total(),
+            blocks=self._verdicts[Verdict.BLOCK],
+            reviews=self._verdicts[Verdict.REVIEW],
             agents=self._store.agents.count(tx),
             keys=len(self._keys),
             providers=len(PROVIDERS),
@@ -373,19 +344,3 @@ class DemoData:
 
 def _person(name: str) -> Principal:
     return Principal("user", f"usr_{name}", name, frozenset(), frozenset())
-
-
-_STEPS: tuple[tuple[tuple[AlertStatus, str | None], ...], ...] = (
-    (),
-    ((AlertStatus.ACKNOWLEDGED, "Looking at it."),),
-    (),
-    ((AlertStatus.ACKNOWLEDGED, None), (AlertStatus.INVESTIGATING, "Asked the owner of the agent.")),
-    ((AlertStatus.RESOLVED, "The prompt was changed."),),
-    ((AlertStatus.FALSE_POSITIVE, "A text about attacks, not one."),),
-    (),
-    ((AlertStatus.SUPPRESSED, "Known until the next release."),),
-)
-
-
-def _direction(row: TrafficRow) -> Direction:
-    return Direction(row.direction or Direction.INBOUND)
