@@ -32,7 +32,7 @@ class ChatEdge:
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             refused = error_response(error, request_id=context.request_id)
-            refused.lines = _shield_lines(error.shield)
+            refused.headers += _shield_headers(error.shield)
             return refused
         except UpstreamRefused as error:
             return _refused(error, context.request_id)
@@ -42,8 +42,7 @@ class ChatEdge:
             return error_response(error, request_id=context.request_id, headers=headers)
         reply = answer.reply
         body = write_json(reply.body) if reply.raw is None else reply.raw
-        headers = JSON + reply.headers if reply.headers else JSON
-        return Response(200, headers, body, None, False, _shield_lines(answer.shield))
+        return Response(200, JSON + reply.headers + _shield_headers(answer.shield), body)
 
     def _read(self, request: Request) -> ReadPrompt:
         return self._chat.read(read_body(request), request.body)
@@ -61,13 +60,14 @@ class ChatEdge:
         raise NotFound("There is no such model for this key; GET /api/v1/models lists those it may use.", param="model")
 
 
-def _shield_lines(shield: ShieldSummary) -> str:
-    """Return the header lines about the shield: our own words and numbers, as they are sent."""
-    lines = (
-        f"x-service-shield-verdict: {shield.verdict!s}\r\nx-service-shield-score: {shield.score}\r\n"
-        f"x-service-overhead-ms: {shield.overhead_ms:.3f}\r\n"
+def _shield_headers(shield: ShieldSummary) -> Headers:
+    """Return the headers that tell what the shield found."""
+    headers = (
+        ("x-service-shield-verdict", str(shield.verdict)),
+        ("x-service-shield-score", str(shield.score)),
+        ("x-service-overhead-ms", f"{shield.overhead_ms:.3f}"),
     )
-    return lines if shield.action == "none" else f"{lines}x-service-shield-action: {shield.action}\r\n"
+    return headers if shield.action == "none" else (*headers, ("x-service-shield-action", shield.action))
 
 
 def _refused(error: UpstreamRefused, request_id: str) -> Response:

@@ -1,6 +1,6 @@
-"""Requests to the public API from the web pages that the operator names (CORS). Reads headers and lets nobody in.
+"""Let web pages of origins that the operator names use the public API (CORS). Reads headers and admits nobody.
 
-A page's script sends its key itself. Cookies are never part of it, so `Access-Control-Allow-Credentials` is not sent.
+The script of a page sends its own API key. Cookies are never used, so `Access-Control-Allow-Credentials` is not sent.
 """
 
 import re
@@ -11,13 +11,13 @@ from gateway.http.messages import Request, Response
 _PREFIX = "/api/v1/"
 _METHODS = "GET, HEAD, POST"
 _MAX_AGE_SECONDS = 600
-# What a script may send: the headers of the API, and those that OpenAI's client adds in a browser.
+# Headers that a script may send: those of the API, and those that the OpenAI client adds in a browser.
 _SENT = frozenset(
     "accept api-key authorization content-type idempotency-key openai-beta openai-organization openai-project"
     " traceparent tracestate user-agent x-api-key x-request-id x-service-agent x-service-key".split()
 )
 _OF_SDK = re.compile(r"x-stainless-[a-z0-9-]{1,40}")
-# What a script may read, beyond what every page may.
+# Headers that a script may read, beyond those that browsers always allow.
 _READ = (
     "retry-after, x-request-id, x-service-request-id, x-service-shield-verdict, x-service-shield-score,"
     " x-service-shield-action, x-service-overhead-ms, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset,"
@@ -26,13 +26,13 @@ _READ = (
 
 
 class Cors:
-    """Tells browsers which pages may use the public API. origins: as browsers send them; none for no page."""
+    """Tells browsers which pages may use the public API. origins: as browsers send them; empty for none."""
 
     def __init__(self, origins: Sequence[str]) -> None:
         self._origins = frozenset(origins)
 
     def preflight(self, request: Request) -> Response | None:
-        """Return the answer to a browser that asks what a page may send; None: the request is something else."""
+        """Return the answer to a preflight request, or None if the request is something else."""
         headers = request.headers
         if (
             request.method != "OPTIONS"
@@ -53,10 +53,11 @@ class Cors:
         )
 
     def complete(self, response: Response, request: Request) -> Response:
-        """Add to an answer of the public API, good or bad, what lets a named page read it. Return the answer."""
+        """Add the headers that let an allowed page read an answer of the public API. Return the answer."""
         if self._origins and request.path.startswith(_PREFIX):
             origin = request.headers.get("origin")
-            response.lines += "vary: Origin\r\n"
-            if origin in self._origins:
-                response.lines += f"access-control-allow-origin: {origin}\r\naccess-control-expose-headers: {_READ}\r\n"
+            response.headers += (("vary", "Origin"),)
+            if origin in self._origins and origin is not None:
+                allow = (("access-control-allow-origin", origin), ("access-control-expose-headers", _READ))
+                response.headers += allow
         return response

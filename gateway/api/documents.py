@@ -1,4 +1,4 @@
-"""Answers that are files to keep: the audit log and reports. They are sent as attachments under their own policy."""
+"""Send the audit log and reports as files, under a content security policy of their own."""
 
 from typing import cast
 
@@ -12,7 +12,7 @@ from gateway.operations.audit import EXPORT_QUERY, ExportWanted
 from gateway.services.audit_export import CONTENT_TYPES
 from gateway.strict_json import write_time
 
-# A document is looked at where nothing may be loaded or run; style stands in it, since it must be whole by itself.
+# A document may load and run nothing. Its style is inline, because the file must be complete by itself.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'none'"
 
 

@@ -1,4 +1,4 @@
-"""The live feed of the dashboard as server-sent events. What is new, `services.feed` finds."""
+"""Stream the live feed of the dashboard as server-sent events. `services.feed` finds the news."""
 
 from gateway.app import Gateway
 from gateway.auth.sessions import read_cookie
@@ -13,13 +13,13 @@ _WAITING_BYTES = 256 * 1024
 
 
 class FeedEdge:
-    """Answers with a stream that lasts as long as the session does."""
+    """Answers with a stream that ends with the session."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     async def watch(self, request: Request, who: Principal, context: RequestContext) -> Response:
-        """Begin a stream of `hello`, then `traffic` and `alert` events as the caller may see them."""
+        """Stream `hello`, then the `traffic` and `alert` events that the caller may see."""
         token = read_cookie(request.headers.get("cookie")) if who.kind == "user" else None
         stream = EventStream(lambda: self._gateway.feed.leave(watcher), limit_bytes=_WAITING_BYTES)
         watcher = Watcher(

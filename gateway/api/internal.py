@@ -1,7 +1,7 @@
-"""Who may come in to the internal API: signed-in users, or without RBAC this host's own user. Grants nothing.
+"""Admit callers to the internal API: signed-in users or, without RBAC, the local user of this host. Grants nothing.
 
-In this order, so that another site's page learns nothing: where the request comes from, whose page made it, whose
-session it is, and for what changes something the token of that session. What the user may do, the dispatch checks.
+The checks come in this order, so that a page of another site learns nothing: origin of the request, page that made
+it, session, and for changes the CSRF token of that session. The dispatch checks the permissions.
 """
 
 from dataclasses import replace
@@ -17,13 +17,13 @@ from gateway.operations.operation import ANONYMOUS, Door
 from gateway.services.refusals import SESSION_REFUSED
 
 LOCAL = replace(local("api"), name="local")
-"""Whoever calls from this host while the internal API asks for no user."""
+"""The principal of local callers while RBAC is off."""
 
 _READING = ("GET", "HEAD")
 
 
 class InternalDoor:
-    """Lets callers in to rows whose door is SESSION, SIGN_IN or PAGE."""
+    """Admits callers to operations whose door is SESSION, SIGN_IN or PAGE."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -31,18 +31,18 @@ class InternalDoor:
         self._allowed_hosts = frozenset(name.lower() for name in gateway.settings.allowed_hosts)
 
     def enter(self, door: Door, request: Request, context: RequestContext) -> Principal:
-        """Return who calls.
+        """Return the caller.
 
         Raises:
-            AccessDenied: without RBAC, the request is not of this host's own user. NotSignedIn: there is no session.
-            CsrfFailed: another site's page, or no token.
+            AccessDenied: RBAC is off and the request is not from the local user. NotSignedIn: there is no session.
+            CsrfFailed: a page of another site made the request, or the token is missing or wrong.
         """
         token = read_cookie(request.headers.get("cookie"))
         try:
             return self._enter(door, request, token)
         except NotSignedIn as error:
             if token is None:
-                raise  # a page that asks whether somebody is signed in is no event
+                raise  # the page only asks whether somebody is signed in
             raise self._noted(error, context) from None
         except GatewayError as error:
             raise self._noted(error, context) from None
@@ -51,7 +51,7 @@ class InternalDoor:
         if not self._asks_for_user and not is_own_user(request):
             raise not_own_user("the internal API")
         if door is Door.PAGE:
-            return ANONYMOUS  # a link on another site may lead here
+            return ANONYMOUS  # links on other sites may lead here
         headers = request.headers
         if not is_own_page(
             sec_fetch_site=headers.get("sec-fetch-site"),

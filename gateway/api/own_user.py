@@ -1,9 +1,9 @@
-"""Whether a request comes from a user of this host: the one rule for the internal API, the dashboard and `/metrics`.
+"""Decide whether a request comes from a user of this host: one rule for the internal API, the dashboard, `/metrics`.
 
-Theory of operation. Without RBAC, whoever reaches the loopback address administers the gateway. A reverse proxy on this
-host reaches it for everybody, and a page in a browser reaches it under a name of its own (DNS rebinding). Each leaves a
-trace: HTTP/1.0, which nginx before 1.29.7 speaks by default; a header about the client; a Host or an Origin that is not
-this host. A request with any such trace is refused. A proxy that leaves none of them cannot be told from a user.
+Theory of operation. Without RBAC, anyone who reaches the loopback address administers the gateway. A reverse proxy on
+this host reaches it for everybody, and a web page reaches it by DNS rebinding. Each leaves a trace: HTTP/1.0, which
+nginx before 1.29.7 uses by default; a header about the client; a Host or an Origin that is not this host. The gateway
+refuses a request with any such trace. It cannot tell a proxy that leaves no trace from a local user.
 """
 
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ _PROXY_PREFIX = "x-forwarded"
 
 
 def is_own_user(request: Request) -> bool:
-    """Tell whether nothing about the request suggests that it was made on another host or by another site's page."""
+    """Tell whether the request has no sign of another host or of a page of another site."""
     headers = request.headers
     origin = headers.get("origin")
     return (
@@ -34,7 +34,7 @@ def is_own_user(request: Request) -> bool:
 
 
 def not_own_user(what: str) -> AccessDenied:
-    """Return the refusal of a request that `is_own_user` is false of, while RBAC is off. what: was asked for."""
+    """Return the error for a request that is not from the local user while RBAC is off. what: names its target."""
     return AccessDenied(
         f"Without RBAC_ENABLED=true, {what} answers only direct requests from this host to a loopback address. "
         "To reach it through a proxy or from another host, set RBAC_ENABLED=true."
@@ -42,7 +42,7 @@ def not_own_user(what: str) -> AccessDenied:
 
 
 def _is_here(url: str) -> bool:
-    """Tell whether the host that a URL names is the loopback one."""
+    """Tell whether a URL names a loopback host."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

@@ -1,8 +1,7 @@
-"""From the bytes of a request to values: the JSON body and the query. One strict reader each; nothing is guessed."""
+"""Read the JSON body and the query of a request, each with one strict reader that guesses nothing."""
 
 from collections.abc import Mapping
 
-from gateway.api.credentials import facts_of
 from gateway.errors import InvalidRequest, UnsupportedMediaType
 from gateway.http.messages import Request
 from gateway.http.target import undo_escapes
@@ -10,7 +9,7 @@ from gateway.operations.operation import Parameter
 from gateway.strict_json import read_json
 
 LARGE_BYTES = 65_536
-"""Longer bodies are read in a thread, one at a time: others are answered meanwhile."""
+"""Longer bodies are parsed in a thread, one at a time, so that the event loop keeps answering."""
 
 _NAME_CHARS = 64
 _HEX = frozenset("0123456789abcdefABCDEF")
@@ -20,12 +19,10 @@ def read_body(request: Request) -> object:
     """Return the JSON value of the body.
 
     Raises:
-        UnsupportedMediaType: it is not declared as uncompressed JSON in UTF-8.
-        InvalidJson: it is not strict JSON.
+        UnsupportedMediaType: the body is not declared as uncompressed JSON in UTF-8.
+        InvalidJson: the body is not strict JSON.
     """
     headers = request.headers
-    if facts_of(headers).is_plain_json:
-        return read_json(request.body)
     if not _is_json(headers.get("content-type")):
         raise UnsupportedMediaType("Send the body with 'Content-Type: application/json'.", param="Content-Type")
     if (headers.get("content-encoding") or "identity").lower() != "identity":
@@ -34,7 +31,7 @@ def read_body(request: Request) -> object:
 
 
 def read_query(query: str, parameters: Mapping[str, Parameter], *, now_at: int) -> dict[str, object]:
-    """Return the values of the query by name; what was not sent is left out.
+    """Return the values of the query by name, without parameters that were not sent.
 
     Raises:
         InvalidRequest: a parameter is unknown, repeated, or not of its form. `param` is its name.

@@ -1,8 +1,7 @@
-"""Answers: the envelope, the one error shape, the headers every answer has, compression. Decides nothing else.
+"""Build answers: the envelope, the one error shape, the headers that every answer has, and compression.
 
-What an edge makes (`json_response`, `error_response`) has a status, a body and headers of its own; `finish` adds what
-every answer has. So a new edge can forget neither the request id nor a security header. It adds them to the answer
-itself, so that an edge makes one for each request, and keeps none.
+An edge builds an answer with `json_response` or `error_response`; the dispatch completes it with `Finisher.finish`. So
+no edge can forget the request id or a security header. `finish` changes the answer, so each request needs its own.
 """
 
 import zlib
@@ -56,14 +55,13 @@ STATUS_BY_CODE: Mapping[str, int] = MappingProxyType(
         "http_version_not_supported": 505,
     }
 )
-"""The status of every code an answer may carry."""
+"""The HTTP status of each error code."""
 
 _TYPES: Mapping[int, str] = MappingProxyType(
     {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 )
 _ALWAYS_RETRY = (429, 503)
 JSON: Headers = (("content-type", "application/json"),)
-"""The header of an answer that says nothing else by itself."""
 _SECURITY: Headers = (
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),
@@ -84,7 +82,7 @@ def error_type(status: int) -> str:
 
 
 def json_response(value: object, headers: Headers = (), *, status: int = 200) -> Response:
-    """Return a bare JSON answer: what OpenAI clients and probes expect."""
+    """Return JSON without an envelope, as OpenAI clients and probes expect."""
     return Response(status, JSON + headers, write_json(value))
 
 
@@ -97,7 +95,7 @@ def envelope_response(
     status: int = 200,
     headers: Headers = (),
 ) -> Response:
-    """Return `{"ok", "data", "meta"}`, with "page" for a list. data: JSON, written already."""
+    """Return `{"ok", "data", "meta"}`, with "page" for a list. data: serialized JSON."""
     tail = f',"meta":{{"request_id":"{request_id}","timestamp":"{timestamp}"}}}}'.encode("ascii")
     if page is not None:
         tail = b',"page":' + write_json({"limit": page.limit, "count": len(page.items), "next": page.next}) + tail
@@ -105,7 +103,7 @@ def envelope_response(
 
 
 def error_response(error: GatewayError, *, request_id: str, headers: Headers = ()) -> Response:
-    """Return an error in the one shape, with the headers its status asks for."""
+    """Return an error in the one shape, with the headers that its status requires."""
     status = status_of(error.code)
     if status == 401:
         headers = (*headers, ("www-authenticate", "Bearer"))
@@ -117,73 +115,57 @@ def error_response(error: GatewayError, *, request_id: str, headers: Headers = (
 def shaped_error(
     status: int, code: str, message: str, *, param: str | None, request_id: str, headers: Headers = ()
 ) -> Response:
-    """Return the one error shape, which OpenAI clients read as well."""
-    error = {
-        "message": message,
-        "type": error_type(status),
-        "code": code,
-        "param": param,
-        "request_id": request_id,
-    }
+    """Return the one error shape, which OpenAI clients also read."""
+    error = {"message": message, "type": error_type(status), "code": code, "param": param, "request_id": request_id}
     return Response(status, JSON + headers, write_json({"ok": False, "error": error}))
 
 
-def rate_lines(admission: Admission, *, is_openai: bool) -> str:
-    """Return the header lines of what the key has left, for OpenAI's clients under their names as well."""
-    lines = (
-        f"x-ratelimit-limit: {admission.limit}\r\nx-ratelimit-remaining: {admission.remaining}\r\n"
-        f"x-ratelimit-reset: {admission.reset_seconds}\r\n"
-    )
+def rate_headers(admission: Admission, *, is_openai: bool) -> Headers:
+    """Return headers that say what the key has left; for OpenAI clients also under the names they know."""
+    limit, remaining, reset = str(admission.limit), str(admission.remaining), str(admission.reset_seconds)
+    headers = (("x-ratelimit-limit", limit), ("x-ratelimit-remaining", remaining), ("x-ratelimit-reset", reset))
     if not is_openai:
-        return lines
+        return headers
     return (
-        f"{lines}x-ratelimit-limit-requests: {admission.limit}\r\n"
-        f"x-ratelimit-remaining-requests: {admission.remaining}\r\n"
-        f"x-ratelimit-reset-requests: {admission.reset_seconds}s\r\n"  # a duration, as OpenAI writes it
+        *headers,
+        ("x-ratelimit-limit-requests", limit),
+        ("x-ratelimit-remaining-requests", remaining),
+        ("x-ratelimit-reset-requests", f"{reset}s"),  # a duration, as OpenAI writes it
     )
 
 
 class Finisher:
-    """Adds to an answer what every answer has. is_tls: whether clients come over TLS."""
+    """Adds to an answer the headers that every answer has. is_tls: whether clients connect over TLS."""
 
     def __init__(self, *, is_tls: bool) -> None:
-        # The second for an answer that says itself how long it may be kept.
-        common = _SECURITY + (_HSTS if is_tls else ())
-        self._common = _lines(common)
-        self._kept = _lines(tuple(pair for pair in common if pair[0] != "cache-control"))
+        self._common = _SECURITY + (_HSTS if is_tls else ())
 
     def finish(
-        self, response: Response, request_id: str, rate: str = "", asked: RequestHeaders | None = None
+        self, response: Response, request_id: str, rate: Headers = (), asked: RequestHeaders | None = None
     ) -> Response:
-        """Complete `response` with request id, security and rate headers, compress it if that was asked for, return it.
+        """Complete `response` with request id, security and rate headers, compress it if asked, and return it.
 
-        rate: header lines, see `rate_lines`. asked: the headers of the request; None when the answer must stay as it
-        is, since it carries a secret.
+        asked: the headers of the request; None to leave the body uncompressed, since it contains a secret.
         """
-        headers, common = response.headers, self._common
-        if headers is not JSON and "cache-control" in dict(headers):
-            common = self._kept
-        response.lines = (
-            f"{response.lines}{common}x-service-request-id: {request_id}\r\nx-request-id: {request_id}\r\n{rate}"
-        )
+        common = self._common
+        if any(name == "cache-control" for name, _ in response.headers):
+            common = tuple(pair for pair in common if pair[0] != "cache-control")
+        ids = (("x-service-request-id", request_id), ("x-request-id", request_id))
+        response.headers = response.headers + common + ids + rate
         if len(response.body) > _COMPRESS_BYTES and asked is not None:
             _compress(response, asked.get("accept-encoding"))
         return response
 
 
 def _compress(response: Response, accept_encoding: str | None) -> None:
-    """Compress a long answer for who takes gzip, and say so wherever the answer was asked for in some encoding."""
+    """Compress a long answer for a client that accepts gzip."""
     if accept_encoding is None:
         return
     response.headers = (*response.headers, ("vary", "Accept-Encoding"))
     if accepts_gzip(accept_encoding):
-        # Level 1: an answer is compressed while others wait, and is sent once.
+        # Level 1: other requests wait while the body is compressed, and it is sent once.
         response.body = zlib.compress(response.body, 1, 31)
         response.headers = (*response.headers, ("content-encoding", "gzip"))
-
-
-def _lines(headers: Headers) -> str:
-    return "".join(f"{name}: {value}\r\n" for name, value in headers)
 
 
 def accepts_gzip(accept_encoding: str) -> bool:

@@ -1,149 +1,103 @@
-"""Every path the server answers: the rows of `operations`, each with what answers it. Runs nothing."""
+"""The routing table: one route for each row of `operations`, with the handler that answers it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
-from gateway.api import chat, documents, feed, openapi, signin, static
+from gateway.api import openapi
+from gateway.api.chat import ChatEdge
+from gateway.api.documents import DocumentEdge
+from gateway.api.feed import FeedEdge
 from gateway.api.folding import folder, places_of
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import LARGE_BYTES, read_query
 from gateway.api.responses import envelope_response, json_response
+from gateway.api.signin import SignInEdge
+from gateway.api.static import StaticEdge
 from gateway.app import Gateway
 from gateway.domain.paging import Page
-from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.http.router import Route, Router
 from gateway.offload import ThreadOffload
-from gateway.operations import every, prompts
+from gateway.operations.every import ALL_OPERATIONS, DESCRIBED_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
-from gateway.operations.probes import PROBE_OPERATIONS
 from gateway.schema import decoder, encoder
 from gateway.settings import Settings
 from gateway.strict_json import write_json, write_time
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
-"""What answers a request whose caller may come in. Adds only headers of its own; GatewayErrors pass through it."""
+"""Answers a request of a caller who may come in. Adds only headers of its own; a GatewayError passes through."""
 
 
 class Endpoint:
-    """One row, ready to answer: compiled for its first request, looked at never again.
-
-    Most rows are asked for by no one for hours, and compiling them all would take a third of the start.
-    """
+    """One operation, ready to answer. in_progress: requests that it is answering now."""
 
     __slots__ = (
-        "body_bytes", "body_setting", "door", "handle", "has_secret", "in_work", "is_for_keys", "is_internal",
-        "is_openai", "is_shed", "make", "name", "needs", "path", "scope",
+        "body_bytes", "body_setting", "door", "handle", "has_secret", "in_progress", "is_openai", "is_shed", "name",
+        "needs", "path",
     )  # fmt: skip
 
-    def __init__(self, operation: Operation, make: Callable[[], Handler], settings: Settings) -> None:
+    def __init__(self, operation: Operation, handle: Handler, settings: Settings) -> None:
         self.name = operation.name
         self.path = operation.route[1]
         self.door = operation.door
-        self.is_internal = operation.door.is_internal
         self.needs = operation.needs
-        # Of a row that is for keys alone. By type, since a scope and a permission may have the same text.
-        self.scope = operation.needs if operation.door is Door.KEY and isinstance(operation.needs, Scope) else None
-        # A known key is all that has to be looked at.
-        self.is_for_keys = self.scope is not None or (operation.door is Door.OPTIONAL and operation.needs is None)
         self.has_secret = operation.has_secret
-        # Who asks how we are is answered however busy we are.
+        # Probes are answered under any load.
         self.is_shed = operation.door not in (Door.OPEN, Door.OPTIONAL, Door.LOOPBACK)
-        self.in_work = 0
+        self.in_progress = 0
         self.is_openai = operation.is_openai
         self.body_setting = operation.body_setting
         self.body_bytes: int = getattr(settings, operation.body_setting)
-        self.handle: Handler = self._first
-        self.make = make
-
-    async def _first(self, request: Request, who: Principal, context: RequestContext) -> Response:
-        self.handle = self.make()
-        return await self.handle(request, who, context)
+        self.handle = handle
 
 
 def make_router(gateway: Gateway) -> Router[Endpoint]:
-    """Return the router of all rows. Probes are routed from the start, prompts when the first request of another path
-    comes, and all the rest when one comes whose path is neither: its rows take a moment to load.
+    """Return the router of all operations.
+
+    Raises:
+        ValueError: an operation has neither a call nor an edge that answers it.
     """
-    later = (lambda: routes(gateway, prompts.PROMPT_OPERATIONS), lambda: routes(gateway, every.OTHER_OPERATIONS))
-    return Router(routes(gateway, PROBE_OPERATIONS), later)
-
-
-def routes(gateway: Gateway, operations: Sequence[Operation]) -> list[Route[Endpoint]]:
-    """Return one route a row. Raises ValueError for a row that nothing answers."""
-    edges = _Edges(gateway)
+    edges = _edges(gateway)
     table = []
-    for operation in operations:
+    for operation in ALL_OPERATIONS:
         if operation.call is not None:
-            make = partial(_calling, gateway, operation)
-        elif operation.name in _ANSWERS:
-            make = partial(_guarding, gateway, operation, edges)
+            handle = _calling(gateway, operation)
+        elif operation.name in edges:
+            handle = _guarding(gateway, operation, edges[operation.name])
         else:
             raise ValueError(f"nothing answers {operation.name}")
-        table.append(Route(*operation.route, Endpoint(operation, make, gateway.settings)))
-    return table
+        table.append(Route(*operation.route, Endpoint(operation, handle, gateway.settings)))
+    return Router(table)
 
 
-class _Edges:
-    """What answers the rows that have no call: probes from the start, the others from their first request on."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self.probes = PlainEdge(gateway, self._document)
-
-    @cached_property
-    def chats(self) -> "chat.ChatEdge":
-        """Chat completions."""
-        return chat.ChatEdge(self._gateway)
-
-    @cached_property
-    def people(self) -> "signin.SignInEdge":
-        """Who signs in."""
-        return signin.SignInEdge(self._gateway)
-
-    @cached_property
-    def downloads(self) -> "documents.DocumentEdge":
-        """What is saved as a file."""
-        return documents.DocumentEdge(self._gateway)
-
-    @cached_property
-    def news(self) -> "feed.FeedEdge":
-        """What happens now."""
-        return feed.FeedEdge(self._gateway)
-
-    @cached_property
-    def pages(self) -> "static.StaticEdge":
-        """The dashboard's files."""
-        return static.StaticEdge()
-
-    def _document(self) -> Mapping[str, object]:
-        return openapi.document(every.DESCRIBED_OPERATIONS, self._gateway.settings)
-
-
-_ANSWERS: Mapping[str, Callable[[_Edges], Handler]] = {
-    "chat.completions": lambda edges: edges.chats.complete,
-    "models.list": lambda edges: edges.chats.models,
-    "models.show": lambda edges: edges.chats.model,
-    "health": lambda edges: edges.probes.health,
-    "openapi": lambda edges: edges.probes.openapi,
-    "metrics": lambda edges: edges.probes.metrics,
-    "auth.login": lambda edges: edges.people.login,
-    "auth.session": lambda edges: edges.people.session,
-    "auth.logout": lambda edges: edges.people.logout,
-    "auth.password": lambda edges: edges.people.password,
-    "sessions.end_all": lambda edges: edges.people.end_all,
-    "audit.export": lambda edges: edges.downloads.audit_export,
-    "reports.document": lambda edges: edges.downloads.report,
-    "feed": lambda edges: edges.news.watch,
-    "dashboard.page": lambda edges: edges.pages.page,
-    "dashboard.file": lambda edges: edges.pages.file,
-    "dashboard.module": lambda edges: edges.pages.file,
-}
+def _edges(gateway: Gateway) -> Mapping[str, Handler]:
+    """Return the handlers of the operations that no service answers, by name."""
+    plain = PlainEdge(gateway, lambda: openapi.document(DESCRIBED_OPERATIONS, gateway.settings))
+    chat, signin, documents, static = ChatEdge(gateway), SignInEdge(gateway), DocumentEdge(gateway), StaticEdge()
+    return {
+        "chat.completions": chat.complete,
+        "models.list": chat.models,
+        "models.show": chat.model,
+        "health": plain.health,
+        "openapi": plain.openapi,
+        "metrics": plain.metrics,
+        "auth.login": signin.login,
+        "auth.session": signin.session,
+        "auth.logout": signin.logout,
+        "auth.password": signin.password,
+        "sessions.end_all": signin.end_all,
+        "audit.export": documents.audit_export,
+        "reports.document": documents.report,
+        "feed": FeedEdge(gateway).watch,
+        "dashboard.page": static.page,
+        "dashboard.file": static.file,
+        "dashboard.module": static.file,
+    }
 
 
 def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], object]:
-    """Return what makes the row's record of a request. A row that takes nothing refuses every query."""
+    """Return the function that reads the record of an operation from a request. Unknown parameters are refused."""
     parameters = {parameter.name: parameter for parameter in operation.query}
     clock = gateway.clock
     if operation.takes is None or parameters:
@@ -171,9 +125,8 @@ def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], objec
     return take_body
 
 
-def _guarding(gateway: Gateway, operation: Operation, edges: _Edges) -> Handler:
-    """Put before an edge what it may not forget: refusing a query, unless its clients add parameters of their own."""
-    handle = _ANSWERS[operation.name](edges)
+def _guarding(gateway: Gateway, operation: Operation, handle: Handler) -> Handler:
+    """Check the query before an edge handles a request. OpenAI clients add parameters of their own; those pass."""
     if operation.is_openai:
         return handle
     take = _taking(gateway, operation)
@@ -186,7 +139,7 @@ def _guarding(gateway: Gateway, operation: Operation, edges: _Edges) -> Handler:
 
 
 def _calling(gateway: Gateway, operation: Operation) -> Handler:
-    """Return what reads, calls and writes a row that an operation of a service answers."""
+    """Return the handler that decodes a request, calls the operation and encodes its result."""
     call, gives, clock = operation.call, operation.gives, gateway.clock
     if call is None or gives is None:
         raise ValueError(f"{operation.name} must say what it calls and gives")
@@ -194,11 +147,11 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
     write = operation.write or encoder(gives)
     status = operation.status
     is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE
-    aside = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
+    offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def handle(request: Request, who: Principal, context: RequestContext) -> Response:
         if len(request.body) > LARGE_BYTES:
-            command = await aside.run(take, request)
+            command = await offload.run(take, request)
         else:
             command = take(request)
         value = await call(gateway, who, command, context)

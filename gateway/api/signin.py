@@ -1,4 +1,4 @@
-"""The edge of sign-in: the session's cookie, its CSRF token, and whose session it is. Checks no password itself."""
+"""Answer sign-in requests: session cookie, CSRF token and current user. Checks no password itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _COOKIE_SECONDS = ABSOLUTE_MS // 1000
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The body of a sign-in. Bounded so that nobody makes the gateway hash a book."""
+    """The body of a sign-in. Bounded, because hashing a long password costs CPU."""
 
     username: Annotated[str, Bounds(1, 256)]
     password: Annotated[str, Bounds(1, 1024)] = field(repr=False)
@@ -38,7 +38,7 @@ class NewPassword:
 
 
 class SignInEdge:
-    """Answers what needs the cookie itself."""
+    """Answers the operations that read or set the session cookie."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -70,7 +70,7 @@ class SignInEdge:
         return self._answer(_about(self._gateway.signin.find(token), token), context)
 
     async def logout(self, request: Request, who: Principal, context: RequestContext) -> Response:
-        """End the session and take the cookie away."""
+        """End the session and clear the cookie."""
         await self._gateway.signin.end(self._found(request), context)
         cookie = clear_cookie(is_secure=self._callers.is_secure(request))
         return self._answer({}, context, (("set-cookie", cookie),))
@@ -83,17 +83,17 @@ class SignInEdge:
         return self._answer({"sessions_ended": ended}, context)
 
     async def end_all(self, request: Request, who: Principal, context: RequestContext) -> Response:
-        """End the sessions of a user, but for the one that asks."""
+        """End all sessions of a user except the current one."""
         values = read_query(request.query, {"user_id": END_OF_USER}, now_at=0)
         user_id = values.get("user_id", who.id if who.kind == "user" else None)
         if user_id is None:
-            raise InvalidRequest("Say whose sessions end: user_id.", param="user_id")
+            raise InvalidRequest("Name the user whose sessions end: user_id.", param="user_id")
         own_id = self._found(request).session.id if who.kind == "user" else ""
         ended = await self._gateway.signin.end_of_user(who, str(user_id), context, but_id=own_id)
         return self._answer({"sessions_ended": ended}, context)
 
     def _found(self, request: Request) -> SignedIn:
-        """Return the session of the cookie. Without RBAC the door has not looked for it.
+        """Return the session of the cookie. Without RBAC nobody has looked it up yet.
 
         Raises:
             NotSignedIn: there is none.
@@ -117,6 +117,6 @@ def _about(found: SignedIn, token: str) -> dict[str, object]:
         "permissions": sorted(user.principal().permissions),
         "csrf_token": csrf_token(token),
         "expires_at": write_time(found.session.expires_at),
-        # Nobody has changed the record: the password is the one that somebody else gave out.
+        # The record was never changed, so the password is still the one that an administrator set.
         "is_first_password": user.version == 1,
     }

@@ -1,7 +1,7 @@
-"""The dashboard's files, as they lie in the archive. A fixed set read once; no path of a request reaches the disk.
+"""Serve the files of the dashboard. All are read from the archive at the start; no path of a request reaches the disk.
 
-Every file but the page itself stands under a folder named by the hash of all of them, so that a browser may keep it
-for ever and never mixes two versions. The page names that folder, and is asked for again each time.
+Every file except the page is served under a folder named by the hash of all files. So a browser may cache it for ever
+and never mixes two versions. The page names that folder, and browsers ask for the page again each time.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from gateway.http.messages import HttpError, Request, Response
 
 FOLDER = "gateway/dashboard"
 PAGE = "index.html"
-PLACE = b"@VERSION@"
+VERSION_MARK = b"@VERSION@"
 TYPES: Mapping[str, str] = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -31,7 +31,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
-        # What turns text into markup throws, in browsers that know of it.
+        # In browsers with Trusted Types, turning text into markup throws.
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     )
@@ -49,7 +49,7 @@ _GUARDS = (
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file and the headers it is sent with, of which the etag is one."""
+    """A file and the headers of its answer, among them its etag."""
 
     headers: tuple[tuple[str, str], ...]
     etag: str
@@ -57,38 +57,31 @@ class _File:
 
 
 class StaticEdge:
-    """Answers the requests for the dashboard. Reads its files when the first of them is asked for."""
+    """Answers the requests for the dashboard."""
 
     def __init__(self) -> None:
-        self._files: Mapping[str, _File] = {}
-        self._version = ""
+        raw = {name: bundle.read(f"{FOLDER}/{name}") for name in bundle.names(FOLDER)}
+        whole = hashlib.sha256()
+        for name in sorted(raw):
+            whole.update(b"%d %s %d " % (len(name), name.encode(), len(raw[name])) + raw[name])
+        self._version = whole.hexdigest()[:16]
+        raw[PAGE] = raw[PAGE].replace(VERSION_MARK, self._version.encode())
+        self._files = {name: _file(name, data) for name, data in raw.items()}
 
     async def page(self, request: Request, who: Principal, context: RequestContext) -> Response:
-        """Return the page, or 304 to whoever has it."""
-        return _fresh(request, self._read()[PAGE])
+        """Return the page, or 304 to a browser that has it."""
+        return _fresh(request, self._files[PAGE])
 
     async def file(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Return a file of this version.
 
         Raises:
-            HttpError: 404, it is of another version or no file of the dashboard.
+            HttpError: 404, the dashboard has no such file, or the path names another version.
         """
-        files = self._read()
         _, _, version, name = request.path.split("/", 3)
-        if version != self._version or name == PAGE or name not in files:
+        if version != self._version or name == PAGE or name not in self._files:
             raise HttpError(404, "not_found", "The dashboard has no such file now; load the page again.")
-        return _fresh(request, files[name])
-
-    def _read(self) -> Mapping[str, _File]:
-        if not self._files:
-            raw = {name: bundle.read(f"{FOLDER}/{name}") for name in bundle.names(FOLDER)}
-            whole = hashlib.sha256()
-            for name in sorted(raw):
-                whole.update(b"%d %s %d " % (len(name), name.encode(), len(raw[name])) + raw[name])
-            self._version = whole.hexdigest()[:16]
-            raw[PAGE] = raw[PAGE].replace(PLACE, self._version.encode())
-            self._files = {name: _file(name, data) for name, data in raw.items()}
-        return self._files
+        return _fresh(request, self._files[name])
 
 
 def _file(name: str, data: bytes) -> _File:

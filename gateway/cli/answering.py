@@ -95,7 +95,6 @@ class Live:
         """Do what the first prompt would wait for."""
         gateway = self._composition.gateway
         await to_thread.run_sync(lambda: gateway.shield.ready())  # which may have to be loaded
-        self._dispatch.load_prompts()
 
     async def reload(self, options: argparse.Namespace) -> None:
         """Read settings and rules again, and keep the old ones when the new cannot be used."""

@@ -1,6 +1,5 @@
 """From a credential to a principal, its rate window and its scopes. Refusals are audited, in sums when they flood."""
 
-import math
 from collections.abc import Collection, Mapping
 
 from gateway.auth.keyhash import hash_key, prefix_of
@@ -32,19 +31,15 @@ _UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
 
 
 class _Known:
-    """A key that was looked up: good until the generation moves or a second is over.
+    """A key from the database: valid until the generation moves or `recheck_seconds` has passed."""
 
-    plain_until_seconds: until when `recognized` may answer for it. Set once a whole `authenticate` has let it in.
-    """
-
-    __slots__ = ("plain_until_seconds", "principal", "record", "recheck_seconds", "used_at")
+    __slots__ = ("principal", "record", "recheck_seconds", "used_at")
 
     def __init__(self, record: KeyRecord, recheck_seconds: float) -> None:
         self.record = record
         self.principal = record.principal()
         self.recheck_seconds = recheck_seconds
         self.used_at = record.last_used_at
-        self.plain_until_seconds = -math.inf
 
 
 class Authentication:
@@ -80,17 +75,6 @@ class Authentication:
         self._policies = policies
         self._access = access or AccessGuard(store=store, clock=clock)
 
-    def recognized(self, digest: str, now_seconds: float) -> Principal | None:
-        """Return who calls with the key of this SHA-256, if there is nothing to look up, to check or to note about it.
-
-        None says nothing but that `authenticate` has to be asked. It comes to be asked once a second for each key, and
-        always where a key expires or there is an access list. now_seconds: monotonic.
-        """
-        known = self._known.get(digest)
-        if known is None or now_seconds >= known.plain_until_seconds:
-            return None
-        return known.principal if self._store.generation.value() == self._generation else None
-
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         """Return who calls with the API key `credential`. A key used a second ago costs no SQL and no waiting.
 
@@ -122,8 +106,6 @@ class Authentication:
             await self._record_first_use(known, context, now_at)
         elif now_at - known.used_at >= _NOTE_USE_MS:
             self._note_use(known, now_at)
-        if known.record.expires_at is None and known.record.revoked_at is None and self._access.rules is None:
-            known.plain_until_seconds = known.recheck_seconds
         return known.principal
 
     def admit(

@@ -84,9 +84,6 @@ class FakeAuthentication:
     def _principal(self, name: str, scopes: frozenset[Scope], rate_limit: int) -> Principal:
         return Principal("key", f"key_{name}", name, scopes, frozenset(), f"svc_{name}", rate_limit)
 
-    def recognized(self, digest: str, now_seconds: float) -> Principal | None:
-        return None
-
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         self.asked.append((credential, context))
         if not credential:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.api.credentials import Callers, HeadFacts, traceparent
+from gateway.api.credentials import Callers, sole_key, traceparent
 from gateway.http.messages import Headers, Request
 
 GOOD_TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -37,11 +37,11 @@ def request(peer: str, **headers: str) -> Request:
     ],
 )
 def test_key_is_read_from_four_headers_alone(headers: dict[str, str], key: str | None) -> None:
-    assert HeadFacts(Headers(headers)).sole_key() == key
+    assert sole_key(Headers(headers)) == key
 
 
 def test_two_authorization_headers_make_no_key() -> None:
-    key = HeadFacts(Headers({"authorization": "Bearer svc_1, Bearer svc_2"})).sole_key()
+    key = sole_key(Headers({"authorization": "Bearer svc_1, Bearer svc_2"}))
     assert key is not None
     assert "," in key
 

@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from gateway.api import reading
-from gateway.api.routes import routes
 from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
 from gateway.domain.audit import AuditFilter
 from gateway.errors import AuditUnavailable, Overloaded, ShieldUnavailable, UpstreamUnavailable
 from gateway.http.messages import HttpError
 from gateway.llm.base import UpstreamFault
-from gateway.operations.every import ALL_OPERATIONS, OTHER_OPERATIONS
-from gateway.operations.probes import PROBE_OPERATIONS
-from gateway.operations.prompts import PROMPT_OPERATIONS
+from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.public import OPERATIONS
 from gateway.services.scans import ScanText
 from gateway.shield.detections import Direction, Severity
@@ -437,22 +434,6 @@ def test_refusal_of_the_server_has_the_one_shape(house: Any, status: int, code: 
     assert reply.headers["x-a"] == "b"
     assert ("retry-after" in reply.headers) == (status == 503)
     assert f'gateway_refused_requests_total{{code="{code}"}} 1' in house.metrics.render()
-
-
-def test_rows_that_are_loaded_apart_share_no_path() -> None:
-    probes, prompts, others = (
-        {row.route[1] for row in rows} for rows in (PROBE_OPERATIONS, PROMPT_OPERATIONS, OTHER_OPERATIONS)
-    )
-    assert not probes & prompts
-    assert not (probes | prompts) & others
-    for path in probes | prompts:
-        if "{" in path:  # a later path without places would be hidden
-            assert not any(other.startswith(path[: path.index("{")]) for other in others)
-
-
-def test_every_row_can_be_made_ready(house: Any) -> None:
-    for route in routes(house.dispatch._gateway, ALL_OPERATIONS):
-        assert callable(route.handler.make())
 
 
 async def test_no_answer_is_kept_and_completed_twice(house: Any) -> None:

@@ -13,7 +13,7 @@ from gateway.api.responses import (
     error_response,
     error_type,
     json_response,
-    rate_lines,
+    rate_headers,
 )
 from gateway.auth.ratelimit import Admission
 from gateway.errors import GatewayError, InvalidRequest, RateLimited
@@ -82,9 +82,9 @@ def test_retry_after_is_at_least_a_second() -> None:
 
 
 def test_openai_clients_get_both_names_of_the_rate_headers() -> None:
-    few = Response(200, lines=rate_lines(Admission(True, 1, 2, 3, 0), is_openai=False)).fields()
+    few = rate_headers(Admission(True, 1, 2, 3, 0), is_openai=False)
     assert few == (("x-ratelimit-limit", "1"), ("x-ratelimit-remaining", "2"), ("x-ratelimit-reset", "3"))
-    both = Response(200, lines=rate_lines(Admission(True, 1, 2, 3, 0), is_openai=True)).fields()
+    both = rate_headers(Admission(True, 1, 2, 3, 0), is_openai=True)
     names = ("limit", "1"), ("remaining", "2"), ("reset", "3s")
     assert both == few + tuple((f"x-ratelimit-{name}-requests", value) for name, value in names)
 
@@ -109,18 +109,18 @@ def test_gzip_is_used_only_where_it_is_named(header: str, accepts: bool) -> None
 
 
 def test_long_answer_says_that_it_varies_even_when_it_is_sent_plain() -> None:
-    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", "", Headers({"accept-encoding": "br"}))
+    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", (), Headers({"accept-encoding": "br"}))
     assert ("vary", "Accept-Encoding") in finished.headers
     assert finished.body == json_response("x" * 5000).body
 
 
 def test_answer_with_a_secret_is_never_compressed() -> None:
-    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", "", None)
+    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", (), None)
     assert "content-encoding" not in dict(finished.headers)
 
 
 def test_compressed_answer_is_the_answer() -> None:
     finished = Finisher(is_tls=True).finish(
-        Response(200, (), b"y" * 5000), "req_1", "", Headers({"accept-encoding": "gzip"})
+        Response(200, (), b"y" * 5000), "req_1", (), Headers({"accept-encoding": "gzip"})
     )
     assert gzip.decompress(finished.body) == b"y" * 5000
