@@ -8,7 +8,7 @@ from typing import TextIO
 from gateway import compose, strict_json
 from gateway.app import Gateway
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, nothing
-from gateway.cli.manage import context, with_gateway
+from gateway.cli.data_folder import context, with_gateway
 from gateway.clock import SystemClock
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local, read_request_id

@@ -9,7 +9,7 @@ import anyio
 from gateway import compose
 from gateway.app import Gateway
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log
-from gateway.cli.manage import context, with_gateway
+from gateway.cli.data_folder import context, with_gateway
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.principals import local
 from gateway.errors import SetupError

@@ -21,7 +21,7 @@ _FILES = {
     "serve": "serve",
     "mcp": "mcp",
     "scan": "scan",
-    "keys": "manage",
+    "keys": "keys",
     "users": "users",
     "access": "access_list",
     "providers": "providers",

@@ -6,7 +6,7 @@ from gateway import strict_json
 from gateway.app import Gateway
 from gateway.cli.audit_log import private_file
 from gateway.cli.command import OK, Command, Console
-from gateway.cli.manage import context, with_gateway
+from gateway.cli.data_folder import context, with_gateway
 from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.domain.reports import ReportFormat, ReportType

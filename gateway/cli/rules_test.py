@@ -10,7 +10,7 @@ from typing import Any
 from gateway import compose
 from gateway.app import Gateway
 from gateway.cli.command import FOUND, OK, Command, Console, load_settings, shown, table
-from gateway.cli.manage import context, with_gateway
+from gateway.cli.data_folder import context, with_gateway
 from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.errors import SetupError

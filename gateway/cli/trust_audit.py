@@ -4,7 +4,7 @@ import argparse
 
 from gateway.app import Gateway
 from gateway.cli.command import FOUND, OK, Command, Console, shown
-from gateway.cli.manage import context, with_gateway
+from gateway.cli.data_folder import context, with_gateway
 from gateway.domain.posture import Check, CheckStatus, TrustAudit
 from gateway.domain.principals import local
 from gateway.schema import encode

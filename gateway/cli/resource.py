@@ -1,0 +1,281 @@
+"""Commands made from the rows in `gateway/operations/`: flags from what a row takes, output from what it gives.
+
+The API and the command line share one record for each operation, so both check the same fields in the same way. A file
+of a noun holds `Row`s alone, and a hook where one needs a decision of its own, such as a password from stdin.
+"""
+
+import argparse
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from gateway.app import Gateway
+from gateway.cli.command import OK, Command, Console, shown, table
+from gateway.cli.data_folder import context, with_gateway, with_records
+from gateway.domain.paging import Page
+from gateway.domain.principals import local
+from gateway.errors import InvalidJson, InvalidRequest
+from gateway.operations.operation import Answer, Operation
+from gateway.schema import decode, encode, json_schema
+from gateway.strict_json import read_json
+
+Values = dict[str, object]
+View = dict[str, Any]
+Cell = str | Callable[[View], str]
+"""The field whose value a column shows, or what makes its text from the encoded view."""
+
+_DIGITS = re.compile("[0-9]{1,18}")
+_DECIMAL = re.compile("[0-9]{1,18}(?:\\.[0-9]{0,18})?|\\.[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag, and the field of the record that it fills.
+
+    name: without dashes; the field's own if left out. read: makes the JSON value of the text, where the field's type
+    does not say how; with `repeats`, of all texts that were given. sets: the value of a flag that takes none itself.
+    required: None means as the record says.
+    """
+
+    field: str
+    help: str = ""
+    name: str = ""
+    metavar: str | None = None
+    choices: tuple[str, ...] | None = None
+    read: Callable[[Any], object] | None = None
+    repeats: bool = False
+    sets: object = None
+    required: bool | None = None
+
+    @property
+    def word(self) -> str:
+        """The flag as it is typed."""
+        return "--" + (self.name or self.field).replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One command and the operation it calls.
+
+    example: what follows the command's name in a line that works. subject: help of the positional argument, for an
+    operation on one thing. fixed: values that no flag sets. columns: of a list. note: format of a line for a person,
+    over the fields of the view. prints: the field that goes to stdout, alone. needs_rules: whether the operation uses
+    the shield or the settings; all others work while the rule file is broken. before: completes the values. after:
+    replaces the output and returns the exit code.
+    """
+
+    name: str
+    operation: str
+    summary: str
+    example: str = ""
+    subject: str = ""
+    flags: Sequence[Flag] = ()
+    fixed: Mapping[str, object] | None = None
+    columns: Mapping[str, Cell] | None = None
+    note: str = ""
+    prints: str = ""
+    has_json: bool = False
+    needs_rules: bool = False
+    before: Callable[[Values, argparse.Namespace, Console], None] | None = None
+    after: Callable[[View, Values, argparse.Namespace, Console], int] | None = None
+
+
+def expiry(field: str, help: str, name: str = "", *, required: bool | None = None) -> Flag:
+    """Return a flag for a time that lies ahead: `90d`, `12h`, or a date."""
+    return Flag(field, help, name, "AGE|DATE", read=_midnight, required=required)
+
+
+def _midnight(text: str) -> str:
+    return f"{text}T00:00:00Z" if len(text) == len("2030-01-31") else text
+
+
+def commands_of(operations: Sequence[Operation], *rows: Row) -> tuple[Command, ...]:
+    """Return the commands of `rows`, which call these operations."""
+    by_name = {one.name: one for one in operations}
+    return tuple(_command(row, by_name[row.operation]) for row in rows)
+
+
+def _command(row: Row, operation: Operation) -> Command:
+    example = f"gateway.pyz {row.name} {row.example}".rstrip()
+    declare = partial(declare_row, row, operation)
+    return Command(row.name, row.summary, example, declare, partial(run_row, row, operation), has_json=row.has_json)
+
+
+def declare_row(row: Row, operation: Operation, parser: argparse.ArgumentParser) -> None:
+    """Declare the positional argument and the flags of a row."""
+    if row.subject:
+        parser.add_argument("id", help=row.subject)
+    schemas, required = _schemas(operation)
+    for flag in row.flags:
+        schema = schemas[flag.field]
+        about: dict[str, Any] = {"dest": flag.field, "help": flag.help or None}
+        if (constant := _constant(flag, schema)) is not None:
+            parser.add_argument(flag.word, action="store_const", const=constant, **about)
+            continue
+        choices = flag.choices or (schema.get("enum") if operation.query else None)
+        metavar = flag.metavar or ("N" if schema.get("type") in ("integer", "number") else None)
+        parser.add_argument(
+            flag.word,
+            choices=choices,
+            metavar=None if choices else metavar,
+            action="append" if flag.repeats else "store",
+            required=flag.field in required if flag.required is None else flag.required,
+            **about,
+        )
+
+
+def run_row(row: Row, operation: Operation, options: argparse.Namespace, console: Console) -> int:
+    """Call the operation and print what it gives."""
+    words = {flag.field: flag.word for flag in row.flags if flag.sets is None}
+
+    async def work(gateway: Gateway) -> int:
+        try:
+            values = _values(row, operation, options)
+            if row.before is not None:
+                row.before(values, options, console)
+            if operation.answer is Answer.PAGE:
+                views = await _pages(gateway, operation, values, is_one="limit" in words)
+                _print_list(row, views, options, console)
+                return OK
+            given = await call(gateway, operation, values)
+        except InvalidRequest as error:
+            raise named_by_flag(error, words) from error
+        view = _written(operation, given)
+        if row.after is not None:
+            return row.after(view, values, options, console)
+        return _print_one(row, view, options, console)
+
+    return with_gateway(options, work) if row.needs_rules else with_records(options, work)
+
+
+async def call(gateway: Gateway, operation: Operation, values: Values) -> object:
+    """Make the record that an operation takes, and call it as this host's own user."""
+    assert operation.call is not None, operation.name
+    command = _record(gateway, operation, values)
+    return await operation.call(gateway, local("cli"), command, context(gateway))
+
+
+def named_by_flag(error: InvalidRequest, words: Mapping[str, str]) -> InvalidRequest:
+    """Return a refusal that names the flag in place of the field."""
+    field = re.split(r"[.\[]", error.param or "")[0]
+    if field not in words or not error.message.startswith(field):
+        return error
+    return InvalidRequest(words[field] + error.message.removeprefix(field), param=words[field])
+
+
+def as_text(value: object, *, separator: str = ", ", limit: int = 80) -> str:
+    """Return the value of a field as a person reads it, in one line that is safe to print."""
+    if isinstance(value, Mapping):
+        value = [f"{name}={one}" for name, one in value.items()]
+    if isinstance(value, list | tuple):
+        value = separator.join(map(str, value)) or None
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else shown(str(value), limit)
+
+
+def _schemas(operation: Operation) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return the schema of each field that an operation takes, without null, and the names of those that must be."""
+    if operation.query:
+        needed = frozenset(one.name for one in operation.query if one.is_required)
+        return {one.name: one.schema or {} for one in operation.query}, needed
+    if operation.takes is None:
+        return {}, frozenset()
+    whole = cast("dict[str, Any]", json_schema(operation.takes))
+    schemas = {name: one["anyOf"][0] if "anyOf" in one else one for name, one in whole["properties"].items()}
+    return schemas, frozenset(whole["required"])
+
+
+def _constant(flag: Flag, schema: Mapping[str, Any]) -> object:
+    """Return the value that the flag sets by itself, or None if it takes a value."""
+    if flag.sets is not None or flag.choices is not None:
+        return flag.sets
+    return True if schema.get("type") == "boolean" else "true" if schema.get("enum") == ["true", "false"] else None
+
+
+def _values(row: Row, operation: Operation, options: argparse.Namespace) -> Values:
+    """Return the values that were typed, as JSON has them. A flag that was left out leaves its field out."""
+    values: Values = dict(row.fixed or {}) | ({"id": options.id} if row.subject else {})
+    schemas, _ = _schemas(operation)
+    for flag in row.flags:
+        typed = getattr(options, flag.field)
+        if typed is None:
+            continue
+        if flag.read is not None:
+            values[flag.field] = flag.read(typed)
+        else:
+            kind = None if operation.query else schemas[flag.field].get("type")
+            values[flag.field] = _value(typed, kind, flag.word)
+    return values
+
+
+def _value(typed: object, kind: object, word: str) -> object:
+    """Return the JSON value of a text by the type of its field. What is of another type stays text, to be refused."""
+    if not isinstance(typed, str):
+        return typed
+    match kind:
+        case "array":
+            return [part.strip() for part in typed.split(",") if part.strip()]
+        case "integer" if _DIGITS.fullmatch(typed):
+            return int(typed)
+        case "number" if _DECIMAL.fullmatch(typed):
+            return float(typed)
+        case "object":
+            try:
+                return read_json(typed.encode("utf-8", "surrogateescape"))
+            except InvalidJson as error:
+                raise InvalidRequest(f"{word}: {error.message}", param=word) from None
+    return typed
+
+
+def _record(gateway: Gateway, operation: Operation, values: Values) -> object:
+    if operation.takes is None:
+        return None
+    if not operation.query:
+        return decode(operation.takes, values, now=gateway.clock.now_at)
+    readers = {one.name: one.read for one in operation.query}
+    now_at = gateway.clock.now_at()
+    read = {name: readers[name](cast(str, text), now_at) if name in readers else text for name, text in values.items()}
+    return operation.takes(**read)
+
+
+def _written(operation: Operation, value: object) -> View:
+    return cast(View, operation.write(value) if operation.write is not None else encode(value))
+
+
+async def _pages(gateway: Gateway, operation: Operation, values: Values, *, is_one: bool) -> list[View]:
+    """Return the items of one page, or of all."""
+    views: list[View] = []
+    while True:
+        page = cast("Page[object]", await call(gateway, operation, values))
+        views += [_written(operation, item) for item in page.items]
+        if is_one or page.next is None:
+            return views
+        values = values | {"cursor": page.next}
+
+
+def _print_list(row: Row, views: list[View], options: argparse.Namespace, console: Console) -> None:
+    if options.json:
+        console.print_json(views)
+        return
+    columns = row.columns or {}
+    console.print(table([tuple(_cells(view, columns)) for view in views], tuple(columns)))
+
+
+def _cells(view: View, columns: Mapping[str, Cell]) -> Iterator[str]:
+    for cell in columns.values():
+        yield as_text(view[cell], separator=",") if isinstance(cell, str) else cell(view)
+
+
+def _print_one(row: Row, view: View, options: argparse.Namespace, console: Console) -> int:
+    if options.json if row.has_json else not row.note:
+        console.print_json(view)
+    elif row.note:
+        texts = {name: shown(one) if isinstance(one, str) else one for name, one in view.items()}
+        console.note(row.note.format_map(texts))
+        if row.prints:
+            console.print(str(view[row.prints]))
+    else:
+        for name, value in view.items():
+            console.print(f"{name}: {as_text(value, limit=500)}")
+    return OK
