@@ -87,7 +87,7 @@ def test_a_window_keeps_only_the_calls_of_the_last_minute() -> None:
     window = RateWindow()
     for call in range(100_000):
         window.admit(call * 0.1, 10_000_000)
-    assert len(window._times) < 3 * 600 + 600
+    assert len(window._cells) < 3 * 600 + 600
 
 
 def test_a_high_limit_takes_no_more_memory_for_more_calls_and_is_never_passed() -> None:
@@ -97,7 +97,7 @@ def test_a_high_limit_takes_no_more_memory_for_more_calls_and_is_never_passed() 
         answer = window.admit(now, limit)
         if answer.admitted:
             admitted.append(now)
-    assert len(window._times) < 600
+    assert len(window._cells) < 600
     assert all(later - earlier >= 60 for earlier, later in zip(admitted, admitted[limit:], strict=False))
     assert len(admitted) >= 2 * limit - 200  # a quarter of a second late at most
 
