@@ -71,7 +71,7 @@ async def _add(gateway: Gateway, principal: Principal, command: ManageAccess, co
         expires_at=command.expires_at,
         force=bool(command.force),
     )
-    return await gateway.access_list.add(principal, wanted, context)
+    return await gateway.access_list.create(principal, wanted, context)
 
 
 async def _remove(

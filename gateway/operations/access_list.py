@@ -1,4 +1,4 @@
-"""The rows of the access list on the internal API. Rules are kept in `services.access_list`."""
+"""The rows of the access list on the internal API. The rules are in `services.access_list`."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -17,7 +17,8 @@ from gateway.domain.access_list import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.field_types import LINE_PATTERN
-from gateway.operations.operation import Answer, ById, Door, Operation, choice, cursor, kind, limit
+from gateway.operations.operation import choice, kind
+from gateway.operations.rows import Noun, paging
 from gateway.operations.views import project
 from gateway.services.access_list import WantedChange, WantedEntry
 
@@ -33,15 +34,8 @@ class EntryQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatchEntry(WantedChange):
-    """What is to change of the entry `id`."""
-
-    id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveEntry:
-    """The entry `id`. force: even if its maker is locked out without it."""
+    """The entry `id`. force: even if that locks the caller out."""
 
     id: str
     force: Literal["true", "false"] = "false"
@@ -49,7 +43,7 @@ class RemoveEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """An entry as it stands now."""
+    """An entry and its present status."""
 
     id: str
     list_name: ListName = field(metadata={"json_name": "list"})
@@ -66,7 +60,7 @@ class EntryView:
 
 
 def view_entry(entry: AccessEntry, now_at: int) -> EntryView:
-    """Return what is shown of an entry."""
+    """Return the view of an entry at `now_at`."""
     return project(EntryView, entry, status="active" if entry.is_live(now_at) else "expired")
 
 
@@ -80,28 +74,6 @@ async def list_entries(
     return Page(tuple(view_entry(entry, now_at) for entry in page.items), page.limit, page.next)
 
 
-async def add_entry(gateway: Gateway, who: Principal, command: WantedEntry, context: RequestContext) -> EntryView:
-    """Make an entry."""
-    return view_entry(await gateway.access_list.add(who, command, context), gateway.clock.now_at())
-
-
-async def show_entry(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> EntryView:
-    """Return one entry."""
-    return view_entry(await gateway.access_list.show(command.id), gateway.clock.now_at())
-
-
-async def change_entry(gateway: Gateway, who: Principal, command: PatchEntry, context: RequestContext) -> EntryView:
-    """Change an entry."""
-    entry = await gateway.access_list.change(who, command.id, command, context)
-    return view_entry(entry, gateway.clock.now_at())
-
-
-async def remove_entry(gateway: Gateway, who: Principal, command: RemoveEntry, context: RequestContext) -> EntryView:
-    """Remove an entry and show it a last time."""
-    entry = await gateway.access_list.remove(who, command.id, context, force=command.force == "true")
-    return view_entry(entry, gateway.clock.now_at())
-
-
 _KINDS = (
     kind(type={"enum": ["IP"]}, value={"pattern": ADDRESS_PATTERN}),
     kind(type={"enum": ["CIDR"]}, value={"pattern": NETWORK_PATTERN}),
@@ -110,65 +82,46 @@ _KINDS = (
     kind(type={"enum": ["MODEL", "PROVIDER", "TOOL", "AGENT"]}, value={"pattern": LINE_PATTERN}),
 )
 
+_ACCESS = Noun(
+    name="access",
+    path="/api/access",
+    service=lambda gateway: gateway.access_list,
+    gives=EntryView,
+    view=lambda gateway, entry: view_entry(entry, gateway.clock.now_at()),
+    reads=Permission.ACCESS_READ,
+    manages=Permission.ACCESS_MANAGE,
+)
+
 ACCESS_OPERATIONS = (
-    Operation(
-        name="access.list",
-        route=("GET", "/api/access"),
-        door=Door.SESSION,
-        needs=Permission.ACCESS_READ,
-        answer=Answer.PAGE,
+    _ACCESS.list(
+        "List the entries of the access list, newest first.",
         takes=EntryQuery,
-        gives=EntryView,
         call=list_entries,
         query=(
             choice("list", ListName, "Only entries of this list."),
             choice("type", EntryType, "Only entries of this type."),
-            limit(MAX_ENTRY_LIMIT, DEFAULT_ENTRY_LIMIT),
-            cursor(),
+            *paging(MAX_ENTRY_LIMIT, DEFAULT_ENTRY_LIMIT),
         ),
-        summary="List the entries of the access list, newest first.",
     ),
-    Operation(
-        name="access.add",
-        route=("POST", "/api/access"),
-        door=Door.SESSION,
-        needs=Permission.ACCESS_MANAGE,
-        takes=WantedEntry,
-        gives=EntryView,
-        call=add_entry,
+    _ACCESS.create(
+        WantedEntry,
+        "Add an entry: `list` allow or deny, `type`, `value`, `scope`?, `reason`?, `expires_at`?, `force`?.",
+        verb="add",
         kinds=_KINDS,
-        status=201,
-        summary="Add an entry: `list` allow or deny, `type`, `value`, `scope`?, `reason`?, `expires_at`?, `force`?.",
     ),
-    Operation(
-        name="access.show",
-        route=("GET", "/api/access/{id}"),
-        door=Door.SESSION,
-        needs=Permission.ACCESS_READ,
-        takes=ById,
-        gives=EntryView,
-        call=show_entry,
-        summary="Show one entry of the access list.",
+    _ACCESS.show("Show one entry of the access list."),
+    _ACCESS.change(
+        WantedChange,
+        "Change `list`, `value`, `scope`, `reason` or `expires_at` (null: never); `version`, `If-Match` guard.",
     ),
-    Operation(
-        name="access.change",
-        route=("PATCH", "/api/access/{id}"),
-        door=Door.SESSION,
-        needs=Permission.ACCESS_MANAGE,
-        takes=PatchEntry,
-        gives=EntryView,
-        call=change_entry,
-        summary="Change `list`, `value`, `scope`, `reason` or `expires_at` (null: never); `version`, `If-Match` guard.",
-    ),
-    Operation(
-        name="access.remove",
-        route=("DELETE", "/api/access/{id}"),
-        door=Door.SESSION,
-        needs=Permission.ACCESS_MANAGE,
+    _ACCESS.remove(
+        "Remove an entry; `force=true` in the query even if it locks the caller out. Holds in every worker.",
         takes=RemoveEntry,
-        gives=EntryView,
-        call=remove_entry,
+        call=_ACCESS.showing(
+            lambda entries, who, command, context: entries.remove(
+                who, command.id, context, force=command.force == "true"
+            )
+        ),
         query=(choice("force", ("true", "false"), "Even if it locks the caller out."),),
-        summary="Remove an entry; `force=true` in the query even if it locks the caller out. Holds in every worker.",
     ),
 )

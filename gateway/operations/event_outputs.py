@@ -1,4 +1,4 @@
-"""The rows of event outputs on the internal API. Rules are kept in `services.event_outputs`."""
+"""The rows of event outputs on the internal API, and their view. The rules are in `services.event_outputs`."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -18,7 +18,8 @@ from gateway.domain.event_outputs import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.field_types import PlainName
-from gateway.operations.operation import Answer, ById, Door, Operation, kind
+from gateway.operations.operation import ById, kind
+from gateway.operations.rows import Noun, whole
 from gateway.operations.views import project
 from gateway.schema import Bounds, JsonSchema
 from gateway.services.event_outputs import Tried, WantedOutput
@@ -40,7 +41,7 @@ _Kinds = Annotated[tuple[EventKind, ...], Bounds(1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewOutput:
-    """An event output to be made. secret: of a webhook; made, and told once, if it is not said."""
+    """An event output to create. secret: of a webhook; without one the gateway makes it and shows it once."""
 
     name: PlainName
     kind: OutputKind
@@ -54,9 +55,8 @@ class NewOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchOutput:
-    """What is to change of the output `id`."""
+    """Changes of an output; None leaves a field as it is."""
 
-    id: str
     name: PlainName | None = None
     target: _AnyTarget | None = None
     secret: _Secret | None = field(default=None, repr=False)
@@ -69,10 +69,10 @@ class PatchOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputView:
-    """An output as it is shown.
+    """An event output and its counters.
 
-    secret_source: where the secret is, such as ``env:NAME`` or ``stored``; None for no secret. waiting: events that are
-    still to be sent, and dropped: those that were too many. secret: in the answer to its making alone.
+    secret_source: where the secret is kept, such as ``env:NAME`` or ``stored``; None without a secret. waiting: events
+    not sent yet. dropped: events lost because too many waited. secret: only in the answer that creates the output.
     """
 
     id: str
@@ -99,30 +99,13 @@ class OutputView:
 
 async def list_outputs(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[OutputView]:
     """Return all outputs as one page."""
-    views = tuple(_view(output, waiting) for output, waiting in await gateway.event_outputs.list())
-    return Page(views, len(views), None)
+    return whole(tuple(_view(output, waiting) for output, waiting in await gateway.event_outputs.list()))
 
 
 async def create_output(gateway: Gateway, who: Principal, command: NewOutput, context: RequestContext) -> OutputView:
-    """Make an output."""
+    """Create an output and show its secret this once."""
     made = await gateway.event_outputs.create(who, project(WantedOutput, command, version=None), context)
     return _view(made.output, 0, made.secret)
-
-
-async def change_output(gateway: Gateway, who: Principal, command: PatchOutput, context: RequestContext) -> OutputView:
-    """Change an output."""
-    wanted = project(WantedOutput, command, kind=None)
-    return _view(await gateway.event_outputs.change(who, command.id, wanted, context), 0)
-
-
-async def remove_output(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> OutputView:
-    """Remove an output and show it a last time."""
-    return _view(await gateway.event_outputs.remove(who, command.id, context), 0)
-
-
-async def test_output(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> Tried:
-    """Send a test event."""
-    return await gateway.event_outputs.test(who, command.id, context)
 
 
 def _view(output: EventOutput, waiting: int, secret: str | None = None) -> OutputView:
@@ -134,62 +117,45 @@ def _of(one: OutputKind, promise: str, **properties: JsonSchema) -> JsonSchema:
     return kind(kind={"const": one.value}, target={"type": "string", "pattern": promise}, **properties)
 
 
+_OUTPUTS = Noun(
+    name="event_outputs",
+    path="/api/event-outputs",
+    service=lambda gateway: gateway.event_outputs,
+    gives=OutputView,
+    view=lambda gateway, output: _view(output, 0),
+    reads=Permission.SETTINGS_READ,
+    manages=Permission.SETTINGS_MANAGE,
+)
+
 EVENT_OUTPUT_OPERATIONS = (
-    Operation(
-        name="event_outputs.list",
-        route=("GET", "/api/event-outputs"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_READ,
-        answer=Answer.PAGE,
-        gives=OutputView,
-        call=list_outputs,
-        summary="List the event outputs with what they sent, what waits and what was dropped.",
-    ),
-    Operation(
-        name="event_outputs.create",
-        route=("POST", "/api/event-outputs"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_MANAGE,
-        takes=NewOutput,
-        gives=OutputView,
+    _OUTPUTS.list("List the event outputs with what they sent, what waits and what was dropped.", call=list_outputs),
+    _OUTPUTS.create(
+        NewOutput,
+        "Create an event output: `kind` `webhook`, `syslog` or `jsonl`, and its `target`.",
         call=create_output,
         kinds=(
             _of(OutputKind.WEBHOOK, BASE_URL_PROMISE),
             _of(OutputKind.SYSLOG, SYSLOG_PROMISE, secret={"type": "null"}),
             _of(OutputKind.JSONL, FILE_PROMISE, secret={"type": "null"}),
         ),
-        status=201,
         has_secret=True,
-        summary="Create an event output: `kind` `webhook`, `syslog` or `jsonl`, and its `target`.",
     ),
-    Operation(
-        name="event_outputs.change",
-        route=("PATCH", "/api/event-outputs/{id}"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_MANAGE,
-        takes=PatchOutput,
-        gives=OutputView,
-        call=change_output,
-        summary="Change an event output. `version` or `If-Match` guards.",
+    _OUTPUTS.change(
+        PatchOutput,
+        "Change an event output. `version` or `If-Match` guards.",
+        call=_OUTPUTS.showing(
+            lambda outputs, who, command, context: outputs.change(
+                who, command.id, project(WantedOutput, command, kind=None), context
+            )
+        ),
     ),
-    Operation(
-        name="event_outputs.remove",
-        route=("DELETE", "/api/event-outputs/{id}"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_MANAGE,
-        takes=ById,
-        gives=OutputView,
-        call=remove_output,
-        summary="Remove an event output.",
-    ),
-    Operation(
-        name="event_outputs.test",
-        route=("POST", "/api/event-outputs/{id}/test"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_MANAGE,
+    _OUTPUTS.remove("Remove an event output."),
+    _OUTPUTS.row(
+        "test",
+        "POST /{id}/test",
+        "Send one test event now, and say what became of it.",
         takes=ById,
         gives=Tried,
-        call=test_output,
-        summary="Send one test event now, and say what became of it.",
+        call=lambda gateway, who, command, context: gateway.event_outputs.test(who, command.id, context),
     ),
 )

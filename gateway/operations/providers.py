@@ -1,8 +1,8 @@
-"""The rows of providers on the internal API, and what is shown of one. Rules are kept in `services.providers`."""
+"""The rows of providers on the internal API, and the view of one. The rules are in `services.providers`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from gateway.app import Gateway
 from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
@@ -28,7 +28,8 @@ from gateway.domain.providers import (
 )
 from gateway.errors import Conflict, NotFound
 from gateway.field_types import PlainName, glob
-from gateway.operations.operation import Answer, ById, Door, Operation, kind
+from gateway.operations.operation import ById, kind
+from gateway.operations.rows import Noun, whole
 from gateway.operations.views import project
 from gateway.schema import Bounds
 from gateway.services.provider_test import ProviderTestResult
@@ -74,7 +75,7 @@ Private = Annotated[bool, "Whether it may be at a private or loopback address."]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProvider:
-    """A provider to be made."""
+    """A provider to create."""
 
     name: PlainName
     type: ProviderType = ProviderType.OPENAI
@@ -92,9 +93,8 @@ class NewProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchProvider:
-    """What is to change of the provider `id`. A null api_key takes the key away."""
+    """Changes of a provider; None leaves a field as it is, except that a null api_key removes the key."""
 
-    id: str
     name: PlainName | None = None
     base_url: BaseUrl | None = None
     api_key: Key | None = field(default=KEEP_TEXT, repr=False)
@@ -111,11 +111,11 @@ class PatchProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderView:
-    """A provider as it stands now, seen from the process that answers. Never holds its key.
+    """A provider and its status in the process that answers. Never holds its key.
 
-    api_key_source: the reference, ``stored`` for a key that was typed in, null for none. has_api_key: whether a key is
-    found there now. problem: why there is no key to send, null if there is one or none is needed. origin: ``record``,
-    or ``settings`` for the one that the settings make.
+    api_key_source: the reference, ``stored`` for a key kept by the gateway, null for none. has_api_key: whether the key
+    is there now. problem: why there is no key to send, null if there is one or none is needed. origin: ``record``, or
+    ``settings`` for the provider that the settings define.
     """
 
     id: str
@@ -141,7 +141,7 @@ class ProviderView:
 
 
 def view_provider(gateway: Gateway, provider: Provider) -> ProviderView:
-    """Return what is shown of a provider."""
+    """Return the view of a provider."""
     is_ours = provider.origin == "settings"
     problem = gateway.secrets.problem(provider.key_reference)
     return project(
@@ -158,13 +158,13 @@ def view_provider(gateway: Gateway, provider: Provider) -> ProviderView:
 
 
 async def all_providers(gateway: Gateway) -> tuple[Provider, ...]:
-    """Return the kept providers, oldest first, and then the one that the settings make."""
+    """Return the stored providers, oldest first, then the one that the settings define."""
     ours = gateway.routing.settings_provider
     return (*await gateway.providers.list(), *(() if ours is None else (ours,)))
 
 
 async def find_provider(gateway: Gateway, id_or_name: str) -> Provider:
-    """Return a provider by id or name, a kept one first.
+    """Return a provider by id or name, a stored one first.
 
     Raises:
         NotFound: there is none.
@@ -182,7 +182,7 @@ async def kept_id(gateway: Gateway, id_or_name: str) -> str:
     """Return the id of a provider that may be changed.
 
     Raises:
-        NotFound: there is none. Conflict: the settings make it.
+        NotFound: there is none. Conflict: the settings define it.
     """
     provider = await find_provider(gateway, id_or_name)
     if provider.origin == "settings":
@@ -194,14 +194,13 @@ async def list_providers(
     gateway: Gateway, who: Principal, command: None, context: RequestContext
 ) -> Page[ProviderView]:
     """Return all providers as one page."""
-    views = tuple(view_provider(gateway, provider) for provider in await all_providers(gateway))
-    return Page(views, len(views), None)
+    return whole(tuple(view_provider(gateway, provider) for provider in await all_providers(gateway)))
 
 
 async def create_provider(
     gateway: Gateway, who: Principal, command: NewProvider, context: RequestContext
 ) -> ProviderView:
-    """Make a provider."""
+    """Create a provider."""
     wanted = project(WantedProvider, command, prices=_prices(command), version=None)
     return view_provider(gateway, await gateway.providers.create(who, wanted, context))
 
@@ -211,10 +210,8 @@ async def show_provider(gateway: Gateway, who: Principal, command: ById, context
     return view_provider(gateway, await find_provider(gateway, command.id))
 
 
-async def change_provider(
-    gateway: Gateway, who: Principal, command: PatchProvider, context: RequestContext
-) -> ProviderView:
-    """Change a provider."""
+async def change_provider(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> ProviderView:
+    """Change a provider. command: a `PatchProvider` with the id."""
     wanted = project(WantedProvider, command, prices=_prices(command), type=None)
     provider_id = await kept_id(gateway, command.id)
     return view_provider(gateway, await gateway.providers.change(who, provider_id, wanted, context))
@@ -246,72 +243,41 @@ def _model_price(price: Price) -> ModelPrice:
     return ModelPrice(input=price.input / MICRO, output=price.output / MICRO, max_reply_tokens=price.max_reply_tokens)
 
 
+_PROVIDERS = Noun(
+    name="providers",
+    path="/api/providers",
+    service=lambda gateway: gateway.providers,
+    gives=ProviderView,
+    reads=Permission.PROVIDERS_READ,
+    manages=Permission.PROVIDERS_MANAGE,
+)
+
 PROVIDER_OPERATIONS = (
-    Operation(
-        name="providers.list",
-        route=("GET", "/api/providers"),
-        door=Door.SESSION,
-        needs=Permission.PROVIDERS_READ,
-        answer=Answer.PAGE,
-        gives=ProviderView,
-        call=list_providers,
-        summary="List the providers, oldest first, the one of the settings last.",
-    ),
-    Operation(
-        name="providers.create",
-        route=("POST", "/api/providers"),
-        door=Door.SESSION,
-        needs=Permission.PROVIDERS_MANAGE,
-        takes=NewProvider,
-        gives=ProviderView,
+    _PROVIDERS.list("List the providers, oldest first, the one of the settings last.", call=list_providers),
+    _PROVIDERS.create(
+        NewProvider,
+        "Create a provider: `name`, `base_url`, `api_key`? (a reference or the key), `models`?, `priority`? …",
         call=create_provider,
-        status=201,
         kinds=(
             kind(("base_url",), type={"const": ProviderType.OPENAI.value}, base_url={"type": "string"}),
             kind(
                 ("type",), type={"const": ProviderType.ECHO.value}, base_url={"type": "null"}, api_key={"type": "null"}
             ),
         ),
-        summary="Create a provider: `name`, `base_url`, `api_key`? (a reference or the key), `models`?, `priority`? …",
     ),
-    Operation(
-        name="providers.show",
-        route=("GET", "/api/providers/{id}"),
-        door=Door.SESSION,
-        needs=Permission.PROVIDERS_READ,
-        takes=ById,
-        gives=ProviderView,
-        call=show_provider,
-        summary="Show one provider, by id or name. Its key is never shown.",
-    ),
-    Operation(
-        name="providers.change",
-        route=("PATCH", "/api/providers/{id}"),
-        door=Door.SESSION,
-        needs=Permission.PROVIDERS_MANAGE,
-        takes=PatchProvider,
-        gives=ProviderView,
+    _PROVIDERS.show("Show one provider, by id or name. Its key is never shown.", call=show_provider),
+    _PROVIDERS.change(
+        PatchProvider,
+        "Change a provider; it holds at the next prompt, in every worker. `version` or `If-Match` guards.",
         call=change_provider,
-        summary="Change a provider; it holds at the next prompt, in every worker. `version` or `If-Match` guards.",
     ),
-    Operation(
-        name="providers.remove",
-        route=("DELETE", "/api/providers/{id}"),
-        door=Door.SESSION,
-        needs=Permission.PROVIDERS_MANAGE,
-        takes=ById,
-        gives=ProviderView,
-        call=remove_provider,
-        summary="Remove a provider and the key that was typed in for it.",
-    ),
-    Operation(
-        name="providers.test",
-        route=("POST", "/api/providers/{id}/test"),
-        door=Door.SESSION,
-        needs=Permission.PROVIDERS_MANAGE,
+    _PROVIDERS.remove("Remove a provider and the key that was typed in for it.", call=remove_provider),
+    _PROVIDERS.row(
+        "test",
+        "POST /{id}/test",
+        "Send a real request to a provider: `ok`, `latency_ms`, `models`, and `error` in plain words.",
         takes=ById,
         gives=ProviderTestResult,
         call=test_provider,
-        summary="Send a real request to a provider: `ok`, `latency_ms`, `models`, and `error` in plain words.",
     ),
 )

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 from gateway.app import Gateway
-from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.operations.agents import PUBLIC_AGENT_OPERATIONS
-from gateway.operations.alerts import ALERT_FILTERS, list_alerts
+from gateway.operations.alerts import PUBLIC_ALERT_OPERATIONS
 from gateway.operations.audit import AUDIT_FILTERS, list_audit
 from gateway.operations.fleet import PUBLIC_FLEET_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
@@ -88,18 +87,7 @@ OPERATIONS = (
     ),
     *PUBLIC_AGENT_OPERATIONS,
     *PUBLIC_FLEET_OPERATIONS,
-    Operation(
-        name="alerts.list",
-        route=("GET", "/api/v1/alerts"),
-        door=Door.KEY,
-        needs=Scope.ALERTS_READ,
-        answer=Answer.PAGE,
-        takes=AlertFilter,
-        gives=Alert,
-        call=list_alerts,
-        query=ALERT_FILTERS,
-        summary="List alerts, newest first.",
-    ),
+    *PUBLIC_ALERT_OPERATIONS,
     Operation(
         name="audit.list",
         route=("GET", "/api/v1/audit"),

@@ -1,4 +1,4 @@
-"""The rows of users and their sessions, and what is shown of them. Rules are kept in `services`."""
+"""The rows of users and their sessions, and the views of both. The rules are in `services.users` and `.signin`."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
@@ -16,7 +16,8 @@ from gateway.domain.users import (
     NewUser,
     User,
 )
-from gateway.operations.operation import Answer, ById, Door, Operation, cursor, limit, text
+from gateway.operations.operation import Answer, ById, Door, text
+from gateway.operations.rows import Noun, paging, row
 from gateway.operations.views import project
 from gateway.schema import Bounds
 
@@ -28,12 +29,12 @@ Password = Annotated[
 END_OF_USER = replace(
     text("user_id", "Whose sessions end. Who is signed in may leave it out: their own others end."), is_required=True
 )
-"""What ends all sessions of a user. Without a sign-in it must be there, and the document knows of one case alone."""
+"""Ends all sessions of a user. The OpenAPI document describes it as required, as it is when nobody signs in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeUser(NewUser):
-    """A user to be made, with the bounds of its fields."""
+    """A user to create, with the bounds of the fields."""
 
     username: Annotated[str, Bounds(pattern=f"^{USERNAME_PATTERN}$")]
     password: Password = field(repr=False)
@@ -41,9 +42,8 @@ class MakeUser(NewUser):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchUser(ChangedUser):
-    """What is to change of the user `id`."""
+    """Changes of a user, with the bounds of a password."""
 
-    id: str
     password: Password | None = field(default=None, repr=False)
 
 
@@ -71,7 +71,7 @@ class SessionFilter:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A session that is not over, without what would let somebody in."""
+    """A live session, without the secrets that would let somebody in."""
 
     id: str
     user_id: str
@@ -85,35 +85,19 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The thing of this id is no more."""
+    """The record of this id is removed."""
 
     id: str
 
 
 def view_user(user: User) -> UserView:
-    """Return what is shown of a user."""
+    """Return the view of a user."""
     return project(UserView, user, status="active" if user.disabled_at is None else "disabled")
 
 
 def view_session(found: SignedIn) -> SessionView:
-    """Return what is shown of a session."""
+    """Return the view of a session."""
     return project(SessionView, found.session, username=found.user.username)
-
-
-async def list_users(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[UserView]:
-    """Return all users as one page."""
-    users = tuple(view_user(user) for user in await gateway.users.list())
-    return Page(users, len(users), None)
-
-
-async def create_user(gateway: Gateway, who: Principal, command: NewUser, context: RequestContext) -> UserView:
-    """Make a user."""
-    return view_user(await gateway.users.create(who, command, context))
-
-
-async def change_user(gateway: Gateway, who: Principal, command: PatchUser, context: RequestContext) -> UserView:
-    """Change a user's record."""
-    return view_user(await gateway.users.change(who, command.id, command, context))
 
 
 async def list_sessions(
@@ -131,102 +115,72 @@ async def end_session(gateway: Gateway, who: Principal, command: ById, context: 
 
 
 SIGN_IN_OPERATIONS = (
-    Operation(
-        name="auth.login",
-        route=("POST", "/api/auth/login"),
+    row(
+        "auth.login",
+        "POST /api/auth/login",
+        None,
+        "Sign in with `username`, `password`. Sets the cookie `service_session`, answers `csrf_token`.",
         door=Door.SIGN_IN,
-        needs=None,
         has_secret=True,
-        summary="Sign in with `username`, `password`. Sets the cookie `service_session`, answers `csrf_token`.",
     ),
-    Operation(
-        name="auth.session",
-        route=("GET", "/api/auth/session"),
-        door=Door.SESSION,
-        needs=None,
+    row(
+        "auth.session",
+        "GET /api/auth/session",
+        None,
+        "Say who is signed in, what they may do, and the session's `csrf_token`.",
         has_secret=True,
-        summary="Say who is signed in, what they may do, and the session's `csrf_token`.",
     ),
-    Operation(
-        name="auth.logout",
-        route=("POST", "/api/auth/logout"),
-        door=Door.SESSION,
-        needs=None,
-        summary="End the session.",
-    ),
-    Operation(
-        name="auth.password",
-        route=("POST", "/api/auth/password"),
-        door=Door.SESSION,
-        needs=None,
-        summary="Change one's own password: `current_password`, `new_password`. Ends one's other sessions.",
+    row("auth.logout", "POST /api/auth/logout", None, "End the session."),
+    row(
+        "auth.password",
+        "POST /api/auth/password",
+        None,
+        "Change one's own password: `current_password`, `new_password`. Ends one's other sessions.",
     ),
 )
 
+_USERS = Noun(
+    name="users",
+    path="/api/users",
+    service=lambda gateway: gateway.users,
+    gives=UserView,
+    view=lambda gateway, user: view_user(user),
+    reads=Permission.USERS_READ,
+    manages=Permission.USERS_MANAGE,
+)
+
 USER_OPERATIONS = (
-    Operation(
-        name="users.list",
-        route=("GET", "/api/users"),
-        door=Door.SESSION,
-        needs=Permission.USERS_READ,
-        answer=Answer.PAGE,
-        gives=UserView,
-        call=list_users,
-        summary="List the users, oldest first.",
-    ),
-    Operation(
-        name="users.create",
-        route=("POST", "/api/users"),
-        door=Door.SESSION,
-        needs=Permission.USERS_MANAGE,
-        takes=MakeUser,
-        gives=UserView,
-        call=create_user,
-        status=201,
-        summary="Create a user: `username`, `password`, `role`.",
-    ),
-    Operation(
-        name="users.change",
-        route=("PATCH", "/api/users/{id}"),
-        door=Door.SESSION,
-        needs=Permission.USERS_MANAGE,
-        takes=PatchUser,
-        gives=UserView,
-        call=change_user,
-        summary="Change `role`, `disabled` or `password`; the last two end the user's sessions.",
-    ),
-    Operation(
-        name="sessions.list",
-        route=("GET", "/api/sessions"),
-        door=Door.SESSION,
-        needs=Permission.USERS_READ,
+    _USERS.list("List the users, oldest first."),
+    _USERS.create(MakeUser, "Create a user: `username`, `password`, `role`."),
+    _USERS.change(PatchUser, "Change `role`, `disabled` or `password`; the last two end the user's sessions."),
+    row(
+        "sessions.list",
+        "GET /api/sessions",
+        Permission.USERS_READ,
+        "List the sessions that are not over, newest first.",
         answer=Answer.PAGE,
         takes=SessionFilter,
         gives=SessionView,
         call=list_sessions,
         query=(
             text("user_id", "Whose sessions; everybody's if left out."),
-            limit(MAX_SESSION_LIMIT, DEFAULT_SESSION_LIMIT),
-            cursor(),
+            *paging(MAX_SESSION_LIMIT, DEFAULT_SESSION_LIMIT),
         ),
-        summary="List the sessions that are not over, newest first.",
     ),
-    Operation(
-        name="sessions.end_all",
-        route=("DELETE", "/api/sessions"),
-        door=Door.SESSION,
-        needs=Permission.USERS_MANAGE,
+    row(
+        "sessions.end_all",
+        "DELETE /api/sessions",
+        Permission.USERS_MANAGE,
+        "End the sessions of `user_id`, or one's own, but for the one that asks.",
         query=(END_OF_USER,),
-        summary="End the sessions of `user_id`, or one's own, but for the one that asks.",
     ),
-    Operation(
-        name="sessions.end",
-        route=("DELETE", "/api/sessions/{id}"),
-        door=Door.SESSION,
-        needs=Permission.USERS_MANAGE,
+    row(
+        "sessions.end",
+        "DELETE /api/sessions/{id}",
+        Permission.USERS_MANAGE,
+        "End one session.",
         takes=ById,
         gives=Done,
         call=end_session,
-        summary="End one session.",
     ),
 )

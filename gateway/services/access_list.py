@@ -94,7 +94,7 @@ class AccessList:
         """
         return await self._store.db.read(lambda tx: self._find(tx, entry_id))
 
-    async def add(self, principal: Principal, wanted: WantedEntry, context: RequestContext) -> AccessEntry:
+    async def create(self, principal: Principal, wanted: WantedEntry, context: RequestContext) -> AccessEntry:
         """Make an entry. It holds for every process at its next request.
 
         Raises:

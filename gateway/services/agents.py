@@ -78,7 +78,7 @@ class Agents:
         self._traffic = traffic
         self._trail = AuditTrail(audit, "agent")
 
-    async def all(self) -> tuple[AgentView, ...]:
+    async def list(self) -> tuple[AgentView, ...]:
         """Return the whole inventory, newest first."""
         return tuple(one for _, one in await self._views())
 
@@ -109,7 +109,7 @@ class Agents:
             return one
         raise NotFound("There is no such agent.")
 
-    async def register(self, principal: Principal, wanted: WantedAgent, context: RequestContext) -> AgentView:
+    async def create(self, principal: Principal, wanted: WantedAgent, context: RequestContext) -> AgentView:
         """Register an agent that nobody has seen yet.
 
         Raises:
@@ -126,7 +126,9 @@ class Agents:
         await self._audit.commit_authority(work)
         return await self.show(record.id)
 
-    async def bring_in(self, principal: Principal, wanted: Sequence[WantedAgent], context: RequestContext) -> Imported:
+    async def import_list(
+        self, principal: Principal, wanted: Sequence[WantedAgent], context: RequestContext
+    ) -> Imported:
         """Bring in a list of agents: new ones are made, what is said of known ones is changed. All of it or nothing.
 
         Raises:
@@ -173,7 +175,7 @@ class Agents:
         await self._audit.commit_authority(work)
         return await self.show(id)
 
-    async def _views(self, id: str | None = None) -> list[tuple[int, AgentView]]:
+    async def _views(self, id: str | None = None) -> Sequence[tuple[int, AgentView]]:
         """Return agents with their places and what the last 24 hours brought."""
         try:
             await self._traffic.advance()
@@ -181,7 +183,7 @@ class Agents:
             pass  # what is summed already is better than nothing
         now_at = self._clock.now_at()
 
-        def work(tx: Transaction) -> list[tuple[int, AgentView]]:
+        def work(tx: Transaction) -> Sequence[tuple[int, AgentView]]:
             sums = self._store.traffic.by_value(
                 tx,
                 "agent",

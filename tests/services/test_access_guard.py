@@ -41,7 +41,7 @@ class Process:
 
     async def deny(self, kind: EntryType, value: str, list_name: ListName = ListName.DENY) -> str:
         wanted = WantedEntry(list_name=list_name, entry_type=kind, value=value)
-        return (await self.entries.add(CLI, wanted, TYPED)).id
+        return (await self.entries.create(CLI, wanted, TYPED)).id
 
 
 async def open_process(path: Path) -> Process:
