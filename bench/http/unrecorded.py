@@ -24,7 +24,7 @@ def main() -> int:
             return await commit(self, work)
         if what == "event":
             _, row, _, _ = work.args
-            self._store.db.write_behind(lambda tx: self._store.traffic.insert(tx, row), is_brief=True)
+            self._store.db.write_behind(lambda tx: self._store.traffic.insert(tx, row))
         return None
 
     Audit.commit = unrecorded  # type: ignore[method-assign]

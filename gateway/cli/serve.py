@@ -28,7 +28,7 @@ from gateway.services import clean_texts
 from gateway.settings import Settings
 from gateway.signals import heed_signals, hold_reload, hold_signals, ignore_signals
 from gateway.store import metric_board, rate_windows
-from gateway.store.place import identify
+from gateway.store.database_file import identify
 from gateway.supervisor import Child, Supervisor
 
 if TYPE_CHECKING:

@@ -133,10 +133,6 @@ class AgentDiscovery:
         noted = self._noted.get(folded)
         if noted is not None and not noted.is_news(sighting):
             return
-        memo = f"agent:{folded}"
-        noted = tx.memo.get(memo)
-        if noted is not None and not noted.is_news(sighting):
-            return
         record = self._store.agents.by_name(tx, folded)
         if record is None:
             record = self._discovered(tx, sighting, folded, context, principal)
@@ -148,8 +144,7 @@ class AgentDiscovery:
         tools = sighting.tools if is_use else ()
         after = seen(record, model=sighting.model if is_use else None, tools=tools, occurred_at=occurred_at)
         self._store.agents.update(tx, after)
-        tx.memo[memo] = _noted(after, tools, occurred_at)
-        tx.after_commit(memo, lambda: self._remember(folded, tx.memo.get(memo)))
+        tx.after_commit(lambda: self._remember(folded, _noted(after, tools, occurred_at)))
 
     def greeted(self, client: str) -> None:
         """Note, behind, that an MCP client said who it is."""
@@ -222,9 +217,7 @@ class AgentDiscovery:
             evidence=({"agent": name},) if name else (),
         )
 
-    def _remember(self, folded: str, noted: _Noted | None) -> None:
-        if noted is None:
-            return
+    def _remember(self, folded: str, noted: _Noted) -> None:
         if len(self._noted) >= MAX_AGENTS:
             self._noted.clear()
         self._noted[folded] = noted

@@ -220,7 +220,7 @@ class Alerts:
                 return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
             self._store.alerts.insert(tx, alert)
             return alert
-        self._store.alerts.update(tx, alert, may_wait=True)
+        self._store.alerts.update(tx, alert)
         self._store.alerts.saw(tx, alert, seen.request_id)
         if alert.status is not latest.status:
             self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")

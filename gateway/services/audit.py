@@ -109,14 +109,14 @@ class Audit:
     async def commit(self, work: Callable[[Transaction], T], *, is_plain: bool = False) -> T:
         """Run `work`, which appends its event, in one transaction and return once it is on the disk.
 
-        is_plain: it takes microseconds, and what it records may be answered before it is on the disk: it is committed
-        then, which no end of a process undoes, and on the disk a tenth of a second later.
+        is_plain: return once it is committed, so that no end of a process undoes it; the disk has it a tenth of a
+        second later.
 
         Raises:
             AuditUnavailable: nothing was written, so what it records must not be answered.
         """
         try:
-            return await self._store.db.write(work, is_durable=not is_plain, is_brief=is_plain)
+            return await self._store.db.write(work, is_durable=not is_plain)
         except StoreUnavailable as error:
             raise AuditUnavailable(
                 "The audit log cannot be written, so nothing was done; try again.",
@@ -157,7 +157,7 @@ class Audit:
             AuditUnavailable: it was not taken.
         """
         try:
-            self._store.db.write_behind(lambda tx: self._store.audit.append(tx, event), is_brief=True)
+            self._store.db.write_behind(lambda tx: self._store.audit.append(tx, event))
         except StoreUnavailable as error:
             raise AuditUnavailable(
                 "The audit log cannot be written; try again.", retry_after_seconds=error.retry_after_seconds

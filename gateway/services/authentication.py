@@ -215,7 +215,7 @@ class Authentication:
     def _note_use(self, known: _Known, now_at: int) -> None:
         key_id = known.record.id
         try:
-            self._store.db.write_behind(lambda tx: self._store.keys.mark_used(tx, key_id, now_at=now_at), is_brief=True)
+            self._store.db.write_behind(lambda tx: self._store.keys.mark_used(tx, key_id, now_at=now_at))
         except StoreUnavailable:
             return  # no promise hangs on it; the next request notes it
         known.used_at = now_at

@@ -22,6 +22,7 @@ from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, 
 from gateway.services.backup_revivals import Revivals, present_in, settle
 from gateway.store import backup as copies
 from gateway.store import exchange
+from gateway.store.migrations import schema_number
 from gateway.store.store import Store, open_store
 from gateway.strict_json import write_time
 
@@ -165,12 +166,12 @@ async def _look(path: str, clock: Clock, ids: Ids, log: Log, *, about: About | N
     """Open a copy, follow its chain, and see whether it ends where the backup says."""
     store = await open_store(path, clock=clock, ids=ids, log=log)
     try:
-        if not await store.db.read(copies.is_whole):
+        if not await to_thread.run_sync(store.db.is_whole):
             raise SetupError("The copy of the database is damaged: SQLite's own check fails.")
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         chain = await audit.verify()
         head = await store.db.read(lambda tx: store.audit.head(tx, store.instance_id))
-        schema = await store.db.read(copies.schema_number)
+        schema = await store.db.read(schema_number)
     finally:
         with anyio.CancelScope(shield=True):
             await store.aclose()

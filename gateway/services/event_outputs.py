@@ -157,7 +157,7 @@ class EventOutputs:
             self._keep_secret(after, wanted)
             self._store.event_outputs.change(tx, after)
             if before.secret != after.secret:
-                tx.after_commit(f"secret {before.secret}", self._dropping(before))
+                tx.after_commit(self._dropping(before))
             shown = {"before": _shown(before), "after": _shown(after)}
             self._trail.note(tx, "event_output_changed", principal, context, id=before.id, **shown)
             return self._find(tx, before.id)
@@ -175,7 +175,7 @@ class EventOutputs:
             before = self._find(tx, output_id)
             self._store.event_outputs.remove(tx, before.id)
             self._trail.note(tx, "event_output_removed", principal, context, id=before.id, before=_shown(before))
-            tx.after_commit(f"secret {before.secret}", self._dropping(before))
+            tx.after_commit(self._dropping(before))
             return before
 
         return await self._audit.commit(work)

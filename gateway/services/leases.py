@@ -26,8 +26,6 @@ class Leases:
                 return is_ours
             return await self._store.db.write(
                 lambda tx: leases.take(tx, name, holder, now_at=now_at, until_at=until_at),
-                is_brief=True,
-                is_job=True,
                 is_durable=False,  # a power cut ends its holder as well
             )
         except StoreUnavailable:

@@ -255,7 +255,7 @@ class Providers:
             except OSError as error:
                 self._log.error("provider_key_left", error=error, provider=record.name)
 
-        tx.after_commit(f"provider key of {record.key_reference}", drop)
+        tx.after_commit(drop)
 
 
 def _or(wanted: Value | None, have: Value) -> Value:

@@ -33,7 +33,6 @@ from gateway.services.audit import Audit, source_of
 from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.report_sections import SECTIONS, Make, Source
 from gateway.store.database import Transaction
-from gateway.store.fresh import settle
 from gateway.store.store import Store
 from gateway.strict_json import TIME_PATTERN, read_time
 
@@ -276,7 +275,6 @@ class Reports:
         if until_at - since_at > MAX_PERIOD_MS or since_at < 0:
             raise Conflict("A report is about ten years at the most.", param="since")
         makers = SECTIONS[wanted.type]
-        await self._store.db.write(settle, is_durable=False)
         sections = []
         for number, make in enumerate(makers, 1):
             sections.append(await self._store.db.read(self._making(make, since_at, until_at, now_at)))

@@ -186,7 +186,7 @@ class Scans:
         if policy.capture is not Capture.NONE:
             captured = await self._captures.of_text(text, direction, policy)
         if result.verdict is Verdict.ALLOW:
-            if self._store.db.write_behind(lambda tx: self._insert(tx, row, captured), is_brief=not captured):
+            if self._store.db.write_behind(lambda tx: self._insert(tx, row, captured)):
                 await self._wait_for_writer()
         else:
             await self._record(principal, result, row, context, captured, direction)

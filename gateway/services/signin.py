@@ -82,9 +82,7 @@ class SignIn:
         if now_at - found.session.last_seen_at >= _NOTE_SEEN_MS:
             session_id = found.session.id
             try:
-                self._store.db.write_behind(
-                    lambda tx: self._store.sessions.mark_seen(tx, session_id, now_at=now_at), is_brief=True
-                )
+                self._store.db.write_behind(lambda tx: self._store.sessions.mark_seen(tx, session_id, now_at=now_at))
             except StoreUnavailable:
                 pass  # the session ends a little earlier; the next request notes it
         return found

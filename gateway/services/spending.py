@@ -105,7 +105,7 @@ class Spending:
                     self.end_alerts(tx, standing.budget.id, now_at, "A new period has begun.")
             return tuple(Held(standing.budget.id, standing.period.begins_at) for standing in standings)
 
-        return await self._store.db.write(work, is_durable=False, is_brief=True)
+        return await self._store.db.write(work, is_durable=False)
 
     def settle(
         self, tx: Transaction, hold_id: str, held: Collection[Held], actual: Usage | None, providers: Collection[str]

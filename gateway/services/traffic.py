@@ -33,7 +33,6 @@ from gateway.strict_json import LAST_AT
 MOST_POINTS = 2000
 TOP = 10
 _ROWS_AT_ONCE = MOST_VALUES // 2  # at most MOST_VALUES, so that of a large fleet's agents none is counted among others
-_BRIEF_SUMS = 64
 _BEHIND_SECONDS = 1.0
 _KEEP_UP_SECONDS = 4.0
 _MOST_ROUNDS = 400
@@ -199,8 +198,6 @@ class Traffic:
         is_added = pending.rows and await self._store.db.write(
             lambda tx: self._store.traffic.add(tx, pending),
             is_durable=False,
-            is_brief=len(pending.sums) <= _BRIEF_SUMS,
-            is_job=True,
         )
         return pending.rows if is_added else 0, pending.left
 

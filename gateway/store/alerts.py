@@ -1,8 +1,6 @@
 """Every SQL statement about alerts.
 
-What a sighting adds to an alert that is there is written once for a group of works, before its commit: whoever is
-attacked sees the same alert again and again. Whoever asks for alerts within the group has it written first. The
-evidence of an alert is JSON with a line for each piece, so that one more is put to the others without reading them.
+The evidence of an alert is JSON with a line for each piece, so that one more is put to the others without reading them.
 """
 
 import json
@@ -28,7 +26,6 @@ from gateway.strict_json import json_text
 _COLUMNS = tuple(field.name for field in fields(Alert))
 _NAMES = ", ".join(_COLUMNS)
 _VALUES = attrgetter(*_COLUMNS)
-_SEEN = "alerts_seen"
 _BEGIN, _BETWEEN, _END = "[\n", ",\n", "\n]"
 _STATES = {"active": ACTIVE, "terminal": TERMINAL}
 INSERT = f"""
@@ -101,7 +98,6 @@ class AlertRepository:
         Raises:
             Conflict: its id exists.
         """
-        _write_seen(tx, alert.fingerprint)
         tx.execute(INSERT, _params(alert))
         self.saw(tx, alert, alert.request_id)
 
@@ -111,47 +107,32 @@ class AlertRepository:
             slot = alert.count % MAX_SIGHTINGS
             tx.execute(SAW, {"alert_id": alert.id, "slot": slot, "request_id": request_id})
 
-    def update(self, tx: Transaction, alert: Alert, *, may_wait: bool = False) -> bool:
-        """Write the alert as it stands now; tell whether it exists.
-
-        may_wait: it does, and is the newest of its fingerprint: it is written before the commit.
-        """
-        if may_wait:
-            tx.memo[_SEEN] = {**_seen(tx), alert.fingerprint: alert}
-            tx.before_commit(_SEEN, lambda: _write_seen(tx))
-            return True
-        _write_seen(tx, alert.fingerprint)
+    def update(self, tx: Transaction, alert: Alert) -> bool:
+        """Write the alert as it stands now, and return whether it exists."""
         return tx.execute(UPDATE, _params(alert)) == 1
 
     def latest(self, tx: Transaction, fingerprint: str) -> Alert | None:
         """Return the newest alert of a fingerprint."""
-        alert = _seen(tx).get(fingerprint)
-        if alert is not None:
-            return alert
         rows = tx.query(LATEST, {"fingerprint": fingerprint})
         return _alert(rows[0], _pieces) if rows else None
 
     def active_of(self, tx: Transaction, fingerprint: str) -> tuple[Alert, ...]:
         """Return the alerts of a fingerprint that somebody has to act on, oldest first."""
-        _write_seen(tx)
         return tuple(_alert(row) for row in tx.query(ACTIVE_OF, {"fingerprint": fingerprint}))
 
     def by_id(self, tx: Transaction, alert_id: str) -> Alert | None:
         """Return the alert of this id."""
-        _write_seen(tx)
         rows = tx.query(BY_ID, {"id": alert_id})
         return _alert(rows[0]) if rows else None
 
     def count_active(self, tx: Transaction, source: AlertSource | None = None) -> int:
         """Return how many alerts somebody has to act on, of one source or of all."""
-        _write_seen(tx)
         if source is None:
             return int(tx.query(COUNT_ACTIVE)[0]["count"])
         return int(tx.query(COUNT_ACTIVE + " AND source = :source", {"source": source})[0]["count"])
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some of the alerts that nobody has to act on and that were not seen since a time; return how many."""
-        _write_seen(tx)
         pruned = tx.execute(PRUNE, {"before": before, "limit": limit})
         if pruned:
             tx.execute(PRUNE_SIGHTINGS)
@@ -159,19 +140,16 @@ class AlertRepository:
 
     def count(self, tx: Transaction, wanted: AlertFilter | None = None, *, most: int = MAX_INTEGER) -> int:
         """Count all alerts, or what a filter matches whatever its limit and cursor are, as far as `most`."""
-        _write_seen(tx)
         where = _where(wanted or AlertFilter())
         return int(tx.query(COUNT + where.sql() + AT_MOST, where.params | {"most": most})[0]["count"])
 
     def after(self, tx: Transaction, *, position: int, limit: int) -> tuple[tuple[int, Alert], ...]:
         """Return alerts in the order they were first raised, each with its place, which `position` goes on from."""
-        _write_seen(tx)
         rows = tx.query(LIST + AFTER, {"position": position, "limit": limit})
         return tuple((int(row["position"]), _alert(row)) for row in rows)
 
     def newest_position(self, tx: Transaction) -> int:
         """Return the place of the newest alert, 0 when there is none."""
-        _write_seen(tx)
         return int(tx.query(NEWEST_POSITION)[0]["position"])
 
     def page(self, tx: Transaction, wanted: AlertFilter) -> Page[Alert]:
@@ -180,7 +158,6 @@ class AlertRepository:
         Raises:
             InvalidRequest: `limit` is out of bounds, or the cursor is of another query.
         """
-        _write_seen(tx)
         limit = check_limit(wanted.limit, MAX_ALERT_LIMIT)
         query = _query(wanted)
         where = _where(wanted)
@@ -236,24 +213,6 @@ def _pieces(evidence: str) -> tuple[Mapping[str, object], ...]:
     if not evidence.startswith(_BEGIN):
         return _whole(evidence)
     return tuple(map(Piece, evidence[len(_BEGIN) : -len(_END)].split(_BETWEEN)))
-
-
-def _seen(tx: Transaction) -> Mapping[str, Alert]:
-    """Return what is still to be written of alerts that were seen again, by fingerprint."""
-    seen: Mapping[str, Alert] = tx.memo.get(_SEEN, {})
-    return seen
-
-
-def _write_seen(tx: Transaction, fingerprint: str | None = None) -> None:
-    """Write alerts as they stand after what the works of this group have seen, if that of a fingerprint is among them.
-
-    None: whichever there are.
-    """
-    seen = _seen(tx)
-    if fingerprint in seen or (seen and fingerprint is None):
-        tx.memo[_SEEN] = {}
-        for alert in seen.values():
-            tx.execute(UPDATE, _params(alert))
 
 
 def _params(alert: Alert) -> dict[str, object]:

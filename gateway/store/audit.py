@@ -13,7 +13,7 @@ from gateway.domain.audit import (
     chain,
 )
 from gateway.domain.paging import Page, read_cursor, write_cursor
-from gateway.store.database import Insert, Row, Transaction
+from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, check_limit, found_in, like
 from gateway.store.headfile import HeadFile
 from gateway.strict_json import json_text
@@ -40,48 +40,42 @@ _FIELDS = (
     "instance_id",
 )
 _OBJECTS = ("before", "after", "details")
-_COLUMNS = (*_FIELDS, *_OBJECTS, "seq", "prev_hash", "hash")
+COLUMNS = (*_FIELDS, *_OBJECTS, "seq", "prev_hash", "hash")
 _VALUES = attrgetter(*_FIELDS)
-_ALIKE = (
-    frozenset(
-        {"source", "action", "outcome", "reason", "actor_type", "resource_type", "instance_id", "before", "after"}
-    ),
-    frozenset({"ip", "user_agent", "resource_id"}),
-    frozenset({"actor", "actor_id", "key_prefix", "agent"}),
-)
-EVENTS = Insert("audit_events", _COLUMNS, is_fresh=True, alike=_ALIKE)
-_NAMES = ", ".join(_COLUMNS)
-LIST = f"SELECT position, {_NAMES} FROM audit_events_all"  # noqa: S608  # our own column names
-COUNT = "SELECT COUNT(*) AS count FROM (SELECT 1 FROM audit_events_all"
+_NAMES = ", ".join(COLUMNS)
+INSERT = f"INSERT INTO audit_events ({_NAMES}) VALUES ({', '.join(':' + name for name in COLUMNS)})"  # noqa: S608
+LIST = f"SELECT position, {_NAMES} FROM audit_events"  # noqa: S608  # our own column names
+COUNT = "SELECT COUNT(*) AS count FROM (SELECT 1 FROM audit_events"
 AT_MOST = " LIMIT :most) AS found"
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
 CHAIN = f"""
-    SELECT {_NAMES} FROM audit_events_all
+    SELECT {_NAMES} FROM audit_events
      WHERE instance_id = :instance_id AND seq > :seq
      ORDER BY seq LIMIT :limit
 """  # noqa: S608
-FRESH_HEAD = """
-    SELECT seq, hash FROM audit_events_fresh WHERE instance_id = :instance_id ORDER BY position DESC LIMIT 1
-"""
 HEAD = "SELECT seq, hash FROM audit_heads WHERE instance_id = :instance_id"
+SET_HEAD = """
+    INSERT INTO audit_heads (instance_id, seq, hash, first_seq, first_prev_hash)
+    VALUES (:instance_id, :seq, :hash, 1, :genesis)
+        ON CONFLICT (instance_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
+"""
 OF_ALERT = f"""
-    SELECT {_NAMES} FROM audit_events_all
+    SELECT {_NAMES} FROM audit_events
      WHERE resource_type = 'alert' AND resource_id = :alert_id
      ORDER BY seq LIMIT :limit
 """  # noqa: S608
 BEGINNING = "SELECT first_seq - 1 AS seq, first_prev_hash AS hash FROM audit_heads WHERE instance_id = :instance_id"
 INSTANCES = """
-    SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events
-     UNION SELECT instance_id FROM audit_events_fresh ORDER BY 1
+    SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1
 """
-TIMES_AT = "SELECT occurred_at FROM audit_events_all"
+TIMES_AT = "SELECT occurred_at FROM audit_events"
 LATEST_FIRST = " ORDER BY occurred_at DESC LIMIT :limit"
 # Of each column the value that most events have, and its index leaves out. What else is looked for is said to be unlike
 # it, too, so that the database sees that the index will do.
 USUAL = {"action": "chat_completed", "source": "chat", "resource_type": "model"}
 UNLIKE_USUAL = {column: f"{column} <> '{value}'" for column, value in USUAL.items()}
-FIRST_AT = "SELECT occurred_at, position FROM audit_events_all ORDER BY position LIMIT 1"
-HASH_AT = "SELECT hash FROM audit_events_all WHERE instance_id = :instance_id AND seq = :seq"
+FIRST_AT = "SELECT occurred_at, position FROM audit_events ORDER BY position LIMIT 1"
+HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
 _SEARCHED = (
     "action",
     "actor",
@@ -97,13 +91,13 @@ _SEARCHED = (
 SEARCHED = found_in(_SEARCHED)
 # Each half by an index of its own, which an OR would not be.
 OF_REQUEST = """
-    position IN (SELECT position FROM audit_events_all WHERE request_id = :request_id
+    position IN (SELECT position FROM audit_events WHERE request_id = :request_id
                   UNION ALL
-                 SELECT position FROM audit_events_all
+                 SELECT position FROM audit_events
                   WHERE reason = 'repeated' AND details LIKE '%"' || :request_id || '"%')
 """
 AFTER = " ORDER BY position LIMIT :limit"
-NEWEST_POSITION = "SELECT position FROM audit_events_all ORDER BY position DESC LIMIT 1"
+NEWEST_POSITION = "SELECT position FROM audit_events ORDER BY position DESC LIMIT 1"
 
 
 class AuditRepository:
@@ -115,27 +109,22 @@ class AuditRepository:
     def append(self, tx: Transaction, event: AuditEvent) -> tuple[ChainHead, ChainHead]:
         """Link `event` to the end of its instance's chain and return the end before and after it.
 
-        The end is read once for a group of works, inside the transaction that the writer's lock guards.
-
         Raises:
             ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
-        name = f"audit_head:{event.instance_id}"
-        before: ChainHead = tx.memo.get(name) or self._begin(tx, event.instance_id, name)
+        instance_id = event.instance_id
+        before = self.head(tx, instance_id)
         after = ChainHead(before.seq + 1, chain(before.hash, event, seq=before.seq + 1))
-        tx.memo[name] = after
-        tx.add(EVENTS, (*_values(event), after.seq, before.hash, after.hash))
+        values = (*_values(event), after.seq, before.hash, after.hash)
+        tx.execute(INSERT, dict(zip(COLUMNS, values, strict=True)))
+        head = {"instance_id": instance_id, "seq": after.seq, "hash": after.hash, "genesis": GENESIS_HASH}
+        tx.execute(SET_HEAD, head)
+        tx.after_commit(lambda: self._headfile.hold(instance_id, after))
         return before, after
-
-    def _begin(self, tx: Transaction, instance_id: str, name: str) -> ChainHead:
-        """Return the end of a chain to which something is appended, and have the new one kept beside the database."""
-        tx.after_commit(name, lambda: self._headfile.hold(instance_id, tx.memo[name]))
-        return self.head(tx, instance_id)
 
     def head(self, tx: Transaction, instance_id: str) -> ChainHead:
         """Return the end of a chain."""
-        params = {"instance_id": instance_id}
-        return _place(tx.query(FRESH_HEAD, params) or tx.query(HEAD, params))
+        return _place(tx.query(HEAD, {"instance_id": instance_id}))
 
     def beginning(self, tx: Transaction, instance_id: str) -> ChainHead:
         """Return the place before the first event that is kept."""
@@ -265,7 +254,7 @@ def _values(event: AuditEvent) -> tuple[object, ...]:
 
 def _event(row: Row, *, is_strict: bool = False) -> AuditEvent:
     """Return the event of a row. is_strict: JSON that we would have written otherwise is not ours, and unreadable."""
-    values = {name: row[name] for name in _COLUMNS}
+    values = {name: row[name] for name in COLUMNS}
     for name in ("before", "after", "details"):
         values[name] = None if values[name] is None else _read_json(values[name], is_strict=is_strict)
     return AuditEvent(**values)

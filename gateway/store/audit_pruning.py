@@ -3,7 +3,6 @@
 from gateway.domain.audit import ChainHead
 from gateway.store.audit import AuditRepository
 from gateway.store.database import Transaction
-from gateway.store.fresh import settle
 
 OLDEST = """
     SELECT seq, occurred_at, hash FROM audit_events
@@ -21,7 +20,6 @@ def prune_chain(audit: AuditRepository, tx: Transaction, instance_id: str, *, be
     Ends before the first event that is young enough, and before the last of all.
     """
     last_seq = audit.head(tx, instance_id).seq
-    settle(tx)
     count, place = 0, audit.beginning(tx, instance_id)
     for row in tx.query(OLDEST, {"instance_id": instance_id, "seq": place.seq, "limit": limit}):
         if row["occurred_at"] >= before or row["seq"] >= last_seq or row["seq"] != place.seq + 1:

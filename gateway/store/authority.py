@@ -16,15 +16,13 @@ class AuthorityTransaction:
 
     def __init__(self, tx: Transaction, generation: Generation) -> None:
         self._generation = generation
-        self.memo = tx.memo
-        self.execute, self.query, self.add = tx.execute, tx.query, tx.add
-        self.before_commit, self.after_commit = tx.before_commit, tx.after_commit
+        self.execute, self.query, self.after_commit = tx.execute, tx.query, tx.after_commit
         self.has_changed = self.is_audited = False
 
     def change(self, sql: str, params: Params) -> int:
         """Run a statement that writes a table of authority and return how many rows it changed."""
         if not self.has_changed:
             self.execute(meta.COUNT, {"name": meta.AUTHORITY})
+            self.after_commit(self._generation.bump)
         self.has_changed = True
-        self.after_commit("generation", self._generation.bump)
         return self.execute(sql, params)

@@ -3,10 +3,10 @@
 from gateway.domain.captures import Capture, CapturedText, KeptText
 from gateway.domain.traffic import TrafficRow
 from gateway.shield.detections import Direction
-from gateway.store.database import Insert, Transaction
+from gateway.store.database import Transaction
 
 _COLUMNS = ("traffic_id", "direction", "mode", "text", "is_cut", "captured_at", "expires_at")
-ROWS = Insert("captures", _COLUMNS)
+INSERT = f"INSERT INTO captures ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + name for name in _COLUMNS)})"  # noqa: S608
 OF_REQUEST = """
     SELECT direction, mode, text, is_cut, expires_at FROM captures
      WHERE traffic_id = :traffic_id AND expires_at > :now_at
@@ -28,7 +28,8 @@ class CaptureRepository:
         """Insert what is kept of a request, in the transaction of its row."""
         at = row.occurred_at
         kept = (captured.direction.value, captured.mode.value, captured.text, int(captured.is_cut))
-        tx.add(ROWS, (row.id, *kept, at, captured.expires_at(at)))
+        values = (row.id, *kept, at, captured.expires_at(at))
+        tx.execute(INSERT, dict(zip(_COLUMNS, values, strict=True)))
 
     def of_request(self, tx: Transaction, traffic_id: str, *, now_at: int) -> tuple[KeptText, ...]:
         """Return what is kept of a request and has not expired, inbound first."""

@@ -1,7 +1,6 @@
-"""What the repositories and services see of a database, whichever it is. No SQL and no driver."""
+"""What repositories and services see of a database, whichever it is. Holds no SQL and no driver."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from gateway.errors import GatewayError, Overloaded
@@ -15,7 +14,7 @@ class StoreUnavailable(Overloaded):
 
 
 class UnreadableRow(GatewayError):
-    """A row holds what no text can be: somebody wrote to the file past the program."""
+    """A row holds bytes that are not text: somebody wrote to the file past the gateway."""
 
     code = "internal_error"
 
@@ -28,47 +27,21 @@ class Row(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Insert:
-    """A table and the columns of rows that are plain inserts, so that many of them can be one statement.
-
-    Each is one constant, equal to itself alone: it is looked up for every row. is_fresh: its rows are moved there
-    later, see `fresh`. alike: sets of columns in which rows that come together often have the same values, those that
-    differ least first; the values of as many sets as are alike are given to the database once for all rows.
-    """
-
-    table: str
-    columns: tuple[str, ...]
-    is_fresh: bool = False
-    alike: tuple[frozenset[str], ...] = ()
-
-
 class Transaction(Protocol):
-    """One work inside a group of works that are committed together, or one consistent look."""
-
-    memo: dict[str, Any]
-    """What works of one group tell each other. Taken back with the work that wrote it. Values are never changed."""
+    """One write inside a group that is committed together, or one consistent read."""
 
     def execute(self, sql: str, params: Params = ..., /) -> int:
         """Run one statement and return how many rows it changed."""
         ...
 
     def query(self, sql: str, params: Params = ..., /) -> list[Row]:
-        """Run one SELECT and return all its rows. Does not see rows given to `add` in the same group."""
+        """Run one SELECT and return all its rows."""
         ...
 
-    def add(self, insert: Insert, row: Sequence[object], /) -> None:
-        """Insert a plain row before the commit, together with others of its kind."""
-        ...
+    def after_commit(self, call: Callable[[], None], /) -> None:
+        """Run `call` after the commit, while no other process can write.
 
-    def before_commit(self, name: str, work: Callable[[], None], /) -> None:
-        """Run `work` once when all works of the group are done, before the commit. What it raises is the group's."""
-        ...
-
-    def after_commit(self, name: str, work: Callable[[], None], /) -> None:
-        """Run `work` once after the commit, while nobody else can write.
-
-        It must not fail: what was committed stands.
+        It must not fail: what was committed stands. It is dropped if the write that asked for it fails.
         """
         ...
 
@@ -93,57 +66,42 @@ class Database(Protocol):
         """Write what is queued, then close. May be called twice.
 
         Raises:
-            StoreUnavailable: a thread still waits for the disk or for another program, so not all may be written.
+            StoreUnavailable: the writer still waits for the disk or for another program, so writes may be lost.
         """
         ...
 
-    async def write(
-        self,
-        work: Callable[[Transaction], T],
-        *,
-        is_durable: bool = True,
-        is_brief: bool = False,
-        is_job: bool = False,
-    ) -> T:
-        """Run `work` and return its result once it is committed and on the disk.
+    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
+        """Run `work` and return its result once it is committed.
 
-        is_durable: false when every process has to see it, but a power cut may undo it: the disk is not waited for, and
-        has it a tenth of a second later. is_brief: it takes microseconds, so that the event loop may do it itself.
-        is_job: the caller comes once, where others who have their answer come back: no group waits for its like.
-        Works of many callers share one commit. An exception of `work` takes back that work alone and is raised here. A
-        caller that is cancelled no longer waits; the work is still done.
+        Writes of several callers share one commit. An exception of `work` undoes that work alone and is raised here.
+        If the caller is cancelled, the work is still done.
+
+        Args:
+            is_durable: true to return only once the disk has it. If false, every process sees the change and no crash
+                of a process undoes it, but a power cut may for the next tenth of a second.
 
         Raises:
-            StoreUnavailable: nothing was written, or, after a long wait, nobody knows whether it was.
+            StoreUnavailable: nothing was written or, after a long wait, nobody knows whether it was.
+        """
+        ...
+
+    def write_behind(self, work: Callable[[Transaction], object]) -> bool:
+        """Queue `work` to be committed within about 50 milliseconds, and return at once.
+
+        Returns whether the queue is half full. A caller that has more to write should then use `write`, and so wait.
+
+        Raises:
+            StoreUnavailable: the queue is full or the disk refuses writes. `work` was not taken.
         """
         ...
 
     async def change(self, work: Callable[[Transaction], T]) -> T:
-        """Do what `write` does, however long it takes: for a change of the schema. Not for who is served meanwhile.
+        """Run `work` in a transaction of its own and wait as long as it takes: for a change of the schema.
 
-        What has to be sorted for it lies in files beside the database.
-
-        A caller that is cancelled waits until it is done.
+        Its temporary files lie beside the database. If the caller is cancelled, it still waits.
 
         Raises:
             StoreUnavailable: nothing was written.
-        """
-        ...
-
-    def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> bool:
-        """Queue `work` to be committed within about 50 milliseconds, and return at once. is_brief: as for `write`.
-
-        Tells whether half of what may wait does: then who comes with more should be kept waiting by a `write`.
-
-        Raises:
-            StoreUnavailable: the queue is full or the disk refuses; `work` was not taken.
-        """
-        ...
-
-    def at_sync(self, take: Callable[[], Callable[[], None] | None]) -> None:
-        """Call `take` whenever all that is committed goes to the disk, and what it returns when the disk has it.
-
-        Both while nobody else can write; something may be committed in between.
         """
         ...
 
@@ -156,19 +114,29 @@ class Database(Protocol):
         ...
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
-        """Run a small lookup in the calling thread: microseconds, for what is too short to hand over.
+        """Run a small lookup in the calling thread.
 
         Raises:
             StoreUnavailable: the database cannot be read.
         """
         ...
 
+    def at_sync(self, call: Callable[[], None]) -> None:
+        """Run `call` each time that all commits so far are on the disk, while no other process can write."""
+        ...
 
-def pieces(count: int, sizes: tuple[int, ...]) -> Iterator[int]:
-    """Cut `count` into pieces of the given sizes, largest first; the last size must be 1."""
-    for size in sizes:
-        while count >= size:
-            yield size
-            count -= size
-        if not count:
-            return
+    def copy_to(self, target: str) -> None:
+        """Write a consistent, compact copy into the empty file `target`. Blocks; readers and writers go on.
+
+        Raises:
+            StoreUnavailable: the database cannot be read, or the disk is full.
+        """
+        ...
+
+    def is_whole(self) -> bool:
+        """Check the structure of the whole database and return whether it is sound. Blocks.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+        ...

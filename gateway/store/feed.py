@@ -8,14 +8,14 @@ from gateway.store.database import Row, Transaction
 Item = Mapping[str, object]
 """One piece of news by the names of its columns. Times are Unix milliseconds."""
 
-LAST = "SELECT position FROM traffic_all ORDER BY position DESC LIMIT 1"
+LAST = "SELECT position FROM traffic ORDER BY position DESC LIMIT 1"
 _OF_TRAFFIC = (
     "id", "occurred_at", "operation", "verdict", "score", "action", "status", "agent", "key_prefix", "model",
 )  # fmt: skip
 _OF_ALERTS = ("id", "last_seen_at", "severity", "status", "source", "rule", "title", "count")
 TRAFFIC = f"""
     SELECT position, {", ".join(_OF_TRAFFIC)}
-      FROM traffic_all WHERE position > :position ORDER BY position DESC LIMIT :limit
+      FROM traffic WHERE position > :position ORDER BY position DESC LIMIT :limit
 """  # noqa: S608  # our own column names
 ALERTS = f"""
     SELECT {", ".join(_OF_ALERTS)}

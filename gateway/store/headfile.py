@@ -1,13 +1,12 @@
 """The end of the audit chain, kept in a small file beside the database, so that a cut-off end is noticed. No SQL.
 
-The file follows the database, never the other way: what was committed is held until the disk has it, and written then.
-When it names an event that the database does not have, it is left as it is, as evidence, until an operator removes it.
+The file follows the database, never the other way: the end that was committed is held until the disk has it, and then
+written. If the file names an event that the database does not have, it stays as it is, as evidence, until an operator
+removes it.
 """
 
 import json
 import os
-from collections.abc import Callable
-from functools import partial
 
 from gateway.domain.audit import ChainHead
 
@@ -42,13 +41,15 @@ class HeadFile:
         """Keep the end of the chain, which the disk may still lose."""
         self._held = instance_id, head
 
-    def take(self) -> Callable[[], None] | None:
-        """Return what writes the end that is held, to be called once the disk has it; None when there is none.
+    def write_held(self) -> None:
+        """Write the end that is held, once the disk has it.
 
-        Another thread may hold a later one at the same time.
+        Raises:
+            OSError: the file cannot be written.
         """
-        held = self._held
-        return None if held is None else partial(self.write, *held)
+        if self._held is not None:
+            self.write(*self._held)
+            self._held = None
 
     def write(self, instance_id: str, head: ChainHead) -> None:
         """Note the end of the chain, if the file was found to fit the database. Another process may know a later one.

@@ -1,4 +1,4 @@
-"""Numbered changes of the schema, applied in order and never edited. SQL in `migrations/`, one dialect for all."""
+"""Numbered changes of the schema, applied in order and never edited. Their SQL is in `migrations/`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -50,17 +50,28 @@ MIGRATIONS = (
     Migration(21, "0021_alert_sightings"),
     Migration(22, "0022_evidence"),
     Migration(23, "0023_running"),
+    Migration(24, "0024_one_table_each"),
 )
 
 
+def prepare(tx: Transaction) -> int:
+    """Make the table of migrations if there is none, and return the number of the last one that was applied."""
+    tx.execute(MAKE_TABLE)
+    return schema_number(tx)
+
+
+def schema_number(tx: Transaction) -> int:
+    """Return the number of the last migration that was applied, 0 of an empty database."""
+    return int(tx.query(LAST_NUMBER)[0]["number"])
+
+
 def migrate(tx: Transaction, *, now_at: int, read: Callable[[str], bytes] = bundle.read) -> None:
-    """Bring the schema to the newest version. All of it, or in one transaction nothing.
+    """Bring the schema to the newest version, in a transaction after `prepare`.
 
     Raises:
         SetupError: the database was made by a newer version.
     """
-    tx.execute(MAKE_TABLE)
-    have = int(tx.query(LAST_NUMBER)[0]["number"])
+    have = schema_number(tx)
     newest = MIGRATIONS[-1].number
     if have > newest:
         raise SetupError(

@@ -55,7 +55,7 @@ async def commit_old_redo(
     for found in sorted(glob.glob(glob.escape(path) + ".redo-*")):
         if not _NAME.search(found):
             continue
-        file = LockedFile(found, is_watched=True)
+        file = LockedFile(found)
         try:
             if not file.acquire(blocking=False):
                 continue

@@ -1,26 +1,55 @@
-"""A SQLite file, or memory: one writer, whose commits are in `commits`, and readers that cannot write."""
+"""A SQLite file, or memory: the one door to SQLite. One connection writes, and the others only read.
 
-import time
+SQLite before 3.51.3 can damage a database in WAL mode when two connections write or checkpoint at once (the WAL-reset
+bug, sqlite.org/wal.html), and the gateway runs on whatever SQLite the host has. So whoever writes holds a lock over all
+processes (`filelock`). Checkpoints happen in a commit, so under that lock as well; every other connection is read-only.
+
+A commit with synchronous=NORMAL is seen by every process and survives all of them; with FULL it also waits for the
+disk, which then has all commits before it.
+"""
+
+import sqlite3
+import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from os.path import abspath, dirname, getsize
 from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import anyio
 from anyio import to_thread
 
-from gateway.errors import SetupError
+from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
-from gateway.store.commits import Commits
-from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
-from gateway.store.driver import MEMORY, Connection, Error, OperationalError, connect, run, transaction
-from gateway.store.place import Identity, address
-from gateway.store.works import Work
-from gateway.store.writer import STOP_SECONDS, Writer
+from gateway.store.database import Params, Row, StoreUnavailable, Transaction, UnreadableRow
+from gateway.store.database_file import DatabaseFile, Identity
+from gateway.store.filelock import FileLock
+from gateway.store.writer import PendingWrite, Writer
 
 T = TypeVar("T")
 
+MEMORY = ":memory:"
+BUSY_SECONDS = 5.0
+_APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
+_LEAST_BYTES = 512  # of a page, so of any database that holds something
 _READERS = 4
+_CHECKPOINT_PAGES = 800
+_LOG_BYTES = 8 * 1024 * 1024  # what is longer, since a long read held back the checkpoints, is cut after that read
+_SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "cache_size = -500")
+_WRITE_SETTINGS = (
+    *_SETTINGS,
+    "cache_size = -2000",
+    "foreign_keys = ON",
+    "secure_delete = ON",
+    f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+    f"journal_size_limit = {_LOG_BYTES}",
+)
+_UNAVAILABLE = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
+}  # fmt: skip
 
 
 class SqliteDatabase:
@@ -32,11 +61,20 @@ class SqliteDatabase:
     def __init__(self, path: str, *, log: Log, identity: Identity | None = None) -> None:
         self._path = path
         self._log = log
-        self._is_memory = path == MEMORY
-        self._commits = Commits(path, log, identity)
-        self._idle: deque[Connection] = deque()
-        self._writer = Writer(self._commits, log)
+        self._file = None if path == MEMORY else DatabaseFile(path, identity=identity)
+        # Whoever holds it may use the connection that writes. Memory is one connection, which also reads.
+        self._lock: FileLock | threading.RLock = FileLock(path + ".lock") if self._file else threading.RLock()
+        self._connection: sqlite3.Connection | None = None  # that writes
+        self._is_synced = False  # whether the disk has all commits; an earlier process may have left some
+        self._on_sync: Callable[[], None] = lambda: None
+        self._idle: deque[sqlite3.Connection] = deque()  # that read
+        self._writer = Writer(self._commit, log)
         self._state = "new"
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the last write succeeded. See `Database.is_writable`."""
+        return not self._writer.has_failed
 
     async def open(self) -> None:
         """Make or open the database. See `Database.open`."""
@@ -44,11 +82,6 @@ class SqliteDatabase:
         self._limiter = anyio.CapacityLimiter(_READERS)
         self._writer.start()
         self._state = "open"
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether the last write succeeded. See `Database.is_writable`."""
-        return not self._writer.has_failed
 
     async def aclose(self) -> None:
         """Write what is queued, then close. See `Database.aclose`."""
@@ -60,32 +93,21 @@ class SqliteDatabase:
             if not has_ended:
                 raise StoreUnavailable("The disk did not answer in time: not all that was queued is written.")
 
-    def write(
-        self,
-        work: Callable[[Transaction], T],
-        *,
-        is_durable: bool = True,
-        is_brief: bool = False,
-        is_job: bool = False,
-    ) -> Coroutine[Any, Any, T]:
+    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
         """Run `work` and return once it is committed. See `Database.write`."""
-        return self._writer.write(Work(work, is_durable=is_durable, is_brief=is_brief, is_job=is_job))
+        return cast(T, await self._writer.write(work, is_durable=is_durable))
+
+    def write_behind(self, work: Callable[[Transaction], object]) -> bool:
+        """Queue `work`. See `Database.write_behind`."""
+        return self._writer.write_behind(work)
 
     async def change(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` and return once it is committed, however long that takes. See `Database.change`."""
-        done = Work(work)
-        await to_thread.run_sync(self._change, done)
-        if done.error is not None:
-            raise done.error
-        return cast(T, done.result)
-
-    def write_behind(self, work: Callable[[Transaction], object], *, is_brief: bool = False) -> bool:
-        """Queue `work`. See `Database.write_behind`."""
-        return self._writer.write_behind(work, is_brief=is_brief)
-
-    def at_sync(self, take: Callable[[], Callable[[], None] | None]) -> None:
-        """Say what is done around each way to the disk. See `Database.at_sync`."""
-        self._commits.before_sync = take
+        write = PendingWrite(work)
+        await to_thread.run_sync(self._change, write)
+        if write.error is not None:
+            raise write.error
+        return cast(T, write.result)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one state in a worker thread. See `Database.read`."""
@@ -94,48 +116,186 @@ class SqliteDatabase:
     def read_now(self, work: Callable[[Transaction], T]) -> T:
         """Run a small lookup here. See `Database.read_now`."""
         with self._reader() as connection:
-            return work(transaction(connection))
+            return work(_Transaction(connection))
 
-    def _change(self, work: Work) -> None:
-        self._commits.change(work)
-        self._commits.renew()
+    def at_sync(self, call: Callable[[], None]) -> None:
+        """Run `call` at each sync. See `Database.at_sync`."""
+        self._on_sync = call
+
+    def copy_to(self, target: str) -> None:
+        """Write a copy into a file. See `Database.copy_to`."""
+        with self._reader() as connection:
+            _run(connection, "VACUUM INTO :path", {"path": target})
+
+    def is_whole(self) -> bool:
+        """Check the whole database. See `Database.is_whole`."""
+        with self._reader() as connection:
+            return [tuple(row) for row in _run(connection, "PRAGMA quick_check(1)")] == [("ok",)]
+
+    # Open and close, in a worker thread.
+
+    def _open(self) -> None:
+        try:
+            if self._file is not None:
+                self._file.prepare()
+            with self._lock:
+                try:
+                    self._check_owner(self._writing())
+                except BaseException:
+                    self._drop()  # under the lock, since closing may make a checkpoint
+                    raise
+        except OSError as error:
+            raise SetupError(
+                f"The database {self._path} cannot be used ({error.strerror}): choose a writable data folder, "
+                "or :memory: to keep nothing."
+            ) from error
+        except (StoreUnavailable, sqlite3.Error) as error:
+            raise SetupError(f"The database {self._path} cannot be used: {error}") from error
+
+    def _check_owner(self, connection: sqlite3.Connection) -> None:
+        """Check that this is our own database, before the first byte is written, and make it one if it is empty."""
+        if self._file is not None and 0 < getsize(self._path) < _LEAST_BYTES:
+            raise SetupError(f"The file {self._path} is not a database: choose another path.")
+        tables = _run(connection, "SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        owner = _run(connection, "PRAGMA application_id").fetchone()[0]
+        if owner != _APPLICATION_ID:
+            if tables or owner:
+                raise SetupError(f"The file {self._path} is the database of another program: choose another path.")
+            _run(connection, f"PRAGMA application_id = {_APPLICATION_ID}")
+        if self._file is not None and _run(connection, "PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+            raise SetupError(f"The file system of {self._path} cannot hold the database (no WAL): use a local disk.")
+
+    def _close(self) -> bool:
+        """Close what can be closed, and return whether the writer has ended. If not, it waits for the disk or the lock,
+        and the process is about to end.
+        """
+        has_ended = self._writer.join()
+        self._state = "closed"
+        self._close_idle()
+        if has_ended:
+            try:
+                with self._lock:
+                    if self._connection is not None:
+                        self._connection.close()  # which makes a checkpoint if it is the last of all processes
+                        self._connection = None
+            except OSError as error:
+                self._log.error("store_close_failed", error=error)
+            if isinstance(self._lock, FileLock):
+                self._lock.close()
+        return has_ended
+
+    # Write: whoever calls these holds the lock, but for the first two.
+
+    def _commit(self, group: Sequence[PendingWrite], is_durable: bool) -> None:
+        """Do a group of writes in one transaction. See `Writer`.
+
+        Raises:
+            StoreUnavailable: none of them stands.
+        """
+        try:
+            if self._file is not None:
+                self._file.check()  # before a lock file is made or SQLite removes the log of a file that has vanished
+            with self._lock:
+                try:
+                    self._transact(self._writing(), group, is_durable)
+                except StoreUnavailable:
+                    self._drop()  # the next connection may find a disk that has come back
+                    raise
+        except OSError as error:
+            raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
+
+    def _change(self, write: PendingWrite) -> None:
+        if self._file is None:
+            self._commit((write,), is_durable=True)
+            return
+        with self._lock:
+            # A connection of its own: one keeps the pages and statements of all that it did.
+            connection = _connect(_address(self._path, "rw"), *_WRITE_SETTINGS)
+            try:
+                with suppress(StoreUnavailable, sqlite3.Error):  # nothing can be made in the folder, so sort in memory
+                    folder = dirname(abspath(self._path)).replace("'", "''")
+                    _run(connection, f"PRAGMA temp_store_directory = '{folder}'")
+                    _run(connection, "PRAGMA temp_store = FILE")
+                self._transact(connection, (write,), is_durable=True)
+            finally:
+                with suppress(StoreUnavailable, sqlite3.Error):
+                    _run(connection, "PRAGMA temp_store_directory = ''")  # which is of the process
+                connection.close()
+
+    def _transact(self, connection: sqlite3.Connection, group: Sequence[PendingWrite], is_durable: bool) -> None:
+        _run(connection, f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+        _run(connection, "BEGIN IMMEDIATE")
+        try:
+            tx = _Transaction(connection)
+            for write in group:
+                if not write.is_abandoned:
+                    tx.do(write)
+            if is_durable and not self._is_synced:
+                # SQLite syncs a commit only if it writes a page: this writes the first, even if it stays the same.
+                _run(connection, f"PRAGMA application_id = {_APPLICATION_ID}")
+            _run(connection, "COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            raise
+        self._is_synced = is_durable
+        for call in (*tx.calls, self._on_sync) if is_durable else tx.calls:
+            try:
+                call()
+            except OSError as error:  # what was committed stands
+                self._log.error("store_after_commit_failed", error=error)
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._state == "closed":
+            raise StoreUnavailable("The database is closed.")
+        if self._connection is None:
+            self._connection = _connect(_address(self._path, "rw") if self._file else MEMORY, *_WRITE_SETTINGS)
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None and self._file is not None:
+            connection, self._connection = self._connection, None
+            connection.close()
+
+    # Read.
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         with self._reader() as connection:
-            run(connection, "BEGIN")
+            _run(connection, "BEGIN")
             try:
-                return work(transaction(connection))
-            except OperationalError as error:
+                return work(_Transaction(connection))
+            except sqlite3.OperationalError as error:
                 if "decode" not in str(error):
                     raise
                 raise UnreadableRow("A row of the database is damaged.") from error
             finally:
-                run(connection, "ROLLBACK")
+                _run(connection, "ROLLBACK")
 
     @contextmanager
-    def _reader(self) -> Iterator[Connection]:
+    def _reader(self) -> Iterator[sqlite3.Connection]:
         if self._state == "closed":
             raise StoreUnavailable("The database is closed.")
-        if self._is_memory:
-            with self._commits.lock:
-                yield self._commits.connection()
+        if self._file is None:
+            with self._lock:
+                yield self._writing()
             return
         try:
             connection = self._idle.pop()
         except IndexError:
-            self._commits.place.check()
-            connection = connect(address(self._path, "ro"), "query_only = ON")
+            self._file.check()
+            connection = _connect(_address(self._path, "ro"), *_SETTINGS)
         try:
             yield connection
         except StoreUnavailable:
-            connection.close()  # the next one may see a disk that has come back
+            connection.close()  # the next one may find a disk that has come back
             raise
         except BaseException:
             self._give_back(connection)
             raise
         self._give_back(connection)
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, connection: sqlite3.Connection) -> None:
         self._idle.append(connection)
         if self._state == "closed":
             self._close_idle()
@@ -144,26 +304,89 @@ class SqliteDatabase:
         while self._idle:
             self._idle.pop().close()
 
-    def _close(self) -> bool:
-        """Close what can be, and tell whether the threads have ended: else one of them waits, for the disk or the lock.
 
-        The process is about to end then.
+class _Transaction:
+    """See `Transaction`. calls: what is to run after the commit."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.calls: list[Callable[[], None]] = []
+
+    def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
+        return _run(self._connection, sql, params).rowcount
+
+    def query(self, sql: str, params: Params = {}, /) -> list[Row]:  # noqa: B006
+        return cast(list[Row], _run(self._connection, sql, params).fetchall())
+
+    def after_commit(self, call: Callable[[], None], /) -> None:
+        self.calls.append(call)
+
+    def do(self, write: PendingWrite) -> None:
+        """Do one write of a group. An exception undoes that write alone and is kept for its caller.
+
+        Raises:
+            StoreUnavailable: the whole group must be given up.
         """
-        until_seconds = time.monotonic() + STOP_SECONDS
-        has_ended = self._writer.join() and self._commits.end(max(0.0, until_seconds - time.monotonic()))
-        self._state = "closed"
-        self._close_idle()
-        if has_ended:
-            self._commits.close()
-        return has_ended
-
-    def _open(self) -> None:
+        calls = len(self.calls)
+        _run(self._connection, "SAVEPOINT work")
         try:
-            self._commits.open()
-        except OSError as error:
-            raise SetupError(
-                f"The database {self._path} cannot be used ({error.strerror}): choose a writable data folder, "
-                "or :memory: to keep nothing."
-            ) from error
-        except (StoreUnavailable, Error) as error:
-            raise SetupError(f"The database {self._path} cannot be used: {error}") from error
+            write.result, write.error = write.work(self), None  # it may have failed in a group that did not stand
+        except StoreUnavailable:
+            raise
+        except BaseException as error:  # handed to the caller
+            write.error = error
+            del self.calls[calls:]
+            _run(self._connection, "ROLLBACK TO work")
+        _run(self._connection, "RELEASE work")
+
+
+def _run(connection: sqlite3.Connection, sql: str, params: Params = {}) -> sqlite3.Cursor:  # noqa: B006
+    """Execute one statement and translate every error of the driver.
+
+    Raises:
+        StoreUnavailable: disk, lock or file. Conflict: a constraint. InvalidRequest: a value SQLite cannot hold.
+    """
+    try:
+        return connection.execute(sql, cast(Any, params))
+    except sqlite3.IntegrityError as error:
+        raise Conflict("The record conflicts with one that exists.") from error
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise InvalidRequest("A number is too large, or a text holds half a character.") from error
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        is_closed = isinstance(error, sqlite3.ProgrammingError) and code is None and "closed" in str(error)
+        if is_closed or (code is not None and code & 0xFF in _UNAVAILABLE):
+            raise StoreUnavailable(f"The database cannot be used now: {error}.", retry_after_seconds=5) from error
+        raise
+
+
+def _connect(name: str, *settings: str) -> sqlite3.Connection:
+    """Open a connection for any thread that waits for other programs. name: `MEMORY`, or the URI of a file.
+
+    Raises:
+        StoreUnavailable: it cannot be opened.
+    """
+    try:
+        connection = sqlite3.connect(
+            name,
+            uri=name != MEMORY,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"The database cannot be opened: {error}.", retry_after_seconds=5) from error
+    connection.row_factory = sqlite3.Row
+    try:
+        for setting in settings:
+            _run(connection, f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _address(path: str, mode: str) -> str:
+    """Return the URI of a database file. mode: ``ro`` or ``rw``."""
+    return f"file:{quote(abspath(path))}?mode={mode}"

@@ -2,86 +2,55 @@
 
 import glob
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from anyio import to_thread
 
-from gateway.assembly import Assembly
 from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
-from gateway.store import (
-    access_list,
-    agents,
-    alerts,
-    audit,
-    audit_checkpoints,
-    budgets,
-    captures,
-    event_outputs,
-    feed,
-    fleet,
-    keys,
-    leases,
-    meta,
-    old_redo,
-    policies,
-    providers,
-    reports,
-    risk_acceptances,
-    rule_overrides,
-    running,
-    security_scans,
-    sessions,
-    sign_in_failures,
-    traffic,
-    trust_audits,
-    users,
-)
+from gateway.store.access_list import AccessRepository
+from gateway.store.agents import AgentRepository
+from gateway.store.alerts import AlertRepository
+from gateway.store.audit import AuditRepository
+from gateway.store.audit_checkpoints import CheckpointRepository
 from gateway.store.backup import copy_before_migration, drop_needless_copy
+from gateway.store.budgets import BudgetRepository
+from gateway.store.captures import CaptureRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
-from gateway.store.driver import MEMORY
+from gateway.store.database_file import Identity
+from gateway.store.event_outputs import EventOutputRepository
+from gateway.store.feed import FeedRepository
+from gateway.store.fleet import FleetRepository
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
-from gateway.store.migrations import migrate
-from gateway.store.place import Identity
-from gateway.store.sqlite import SqliteDatabase
+from gateway.store.keys import KeyRepository
+from gateway.store.leases import LeaseRepository
+from gateway.store.meta import MetaRepository
+from gateway.store.migrations import MIGRATIONS, migrate, prepare
+from gateway.store.old_redo import commit_old_redo
+from gateway.store.policies import PolicyRepository
+from gateway.store.providers import ProviderRepository
+from gateway.store.reports import ReportRepository
+from gateway.store.risk_acceptances import RiskAcceptanceRepository
+from gateway.store.rule_overrides import RuleOverrideRepository
+from gateway.store.running import RunningRepository
+from gateway.store.security_scans import SecurityScanRepository
+from gateway.store.sessions import SessionRepository
+from gateway.store.sign_in_failures import SignInFailureRepository
+from gateway.store.sqlite import MEMORY, SqliteDatabase
+from gateway.store.traffic import TrafficRepository
+from gateway.store.trust_audits import TrustAuditRepository
+from gateway.store.users import UserRepository
 
 
-class Store(Assembly):
-    """One database and what is in it, a repository for each noun, made when it is first asked for.
+class Store:
+    """One database and a repository for each noun in it.
 
-    db: for transactions over several tables. generation: moves with each change of authority.
-    instance_id: under which the audit chain of this database's gateway is written; origin: of what it holds, if not
-    production. Both are set by `open_store`.
+    db: for transactions over several tables. generation: moves with each change of authority. instance_id: under which
+    this gateway writes its audit chain; `open_store` sets it.
     """
-
-    meta: "meta.MetaRepository"
-    keys: "keys.KeyRepository"
-    audit: "audit.AuditRepository"
-    alerts: "alerts.AlertRepository"
-    agents: "agents.AgentRepository"
-    traffic: "traffic.TrafficRepository"
-    captures: "captures.CaptureRepository"
-    leases: "leases.LeaseRepository"
-    fleet: "fleet.FleetRepository"
-    running: "running.RunningRepository"
-    users: "users.UserRepository"
-    sessions: "sessions.SessionRepository"
-    sign_in_failures: "sign_in_failures.SignInFailureRepository"
-    policies: "policies.PolicyRepository"
-    budgets: "budgets.BudgetRepository"
-    risk_acceptances: "risk_acceptances.RiskAcceptanceRepository"
-    access_list: "access_list.AccessRepository"
-    providers: "providers.ProviderRepository"
-    trust_audits: "trust_audits.TrustAuditRepository"
-    checkpoints: "audit_checkpoints.CheckpointRepository"
-    reports: "reports.ReportRepository"
-    event_outputs: "event_outputs.EventOutputRepository"
-    security_scans: "security_scans.SecurityScanRepository"
-    rule_overrides: "rule_overrides.RuleOverrideRepository"
-    feed: "feed.FeedRepository"
 
     def __init__(
         self,
@@ -91,14 +60,37 @@ class Store(Assembly):
         headfile: HeadFile | None = None,
         keyfile: KeyFile | None = None,
     ) -> None:
-        super().__init__(_REPOSITORIES, {})
         self.db = db
         self.generation = generation or Generation(None)
         self.headfile = headfile or HeadFile(None)
         self.keyfile = keyfile or KeyFile(None)
-        db.at_sync(self.headfile.take)
         self.instance_id = ""
-        self.origin: str | None = None
+        db.at_sync(self.headfile.write_held)
+        self.access_list = AccessRepository()
+        self.agents = AgentRepository()
+        self.alerts = AlertRepository()
+        self.audit = AuditRepository(self.headfile)
+        self.budgets = BudgetRepository()
+        self.captures = CaptureRepository()
+        self.checkpoints = CheckpointRepository()
+        self.event_outputs = EventOutputRepository()
+        self.feed = FeedRepository()
+        self.fleet = FleetRepository()
+        self.keys = KeyRepository()
+        self.leases = LeaseRepository()
+        self.meta = MetaRepository()
+        self.policies = PolicyRepository()
+        self.providers = ProviderRepository()
+        self.reports = ReportRepository()
+        self.risk_acceptances = RiskAcceptanceRepository()
+        self.rule_overrides = RuleOverrideRepository()
+        self.running = RunningRepository()
+        self.security_scans = SecurityScanRepository()
+        self.sessions = SessionRepository()
+        self.sign_in_failures = SignInFailureRepository()
+        self.traffic = TrafficRepository()
+        self.trust_audits = TrustAuditRepository()
+        self.users = UserRepository()
 
     async def aclose(self) -> None:
         """Write what is queued, then close everything. Raises what `Database.aclose` raises."""
@@ -109,44 +101,19 @@ class Store(Assembly):
             self.generation.close()
 
 
-_REPOSITORIES: Mapping[str, Callable[["Store"], object]] = {
-    "meta": lambda store: meta.MetaRepository(),
-    "keys": lambda store: keys.KeyRepository(),
-    "audit": lambda store: audit.AuditRepository(store.headfile),
-    "alerts": lambda store: alerts.AlertRepository(),
-    "agents": lambda store: agents.AgentRepository(),
-    "traffic": lambda store: traffic.TrafficRepository(store.origin),
-    "captures": lambda store: captures.CaptureRepository(),
-    "leases": lambda store: leases.LeaseRepository(),
-    "fleet": lambda store: fleet.FleetRepository(),
-    "running": lambda store: running.RunningRepository(),
-    "users": lambda store: users.UserRepository(),
-    "sessions": lambda store: sessions.SessionRepository(),
-    "sign_in_failures": lambda store: sign_in_failures.SignInFailureRepository(),
-    "policies": lambda store: policies.PolicyRepository(),
-    "budgets": lambda store: budgets.BudgetRepository(),
-    "risk_acceptances": lambda store: risk_acceptances.RiskAcceptanceRepository(),
-    "access_list": lambda store: access_list.AccessRepository(),
-    "providers": lambda store: providers.ProviderRepository(),
-    "trust_audits": lambda store: trust_audits.TrustAuditRepository(),
-    "checkpoints": lambda store: audit_checkpoints.CheckpointRepository(),
-    "reports": lambda store: reports.ReportRepository(),
-    "event_outputs": lambda store: event_outputs.EventOutputRepository(),
-    "security_scans": lambda store: security_scans.SecurityScanRepository(),
-    "rule_overrides": lambda store: rule_overrides.RuleOverrideRepository(),
-    "feed": lambda store: feed.FeedRepository(),
-}
-
-
 async def open_store(
     path: str | os.PathLike[str], *, clock: Clock, ids: Ids, log: Log, identity: Identity | None = None
 ) -> Store:
     """Make or open the database at `path`, or in memory when it is ``:memory:``, and bring its schema up to date.
 
-    Beside the file lie, with its name before them: ``-wal`` and ``-shm`` (SQLite's), ``.lock``, ``.lock.turn`` and
-    ``.checkpoint`` (one writer at a time, one that carries over the log), ``.generation`` (changes of authority),
-    ``.head`` (the end of the audit chain), ``.provider-keys`` (keys of providers that were typed in), and a
-    copy of the database from before each change of its schema, ``.schema-NUMBER-TIME``.
+    Beside the file lie, with its name before them:
+
+    - ``-wal`` and ``-shm``: the database's own
+    - ``.lock`` and ``.lock.turn``: one writer at a time
+    - ``.generation``: counts changes of authority
+    - ``.head``: the end of the audit chain
+    - ``.provider-keys``: keys of providers that were typed in
+    - ``.schema-NUMBER-TIME``: a copy of the database from before a change of its schema
 
     Raises:
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
@@ -154,21 +121,13 @@ async def open_store(
     name = os.fspath(path)
     db = SqliteDatabase(name, log=log, identity=identity)
     await db.open()
-    kept: str | None = None
     try:
-        if name != MEMORY and (kept := await to_thread.run_sync(copy_before_migration, db, name, clock.now_at())):
-            log.info("migration_backup", file=kept)
-        try:
-            await db.change(lambda tx: migrate(tx, now_at=clock.now_at()))
-        except BaseException:
-            if kept is not None:
-                drop_needless_copy(db, kept)
-            raise
+        await _bring_up_to_date(db, name, clock, log)
         store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))
         if glob.glob(glob.escape(name) + ".redo-*"):
             who = store.instance_id
-            await old_redo.commit_old_redo(db, store.audit, store.traffic, instance_id=who, path=name, log=log)
+            await commit_old_redo(db, store.audit, store.traffic, instance_id=who, path=name, log=log)
     except StoreUnavailable as error:
         await db.aclose()
         raise SetupError(f"{error.message} The database is {name}.") from error
@@ -179,6 +138,23 @@ async def open_store(
         await db.aclose()
         raise
     return store
+
+
+async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> None:
+    """Apply the migrations that are missing, after a copy of a database that holds something."""
+    have = await db.write(prepare)
+    if have == MIGRATIONS[-1].number:
+        return
+    kept: str | None = None
+    if name != MEMORY and 0 < have < MIGRATIONS[-1].number:
+        kept = await to_thread.run_sync(copy_before_migration, db, name, have, clock.now_at())
+        log.info("migration_backup", file=kept)
+    try:
+        await db.change(lambda tx: migrate(tx, now_at=clock.now_at()))
+    except BaseException:
+        if kept is not None:
+            drop_needless_copy(db, kept)
+        raise
 
 
 def _beside(db: Database, path: str | None) -> Store:
@@ -197,14 +173,14 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
 
     def work(tx: Transaction) -> str:
         instance_id = store.meta.instance_id(tx, ids)
-        store.origin = store.meta.origin(tx)
+        store.traffic.origin = store.meta.origin(tx) or store.traffic.origin
         noted = store.headfile.read(instance_id)
         if noted is not None and store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
             store.headfile.is_trusted = False
             log.error("audit_chain_cut", file=store.headfile.path, noted_seq=noted.seq)
         else:  # a process that was killed may have committed more than it has noted
             head = store.audit.head(tx, instance_id)
-            tx.after_commit("headfile", lambda: store.headfile.hold(instance_id, head))
+            tx.after_commit(lambda: store.headfile.hold(instance_id, head))
         return instance_id
 
     return work

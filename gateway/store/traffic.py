@@ -18,14 +18,11 @@ from gateway.domain.traffic_sums import (
     SumKey,
     sum_up,
 )
-from gateway.store.database import Insert, Row, Transaction
+from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, check_limit, found_in, like
-from gateway.store.fresh import settle
 from gateway.strict_json import json_text
 
 _COLUMNS = tuple(field.name for field in fields(TrafficRow))
-_DETECTIONS = _COLUMNS.index("detections")
-_ORIGIN = _COLUMNS.index("origin")
 _NAMES = ", ".join(_COLUMNS)
 
 
@@ -38,22 +35,15 @@ def bound_sql(column: str, first: int = 0, last: int = len(BOUNDS_US)) -> str:
     return f"CASE WHEN {column} <= {BOUNDS_US[middle]} THEN {low} ELSE {high} END"
 
 
-_ALIKE = (
-    frozenset(
-        {"operation", "direction", "verdict", "score", "action", "status", "detections", "instance_id", "origin"}
-    ),
-    frozenset({"model", "provider"}),
-    frozenset({"principal_id", "key_prefix", "agent"}),
-)
-ROWS = Insert("traffic", _COLUMNS, is_fresh=True, alike=_ALIKE)
-LIST = f"SELECT position, {_NAMES} FROM traffic_all"  # noqa: S608  # our own column names
+INSERT = f"INSERT INTO traffic ({_NAMES}) VALUES ({', '.join(':' + name for name in _COLUMNS)})"  # noqa: S608
+LIST = f"SELECT position, {_NAMES} FROM traffic"  # noqa: S608  # our own column names
 NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
 _EQUAL = ("agent", "model", "provider", "operation", "status", "request_id")
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
-BY_ID = f"SELECT position, {_NAMES} FROM traffic_all WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
-BY_REQUEST = f"SELECT position, {_NAMES} FROM traffic_all WHERE request_id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
+BY_ID = f"SELECT position, {_NAMES} FROM traffic WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
+BY_REQUEST = f"SELECT position, {_NAMES} FROM traffic WHERE request_id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
 # Rows that are alike are added up here, where each costs a third of what it costs as an object.
 _KEPT_APART = "origin, agent, key_prefix, model, provider, operation, detections"
 _ADDED = "verdict, status, action, prompt_tokens, reply_tokens, cost_microusd, elapsed_us, overhead_us"
@@ -68,12 +58,12 @@ UNSUMMED = f"""
            SUM(elapsed_us) AS elapsed_us, SUM(overhead_us) AS overhead_us
       FROM (SELECT position, {_KEPT_APART}, {_ADDED}, occurred_at - occurred_at % {MINUTE_MS} AS minute_at,
                    {bound_sql("elapsed_us")} AS latency, {bound_sql("overhead_us")} AS overhead
-              FROM traffic_all
+              FROM traffic
              WHERE position > :position
              ORDER BY position LIMIT :limit) AS unsummed
      GROUP BY {_UNLIKE}
 """  # noqa: S608
-LAST = "SELECT COALESCE((SELECT MAX(position) FROM traffic_fresh), (SELECT MAX(position) FROM traffic), 0) AS position"
+LAST = "SELECT COALESCE(MAX(position), 0) AS position FROM traffic"
 SUMMED = "SELECT position FROM traffic_summed WHERE name = 'traffic'"
 NOTE_SUMMED = """
     INSERT INTO traffic_summed (name, position) VALUES ('traffic', :position)
@@ -135,11 +125,11 @@ class TrafficRepository:
         self.origin = origin or PRODUCTION
 
     def insert(self, tx: Transaction, row: TrafficRow) -> None:
-        """Insert a row, before the commit, together with others."""
-        values = list(_VALUES(row))
-        values[_DETECTIONS] = json_text(row.detections) if row.detections else "[]"
-        values[_ORIGIN] = row.origin or self.origin
-        tx.add(ROWS, values)
+        """Insert a row."""
+        params = dict(zip(_COLUMNS, _VALUES(row), strict=True))
+        params["detections"] = json_text(row.detections) if row.detections else "[]"
+        params["origin"] = row.origin or self.origin
+        tx.execute(INSERT, params)
 
     def find(self, tx: Transaction, id: str) -> TrafficRow | None:
         """Return the row of this id, or of this request id."""
@@ -225,7 +215,6 @@ class TrafficRepository:
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some of the rows before a time that are in the sums; return how many."""
-        settle(tx)
         return tx.execute(PRUNE, {"before": before, "summed": self.summed(tx), "limit": limit})
 
     def prune_sums(self, tx: Transaction, *, size_ms: int, before: int) -> int:

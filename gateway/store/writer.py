@@ -1,325 +1,214 @@
-"""The writer: many works, one commit. Knows no SQL and no driver; what commits a group is given to it.
+"""The writer: one thread that commits what callers queue, many writes to a commit. Knows no SQL and no driver.
 
-Theory of operation. The event loop gathers works. A group of brief ones it commits itself; every other, and whatever
-would have to wait for something, it hands to the thread, and gathers the next one meanwhile. So the cost of the disk,
-and of handing the interpreter over, is shared by whoever waits.
-Works that come in one turn of the loop always go together. Beyond that, a group waits at most `AWAITED_SECONDS` for as
-many callers as were waiting when the last one was delivered: those who come back in a busy hour go together, and one
-caller alone never waits for another. Works that nobody waits for are gathered for some 40 milliseconds, and a group of
-only such works need not wait for the disk.
+The thread takes all writes that are queued, at most `GROUP_WRITES`, and commits them as one group, so that they share
+the cost of the commit and of the disk. After a group with several callers it waits up to `CALLERS_SECONDS` for as many
+to come back; a single caller never waits for another. Writes without a caller gather for `BEHIND_SECONDS`.
 
-When the disk refuses, callers are told so. Works that nobody waits for are kept and tried again; until that succeeds
-no more of them are taken, so that memory cannot grow.
+A group is synced to disk by its commit if one of its writes asks for that. Other groups are synced by the next commit
+after `SYNC_SECONDS`, or by an empty one.
+
+If the disk refuses, callers are told so. Writes without a caller are kept and tried again, and until that succeeds no
+more of them are taken, so that memory stays bounded. If the disk hangs, only the thread waits for it: callers are
+refused after `WAIT_SECONDS`.
 """
 
+import asyncio
 import contextlib
+import math
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.http.wakeups import Waiter, Wakeups, wakeups_here
 from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.syncs import Syncs
-from gateway.store.works import Base, Work, is_brief, refuse
 
-QUEUE_WORKS = 10_000
-CROWD_WORKS = 5_000
-GROUP_WORKS = 256
-GATHER_SECONDS = 0.04
-AWAITED_SECONDS = 0.004
+QUEUE_WRITES = 10_000
+CROWD_WRITES = 5_000
+GROUP_WRITES = 256
+BEHIND_SECONDS = 0.04
+CALLERS_SECONDS = 0.004
+SYNC_SECONDS = 0.03
 RETRY_SECONDS = 0.5
 WAIT_SECONDS = 30.0
 STOP_SECONDS = 10.0
-PAUSE_SECONDS = 0.05
+
+
+class PendingWrite:
+    """One write in the queue and what became of it.
+
+    future: what its caller awaits, None without a caller. is_durable: the disk must have it before the caller goes on.
+    is_abandoned: the caller was refused, so it must not be done any more.
+    """
+
+    __slots__ = ("error", "future", "is_abandoned", "is_durable", "result", "work")
+
+    def __init__(
+        self,
+        work: Callable[[Transaction], Any],
+        *,
+        is_durable: bool = False,
+        future: "asyncio.Future[Any] | None" = None,
+    ) -> None:
+        self.work = work
+        self.is_durable = is_durable
+        self.future = future
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.is_abandoned = False
+
+    def deliver(self) -> None:
+        """Give the outcome to the caller, in its event loop."""
+        if self.future is None or self.future.done():  # nobody waits any more
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+    def give_up(self) -> None:
+        """Refuse a write that the disk has kept waiting for too long."""
+        self.is_abandoned = True
+        if self.future is not None and not self.future.done():
+            error = StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
+            self.future.set_exception(error)
 
 
 class Writer:
-    """A thread that commits and its queue. Every method but `join` is for the event loop that ran `start`.
+    """The thread and its queue. `write` and `write_behind` are for the event loop that ran `start`.
 
-    has_failed: the last group could not be written.
+    commit: commits a group, synced to disk or not, and sets `result` or `error` of each write; it raises if none of
+    them stands. has_failed: the last group could not be written.
     """
 
-    def __init__(self, base: Base, log: Log) -> None:
-        self._base = base
+    def __init__(self, commit: Callable[[Sequence[PendingWrite], bool], None], log: Log) -> None:
+        self._commit = commit
         self._log = log
-        self._wakeups: Wakeups  # set by `start`, before anybody writes
-        self._waiters: list[Waiter] = []  # that nobody awaits now
-        # The event loop itself. Its timers and `call_soon_threadsafe` are all that is asked of it; anyio's own way from
-        # a thread into the loop would make the writer wait for the loop's turn.
-        self._loop: Any = None
-        self._queue: list[Work] = []
-        self._fresh = 0  # how many in the queue somebody waits for
-        self._waiting: dict[Work, float] = {}  # those that wait for the thread, and since when
-        self._expected = 1
-        self._is_busy = False
-        self._timer: Any = None
-        self._timer_seconds = 0.0
-        self._watch: Any = None
-        self._group_seconds = 0.0  # when the last one was committed
-        self.has_failed = False
-        self._is_failing = False
+        self._loop: asyncio.AbstractEventLoop
+        self._changed = threading.Condition()  # guards the five below
+        self._queue: list[PendingWrite] = []
+        self._callers = 0  # how many writes in the queue have a caller
+        self._expected = 1  # how many callers the next group waits for
+        self._keeps = False  # writes without a caller were refused by the disk and are in the queue again
         self._is_stopping = False
-        self._groups: deque[list[Work]] = deque()  # for the thread
-        # Locked while the thread waits. A semaphore of the library takes ten times as long to wake one thread.
-        self._bell = threading.Lock()
-        self._bell.acquire()
+        self._sync_at_seconds = math.inf
+        self.has_failed = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
-        self._syncs = Syncs(base.sync)
 
     def start(self) -> None:
         """Start the thread."""
-        self._wakeups = wakeups_here()
-        self._loop = self._wakeups.loop
-        self._base.at_due(self._ring)
+        self._loop = asyncio.get_running_loop()
         self._thread.start()
-        self._syncs.start(self._loop)
 
     def end(self) -> None:
-        """Take nothing more, and have the thread write what is queued and end."""
-        self._is_stopping = True
-        self._ring()
-        self._syncs.end()
+        """Take nothing more, and let the thread write what is queued and end."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify()
 
     def join(self) -> bool:
-        """Wait for the threads after `end`, at most some seconds, and tell whether they have ended. For any thread."""
-        until_seconds = self._loop.time() + STOP_SECONDS
+        """Wait for the thread after `end`, at most `STOP_SECONDS`, and return whether it has ended. For any thread."""
         self._thread.join(STOP_SECONDS)
-        return self._syncs.join(max(0.0, until_seconds - self._loop.time())) and not self._thread.is_alive()
+        return not self._thread.is_alive()
 
-    async def write(self, work: Work) -> Any:
-        """Queue a work and wait until it is committed, and on the disk if it has to be. See `Database.write`.
+    async def write(self, work: Callable[[Transaction], Any], *, is_durable: bool) -> Any:
+        """Queue a write and wait until it is committed. See `Database.write`."""
+        write = PendingWrite(work, is_durable=is_durable, future=self._loop.create_future())
+        self._put(write)
+        timer = self._loop.call_later(WAIT_SECONDS, write.give_up)
+        try:
+            assert write.future is not None
+            return await write.future
+        finally:
+            timer.cancel()
 
-        Raises:
-            StoreUnavailable: see `Database.write`.
-        """
-        waiter = work.waiter = self._waiters.pop() if self._waiters else Waiter(self._wakeups)
-        if not self._is_done_at_once(work):
-            self._put(work)
-            self._fresh += 1
-            if self._is_busy:
-                self._watch_over((work,))
-            if self._fresh == 1 or self._fresh >= self._expected:
-                self._wakeups.call_last(self._look)  # not at once: this one must be awaited before it is delivered
-            await waiter
-        if not work.is_abandoned:  # then, or when its caller was cancelled, it will be called for this work once more
-            self._waiters.append(waiter)
-        if work.error is not None:
-            raise work.error
-        return work.result
-
-    def _is_done_at_once(self, work: Work) -> bool:
-        """Commit a brief work, unless others are waiting or expected or may come in this turn, and tell so."""
-        if self._expected > 1 or not work.is_brief or not self._wakeups.is_alone():
-            return False
-        if self._is_busy or self._is_stopping or self._queue or not self._commit_here((work,)):
-            return False
-        self._delivered((work,))
-        return True
-
-    def write_behind(self, call: Callable[[Transaction], object], *, is_brief: bool = False) -> bool:
-        """Queue `call` and tell whether there is a crowd. See `Database.write_behind`.
-
-        Raises:
-            StoreUnavailable: see `Database.write_behind`.
-        """
-        if self._is_failing:
+    def write_behind(self, work: Callable[[Transaction], object]) -> bool:
+        """Queue a write without a caller, and return whether there is a crowd. See `Database.write_behind`."""
+        if self._keeps:
             raise StoreUnavailable("The database cannot be written now.", retry_after_seconds=1)
-        self._put(Work(call, is_brief=is_brief))
-        if not self._is_busy:
-            if len(self._queue) >= GROUP_WORKS:
-                self._hand_over()
-            elif self._timer is None:
-                self._set_timer(GATHER_SECONDS)
-        return len(self._queue) >= CROWD_WORKS
+        self._put(PendingWrite(work))
+        return len(self._queue) >= CROWD_WRITES
 
-    def _put(self, work: Work) -> None:
-        if self._is_stopping or len(self._queue) >= QUEUE_WORKS:
-            raise StoreUnavailable("Too much is waiting to be written.", retry_after_seconds=1)
-        self._queue.append(work)
-
-    # In the loop: when a group goes.
-
-    def _look(self) -> None:
-        """Hand over what is there, or wait a little for those who are expected as well."""
-        if self._is_busy or not self._queue:
-            return
-        if self._fresh >= self._expected:
-            self._hand_over()
-        elif self._fresh:
-            self._set_timer(AWAITED_SECONDS)
-        elif len(self._queue) >= GROUP_WORKS and not self._is_failing:
-            self._hand_over()  # though nobody waits for it
-        else:
-            self._set_timer(RETRY_SECONDS if self._is_failing else GATHER_SECONDS)
-
-    def _set_timer(self, wait_seconds: float) -> None:
-        """Hand over after `wait_seconds`, unless that is due earlier."""
-        at_seconds = self._loop.time() + wait_seconds
-        if self._timer is not None:
-            if self._timer_seconds <= at_seconds:
-                return
-            self._timer.cancel()
-        self._timer_seconds = at_seconds
-        self._timer = self._loop.call_at(at_seconds, self._hand_over)
-
-    def _hand_over(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._is_busy or self._is_stopping or not self._queue:
-            return
-        group = self._take()
-        self._count_fresh()
-        if is_brief(group) and self._commit_here(group):
-            self._delivered(group)
-            return
-        self._is_busy = True
-        self._watch_over([*group, *self._queue])
-        self._groups.append(group)
-        self._ring()
-
-    def _count_fresh(self) -> None:
-        self._fresh = sum(1 for work in [*self._queue] if work.waiter is not None and not work.is_abandoned)
-
-    def _watch_over(self, works: Iterable[Work]) -> None:
-        """See to it that nobody waits for the thread for too long."""
-        now_seconds = self._loop.time()
-        for work in works:
-            if work.waiter is not None and not work.is_abandoned:
-                self._waiting.setdefault(work, now_seconds)
-        if self._watch is None and self._waiting:
-            self._watch = self._loop.call_later(WAIT_SECONDS, self._give_up)
-
-    def _ring(self) -> None:
-        """Have the thread look what there is for it."""
-        try:
-            self._bell.release()
-        except RuntimeError:  # it was rung already, and the thread has not heard it yet
-            pass
-
-    def _take(self) -> list[Work]:
-        group = self._queue[:GROUP_WORKS]
-        del self._queue[: len(group)]
-        return group
-
-    def _commit_here(self, group: Sequence[Work]) -> bool:
-        """Commit a group in the event loop and tell so: not when there is something to wait for."""
-        try:
-            if self._syncs.are_slow() or not self._base.commit_here(group):
-                return False
-        except BaseException as error:  # handed to whoever waits
-            if len(group) > 1 and not isinstance(error, StoreUnavailable):
-                return False  # the thread finds out whose it is
-            self._fail(group, error)
-        else:
-            self._note_success(group)
-            if self._base.is_due():
-                self._ring()
-        return True
-
-    def _deliver(self, group: Sequence[Work], is_durable: bool) -> None:
-        """Wake the callers of a group that the thread has done."""
-        self._is_busy = False
-        self._delivered(group, is_durable)
-        self._wakeups.wake()
-
-    def _delivered(self, group: Sequence[Work], is_durable: bool = False) -> None:
-        """Wake the callers of a group that was committed or refused. is_durable: the disk has all of it."""
-        waiters = [work.waiter for work in group if work.waiter is not None]
-        for waiter in waiters:
-            waiter.call()
-        if self._waiting:
-            for work in group:
-                self._waiting.pop(work, None)
-        if not self._waiting and self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
-        if not is_durable:
-            self._syncs.ask()
-        callers = sum(not work.is_job for work in group if work.waiter is not None)
-        self._expected = callers + self._fresh or 1
-        self._look()
-
-    def _give_up(self) -> None:
-        """Refuse what has waited too long, and look again when the oldest of the others may have."""
-        self._watch = None
-        late_seconds = self._loop.time() - WAIT_SECONDS
-        for work, since_seconds in tuple(self._waiting.items()):
-            if since_seconds > late_seconds:
-                self._watch = self._loop.call_later(since_seconds - late_seconds, self._give_up)
-                break
-            del self._waiting[work]
-            work.is_abandoned = True
-            work.error = StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
-            if work.waiter is not None:
-                work.waiter.call()
-        self._count_fresh()
+    def _put(self, write: PendingWrite) -> None:
+        with self._changed:
+            if self._is_stopping or len(self._queue) >= QUEUE_WRITES:
+                raise StoreUnavailable("Too much is waiting to be written.", retry_after_seconds=1)
+            self._queue.append(write)
+            self._callers += write.future is not None
+            # The thread is woken when it may have something to do, not for each write: that costs both threads time.
+            if len(self._queue) in (1, GROUP_WRITES) or self._callers in (1, self._expected):
+                self._changed.notify()
 
     # In the thread.
 
     def _run(self) -> None:
-        is_resting = True
-        while True:
-            is_rung = self._bell.acquire(timeout=-1 if is_resting else PAUSE_SECONDS)
-            is_resting = not is_rung and self._loop.time() - self._group_seconds >= PAUSE_SECONDS
-            if is_rung and self._groups:
-                self._do(self._groups.popleft())
-            if is_rung and self._is_stopping:
-                self._do_rest()
-                return
-            if is_rung or is_resting:
-                self._base.tidy(is_resting)
+        while (group := self._take()) is not None:
+            self._do(group)
+        if self._sync_at_seconds < math.inf:
+            self._do(())
 
-    def _do_rest(self) -> None:
-        """Do what is left when the loop gives nothing any more."""
-        while self._groups:
-            self._do(self._groups.popleft())
-        while self._queue:
-            self._do(self._take())
+    def _take(self) -> Sequence[PendingWrite] | None:
+        """Wait for a group and return it: empty if it is time for a sync, None at the end."""
+        with self._changed:
+            until_sync_seconds = max(0.0, self._sync_at_seconds - time.monotonic())
+            limit_seconds = None if until_sync_seconds == math.inf else until_sync_seconds
+            if not self._changed.wait_for(lambda: self._queue or self._is_stopping, limit_seconds):
+                return ()
+            self._changed.wait_for(self._is_urgent, RETRY_SECONDS if self._keeps else BEHIND_SECONDS)
+            if self._expected > 1:
+                self._changed.wait_for(self._is_complete, CALLERS_SECONDS)
+            group = self._queue[:GROUP_WRITES]
+            if not group:
+                return None
+            del self._queue[:GROUP_WRITES]
+            callers = sum(write.future is not None for write in group)
+            self._callers -= callers
+            self._expected = max(1, callers + self._callers)
+            return group
 
-    def _do(self, group: Sequence[Work]) -> None:
-        self._syncs.wait_if_hung()
-        is_durable = any(work.is_durable for work in group)
+    def _is_urgent(self) -> bool:
+        return self._callers > 0 or self._is_stopping or (len(self._queue) >= GROUP_WRITES and not self._keeps)
+
+    def _is_complete(self) -> bool:
+        return self._callers >= self._expected or self._is_stopping or len(self._queue) >= GROUP_WRITES
+
+    def _do(self, group: Sequence[PendingWrite]) -> None:
+        is_sync_due = self.has_failed or time.monotonic() >= self._sync_at_seconds or not group
+        is_durable = is_sync_due or any(write.is_durable for write in group)
         try:
-            self._base.commit(group, is_durable)
-        except StoreUnavailable as error:
+            self._commit(group, is_durable)
+        except BaseException as error:  # handed to the callers; the thread must not end
             self._fail(group, error)
-        except BaseException as error:  # handed to whoever waits; the thread must not end
-            if len(group) > 1:  # only one of them may be to blame
-                self._do_each(group)
-            else:
-                self._fail(group, error)
         else:
-            self._note_success(group)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._deliver, group, is_durable)
+            self._succeed(group, is_durable)
+        if any(write.future is not None for write in group):
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(_deliver, group)
 
-    def _do_each(self, group: Sequence[Work]) -> None:
-        for number, work in enumerate(group):
-            try:
-                self._base.commit((work,), work.is_durable)
-            except StoreUnavailable as error:
-                self._fail(group[number:], error)
-                return
-            except BaseException as error:  # as above
-                self._fail((work,), error)
-            else:
-                self._note_success((work,))
+    def _succeed(self, group: Sequence[PendingWrite], is_durable: bool) -> None:
+        self.has_failed = self._keeps = False
+        self._sync_at_seconds = math.inf if is_durable else min(self._sync_at_seconds, time.monotonic() + SYNC_SECONDS)
+        for write in group:
+            if write.error is not None and write.future is None:
+                self._log.error("store_work_failed", error=write.error)
 
-    def _note_success(self, group: Sequence[Work]) -> None:
-        self._group_seconds = self._loop.time()
-        self._is_failing = self.has_failed = False
-        for work in group:
-            if work.error is not None and work.waiter is None:
-                self._log.error("store_work_failed", error=work.error)
+    def _fail(self, group: Sequence[PendingWrite], error: BaseException) -> None:
+        self._log.error("store_write_failed", error=error, works=len(group))
+        self.has_failed = isinstance(error, StoreUnavailable)
+        if self._sync_at_seconds < math.inf:
+            self._sync_at_seconds = time.monotonic() + RETRY_SECONDS
+        for write in group:
+            write.result, write.error = None, error
+            if isinstance(error, StoreUnavailable):  # one each: a raised exception collects the traceback of its caller
+                write.error = StoreUnavailable(error.message, retry_after_seconds=error.retry_after_seconds)
+        behind = [write for write in group if write.future is None]
+        if self.has_failed and behind:
+            with self._changed:
+                if not self._is_stopping:
+                    self._queue[:0] = behind
+                    self._keeps = True
 
-    def _fail(self, works: Sequence[Work], error: BaseException) -> None:
-        is_unavailable = isinstance(error, StoreUnavailable)
-        self._log.error("store_write_failed", error=error, works=len(works))
-        refuse(works, error)
-        self.has_failed = is_unavailable
-        if is_unavailable and (behind := [work for work in works if work.waiter is None]) and not self._is_stopping:
-            self._queue[:0] = behind
-            self._is_failing = True
+
+def _deliver(group: Sequence[PendingWrite]) -> None:
+    for write in group:
+        write.deliver()

@@ -7,7 +7,6 @@ from typing import Any
 
 from gateway.domain.audit import AuditEvent, chain
 from gateway.schema import decode
-from gateway.store.fresh import settle
 
 
 async def body_of(response: Any) -> bytes:
@@ -52,7 +51,6 @@ async def test_a_chain_that_was_rewritten_is_not_what_its_checkpoint_says(site_w
     async with site_with() as site:
         await site.key("shield:scan")
         await site.gateway.audit_chain.checkpoint()
-        await site.gateway.store.db.write(settle)
         await site.gateway.store.db.write(
             lambda tx: tx.execute("UPDATE audit_events SET hash = :hash", {"hash": "0" * 64})
         )

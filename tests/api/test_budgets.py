@@ -118,7 +118,7 @@ async def test_a_completion_is_counted_to_the_micro_dollar(site: Site) -> None:
     assert [one["spent"] for one in stands] == [0.000009, 6, 1]
     assert [one["reserved"] for one in stands] == [0, 0, 0]
     assert [one["remaining"] for one in stands] == [0.999991, 894, 4]
-    rows = await site.gateway.store.db.read(lambda tx: tx.query("SELECT cost_microusd FROM traffic_all"))
+    rows = await site.gateway.store.db.read(lambda tx: tx.query("SELECT cost_microusd FROM traffic"))
     assert [row["cost_microusd"] for row in rows] == [9]
 
 

@@ -603,7 +603,7 @@ async def test_a_change_holds_at_the_next_prompt(site: Site, first: Script, seco
     await site.ask("DELETE", f"{PROVIDERS}/one")
     assert (await site.chat())["status"] == 404
     assert (len(first.seen()), len(second.seen())) == (2, 1)
-    rows = await site.gateway.store.db.read(lambda tx: tx.query("SELECT provider FROM traffic_all ORDER BY id"))
+    rows = await site.gateway.store.db.read(lambda tx: tx.query("SELECT provider FROM traffic ORDER BY id"))
     assert [row["provider"] for row in rows] == ["one", "two", "one", None]
 
 

@@ -14,7 +14,6 @@ from open_site import open_site, sign_in
 from gateway.domain.principals import ROLE_PERMISSIONS, Role
 from gateway.domain.reports import EVERY_MS, REPORT_NEEDS, ReportFormat, ReportType
 from gateway.domain.traffic import TrafficRow
-from gateway.store.fresh import settle
 
 EVIL = '<script>alert(1)</script>=HYPERLINK("x")|**b** "\'\n'
 TYPES = [one.value for one in ReportType]
@@ -124,7 +123,6 @@ async def test_the_numbers_are_those_of_the_period_and_of_production(site_with: 
         assert (totals["requests"], totals["blocked"], totals["cost"], totals["tokens"]) == (1, 1, 2.5, 15)
         _, text = await made(site, "cost_analysis", "json", since="2020-01-01", until="2021-01-01")
         assert json.loads(text)["sections"][0]["rows"][0]["requests"] == 0
-        await site.gateway.store.db.write(settle)
         await site.gateway.store.db.write(lambda tx: tx.execute("UPDATE traffic SET origin = 'demo'"))
         _, text = await made(site, "cost_analysis", "json", since="24h")
         assert json.loads(text)["sections"][0]["rows"][0]["requests"] == 0

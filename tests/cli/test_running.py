@@ -157,7 +157,7 @@ async def test_mcp_over_stdio_scans_with_the_rules_of_the_running_gateway_or_not
                 assert result.get("isError", False) is is_refused
                 assert ("GATEWAY_RULES" in result["content"][0]["text"]) is is_refused
             await shell.store.db.write(lambda tx: None)
-            rows = await shell.store.db.read(lambda tx: tx.query("SELECT id FROM traffic_all"))
+            rows = await shell.store.db.read(lambda tx: tx.query("SELECT id FROM traffic"))
             assert bool(rows) is not is_refused
 
 

@@ -167,7 +167,7 @@ class Room:
 
     async def row(self) -> dict[str, Any]:
         names = "agent model provider verdict score action status prompt_tokens reply_tokens text_chars".split()
-        rows = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic_all"))
+        rows = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic"))
         assert len(rows) == 1
         return {name: rows[0][name] for name in names}
 
@@ -256,7 +256,7 @@ async def test_what_the_audit_keeps_of_a_clean_completion_is_written_as_what_it_
     async with room() as here:
         here.upstream.answer = completion(usage=usage)
         await here.ask("Hello")
-        (row,) = await here.store.db.read(lambda tx: tx.query("SELECT details FROM audit_events_all"))
+        (row,) = await here.store.db.read(lambda tx: tx.query("SELECT details FROM audit_events"))
     details = json.loads(row["details"])
     assert row["details"] == canonical_text(details)
     step = {"verdict": "ALLOW", "score": 0, "action": "none", "detections": []}

@@ -27,9 +27,7 @@ async def story(seed: int) -> list[Any]:
         maker = DemoData(store=gateway.store, shield=gateway.shield, seed=seed, until_at=UNTIL_AT, requests=300)
         await maker.write()
         rows = await gateway.store.db.read(
-            lambda tx: tx.query(
-                "SELECT id, agent, key_prefix, model, score, elapsed_us FROM traffic_all ORDER BY position"
-            )
+            lambda tx: tx.query("SELECT id, agent, key_prefix, model, score, elapsed_us FROM traffic ORDER BY position")
         )
         return [tuple(row) for row in rows]  # type: ignore[arg-type]
 

@@ -112,7 +112,7 @@ async def test_a_fresh_gateway_has_a_good_posture_and_no_threat() -> None:
 async def test_checking_changes_no_record() -> None:
     async with room() as here:
         await here.posture.check()
-        for table in ("api_keys", "alerts", "audit_events_all", "traffic_all"):
+        for table in ("api_keys", "alerts", "audit_events", "traffic"):
             assert await here.store.db.read(lambda tx, table=table: tx.query(f"SELECT * FROM {table}")) == []
 
 

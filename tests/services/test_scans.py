@@ -79,7 +79,7 @@ class Room:
 
     async def rows(self) -> list[dict[str, Any]]:
         await self.store.db.write(lambda tx: None)  # what was queued before is committed before this
-        found = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic_all"))
+        found = await self.store.db.read(lambda tx: tx.query("SELECT * FROM traffic"))
         return [{name: row[name] for name in ("verdict", "text_sha256", "text_chars", "detections")} for row in found]
 
 
@@ -390,8 +390,8 @@ def test_a_request_says_text_and_direction_and_nothing_more() -> None:
 async def test_who_comes_faster_than_is_written_is_kept_waiting_and_not_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(writer, "QUEUE_WORKS", 50)
-    monkeypatch.setattr(writer, "CROWD_WORKS", 10)
+    monkeypatch.setattr(writer, "QUEUE_WRITES", 50)
+    monkeypatch.setattr(writer, "CROWD_WRITES", 10)
     go = threading.Event()
     answered: list[int] = []
     async with room() as here:
@@ -418,7 +418,7 @@ async def test_who_comes_faster_than_is_written_is_kept_waiting_and_not_refused(
 
 
 async def test_nobody_is_kept_waiting_for_long_by_a_writer_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "CROWD_WORKS", 0)
+    monkeypatch.setattr(writer, "CROWD_WRITES", 0)
     monkeypatch.setattr("gateway.services.scans.CROWD_SECONDS", 0.01)
     go = threading.Event()
     async with room() as here:

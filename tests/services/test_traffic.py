@@ -1,7 +1,6 @@
 """The sums of traffic: who makes them, and how many at a time."""
 
 import io
-import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,7 +12,6 @@ from gateway.services import traffic
 from gateway.services.traffic import Traffic
 from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
-from gateway.store.traffic import Pending
 
 ROWS = 4 * traffic._ROWS_AT_ONCE + 1
 
@@ -54,19 +52,6 @@ async def requests(store: Store) -> int:
     return sum(one.requests for one in sums.values())
 
 
-def watch(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the threads in which sums are added to from now on."""
-    threads: list[int] = []
-    add = store.traffic.add
-
-    def added(tx: Transaction, pending: Pending) -> bool:
-        threads.append(threading.get_ident())
-        return add(tx, pending)
-
-    monkeypatch.setattr(store.traffic, "add", added)
-    return threads
-
-
 async def test_rows_that_came_all_at_once_are_added_a_part_at_a_time_within_a_second_or_so(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,14 +87,3 @@ async def test_who_keeps_up_leaves_the_rest_for_later_when_time_is_over(
     assert await requests(store) == traffic._ROWS_AT_ONCE
     assert await sums.advance() == ROWS - traffic._ROWS_AT_ONCE
     assert await requests(store) == ROWS
-
-
-@pytest.mark.parametrize(("agents", "is_here"), [(3, True), (traffic._BRIEF_SUMS + 1, False)])
-async def test_few_sums_are_added_to_by_the_event_loop_and_many_are_not(
-    store: Store, monkeypatch: pytest.MonkeyPatch, agents: int, is_here: bool
-) -> None:
-    await put(store, 2 * agents, agents)
-    threads = watch(store, monkeypatch)
-    assert await Traffic(store=store, clock=SystemClock()).advance() == 2 * agents
-    assert [thread == threading.get_ident() for thread in threads] == [is_here]
-    assert await requests(store) == 2 * agents

@@ -11,7 +11,6 @@ from gateway.domain.audit import GENESIS_HASH, AuditEvent, AuditFilter, ChainHea
 from gateway.errors import InvalidRequest
 from gateway.store.audit import USUAL
 from gateway.store.database import Transaction
-from gateway.store.fresh import settle
 from gateway.store.store import Store
 
 START = 1_700_000_000_000
@@ -210,7 +209,6 @@ async def test_what_is_unlike_most_events_is_found_by_an_index_and_what_is_like_
 ) -> None:
     await fill(store, *(event(store, number, **USUAL) for number in range(600)))
     await fill(store, event(store, 600), event(store, 601, **(USUAL | {column: "rare"})))
-    await store.db.write(settle)
 
     assert await numbers(store, **{column: "rare"}) == [601]
     assert await numbers(store, **{column: USUAL[column]}, limit=2) == [599, 598]
@@ -221,7 +219,6 @@ async def test_what_is_unlike_most_events_is_found_by_an_index_and_what_is_like_
 
 async def test_the_times_of_what_happened_are_read_from_the_index_alone(store: Store) -> None:
     await fill(store, *(event(store, number, action=action) for number, action in enumerate(["a", *USUAL.values()])))
-    await store.db.write(settle)
     for action, number in (("a", 0), (USUAL["action"], 1)):
         found = await store.db.read(lambda tx, a=action: store.audit.times_at(tx, a, since=START, limit=9))
         assert found == [START + number * 1000]
@@ -232,8 +229,6 @@ async def plan_of(store: Store, wanted: AuditFilter) -> str:
 
     def look(tx: Transaction) -> str:
         class Explained:
-            memo = tx.memo
-
             def query(self, sql: str, params: Any = {}, /) -> Any:  # noqa: B006  # never written to
                 said.extend(row["detail"] for row in tx.query(f"EXPLAIN QUERY PLAN {sql}", params))
                 return tx.query(sql, params)

@@ -8,10 +8,8 @@ import pytest
 
 from gateway.errors import SetupError
 from gateway.store import store, writer
-from gateway.store.commits import address
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.driver import Writable
-from gateway.store.migrations import LAST_NUMBER, MIGRATIONS, migrate, statements
+from gateway.store.migrations import MIGRATIONS, migrate, schema_number, statements
 
 
 def test_a_script_is_cut_at_the_semicolons_that_end_a_line() -> None:
@@ -42,11 +40,11 @@ async def test_opening_again_changes_nothing(place: Any) -> None:
 async def test_a_start_that_is_cut_short_before_there_are_tables_says_why_and_the_next_one_makes_them(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cut_short(*given: object) -> None:
+    def cut_short(*given: object, **named: object) -> None:
         raise TimeoutError("cut short")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "copy_before_migration", cut_short)
+        patch.setattr(store, "migrate", cut_short)
         with pytest.raises(SetupError, match="A file beside"):
             await place.open()
     assert "failed" not in place.stream.getvalue()
@@ -63,8 +61,7 @@ async def test_a_change_of_a_large_schema_may_take_longer_than_who_writes_would_
     monkeypatch.setattr(writer, "WAIT_SECONDS", 0.5)
     monkeypatch.setattr("gateway.store.store.migrate", slow)
     store = await place.open()
-    numbers = await store.db.read(lambda tx: tx.query(LAST_NUMBER))
-    assert numbers[0]["number"] == MIGRATIONS[-1].number
+    assert await store.db.read(schema_number) == MIGRATIONS[-1].number
     await store.aclose()
 
 
@@ -75,7 +72,7 @@ async def test_a_change_that_could_not_be_made_leaves_no_copy_of_the_database(
         raise StoreUnavailable("The disk is full.")
 
     with monkeypatch.context() as patch:
-        for module in ("migrations", "backup"):
+        for module in ("migrations", "backup", "store"):
             patch.setattr(f"gateway.store.{module}.MIGRATIONS", MIGRATIONS[:-1])
         await (await place.open()).aclose()
     folder = Path(place.path).parent
@@ -109,13 +106,3 @@ async def test_what_a_change_of_the_schema_sorts_lies_beside_the_database_and_no
     assert within == [in_files, str(folder)]
     assert await store.db.write(told) == [in_memory]
     await store.aclose()
-
-
-def test_where_nothing_can_be_made_it_is_sorted_in_memory(tmp_path: Path) -> None:
-    path = tmp_path / "some.db"
-    path.touch()
-    writable = Writable(address(str(path), "rw"))
-    in_memory = 2
-    with writable.sorting_in(str(tmp_path / "nowhere")):
-        assert writable.run("PRAGMA temp_store").fetchone()[0] == in_memory
-    writable.close()

@@ -30,7 +30,7 @@ async def look(place: Place) -> tuple[list[str], list[str], bool]:
     """Open the database once. Return the ids of events and rows, and whether the chain holds."""
     store = await place.open()
     page = await store.db.read(lambda tx: store.audit.page(tx, AuditFilter()))
-    rows = await store.db.read(lambda tx: tx.query("SELECT id FROM traffic_all ORDER BY position"))
+    rows = await store.db.read(lambda tx: tx.query("SELECT id FROM traffic ORDER BY position"))
     audit = Audit(store=store, clock=place.clock, ids=place.ids, instance_id=store.instance_id)
     is_whole = (await audit.verify()).ok
     await store.aclose()

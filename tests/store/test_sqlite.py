@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ import anyio
 import pytest
 
 from gateway.errors import Conflict, InvalidRequest, SetupError
-from gateway.store import commits, writer
-from gateway.store.database import Insert, StoreUnavailable, Transaction
+from gateway.store import writer
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
-META = Insert("meta", ("name", "value"))
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -51,6 +49,16 @@ def setter(name: str, value: str = "x") -> Any:
     return lambda tx: tx.execute(
         "INSERT INTO meta (name, value) VALUES (:name, :value)", {"name": name, "value": value}
     )
+
+
+def note(groups: list[Transaction], name: str) -> Any:
+    """Return a work that sets a name and notes which group it was in."""
+
+    def work(tx: Transaction) -> None:
+        groups.append(tx)
+        setter(name)(tx)
+
+    return work
 
 
 @contextmanager
@@ -174,13 +182,11 @@ async def test_a_reader_cannot_write(place: Any) -> None:
 
 
 async def test_writes_that_wait_together_are_committed_together(store: Store) -> None:
-    groups: list[int] = []
-    memos: list[object] = []
+    groups: list[Transaction] = []
 
     async def write(number: int) -> None:
         def work(tx: Transaction) -> None:
-            memos.append(tx.memo)  # kept, so that no other can have its place in memory
-            groups.append(id(tx))
+            groups.append(tx)
             setter(f"{number:02}")(tx)
 
         await store.db.write(work)
@@ -191,25 +197,31 @@ async def test_writes_that_wait_together_are_committed_together(store: Store) ->
                 tasks.start_soon(write, number)
             await anyio.wait_all_tasks_blocked()
             go.set()
-    assert len(set(groups)) == 1
+    assert len({id(tx) for tx in groups}) == 1
     assert len(await store.db.read(names)) == 40
 
 
-async def test_callers_who_come_back_do_not_wait_for_more_jobs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "AWAITED_SECONDS", 60.0)
-
-    async def write(name: str, *, is_job: bool = False) -> None:
-        await store.db.write(setter(name), is_durable=False, is_brief=True, is_job=is_job)
-
+async def test_a_caller_who_is_alone_does_not_wait_for_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "CALLERS_SECONDS", 60.0)
+    monkeypatch.setattr(writer, "BEHIND_SECONDS", 60.0)
     with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            for number in range(2):
-                tasks.start_soon(write, f"first-{number}")
-            tasks.start_soon(partial(write, "job", is_job=True))
-        async with anyio.create_task_group() as tasks:
-            for number in range(2):
-                tasks.start_soon(write, f"second-{number}")
-    assert len(await store.db.read(names)) == 5
+        for number in range(3):
+            await store.db.write(setter(f"{number}"), is_durable=False)
+    assert await store.db.read(names) == ["0", "1", "2"]
+
+
+async def test_callers_who_come_back_are_committed_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "CALLERS_SECONDS", 60.0)
+    groups: list[Transaction] = []
+    with anyio.fail_after(30), held(store) as go:
+        for number in range(3):
+            async with anyio.create_task_group() as tasks:
+                for letter in "abc":
+                    tasks.start_soon(lambda name=f"{number}{letter}": store.db.write(note(groups, name)))
+                await anyio.wait_all_tasks_blocked()
+                go.set()
+    assert [groups[number] is groups[number - number % 3] for number in range(9)] == [True] * 9
+    assert len({id(tx) for tx in groups}) == 3
 
 
 async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
@@ -217,10 +229,8 @@ async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
     noted: list[int] = []
 
     def work(tx: Transaction, number: int) -> None:
-        setter(f"{number}-now")(tx)
-        tx.add(META, (f"{number}-plain", ""))
-        tx.memo["count"] = tx.memo.get("count", 0) + 1
-        tx.after_commit("note", lambda: noted.append(tx.memo["count"]))
+        setter(f"{number}")(tx)
+        tx.after_commit(lambda: noted.append(number))
         if number % 2:
             raise LookupError(number)
 
@@ -237,8 +247,8 @@ async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
             await anyio.wait_all_tasks_blocked()
             go.set()
     assert sorted(errors) == ["1", "3"]
-    assert await store.db.read(names) == ["2-now", "2-plain", "4-now", "4-plain"]
-    assert noted == [2]
+    assert await store.db.read(names) == ["2", "4"]
+    assert noted == [2, 4]
 
 
 async def test_a_broken_constraint_is_a_conflict_and_a_huge_number_a_bad_request(store: Store) -> None:
@@ -249,25 +259,6 @@ async def test_a_broken_constraint_is_a_conflict_and_a_huge_number_a_bad_request
         with pytest.raises(InvalidRequest):
             await store.db.write(setter("b", value))  # type: ignore[arg-type]
     assert await store.db.read(names) == ["a"]
-
-
-async def test_more_plain_rows_than_a_statement_takes_all_arrive(store: Store) -> None:
-    await store.db.write(lambda tx: [tx.add(META, (f"{number:03}", "")) for number in range(107)])
-    assert await store.db.read(names) == [f"{number:03}" for number in range(107)]
-
-
-@pytest.mark.parametrize("alike", [("value",), ("name", "value")])
-@pytest.mark.parametrize("values", ["aaaa", "aaba", "abcd"])
-async def test_plain_rows_arrive_as_they_are_whatever_they_have_in_common(
-    store: Store, values: str, alike: tuple[str, ...]
-) -> None:
-    insert = Insert("meta", ("value", "name"), alike=(frozenset(alike),))
-    rows = [{"name": str(number), "value": value} for number, value in enumerate(values)]
-    await store.db.write(lambda tx: [tx.add(insert, (row["value"], row["name"])) for row in rows])
-    found = await store.db.read(
-        lambda tx: tx.query("SELECT name, value FROM meta WHERE name <> 'instance_id' ORDER BY name")
-    )
-    assert [{"name": row["name"], "value": row["value"]} for row in found] == rows
 
 
 async def test_writes_behind_are_kept_in_order_and_before_later_writes(store: Store) -> None:
@@ -285,7 +276,7 @@ async def test_a_write_behind_that_fails_is_logged_and_stops_nothing(store: Stor
 async def test_a_full_queue_refuses_and_takes_again_when_it_is_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "QUEUE_WORKS", 20)
+    monkeypatch.setattr(writer, "QUEUE_WRITES", 20)
     entered = threading.Event()
     go = threading.Event()
     store.db.write_behind(lambda tx: (entered.set(), go.wait(10)))
@@ -318,7 +309,7 @@ async def test_a_write_that_waits_too_long_is_refused_and_never_done(
 async def test_writes_that_wait_behind_others_are_refused_as_well(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "GROUP_WORKS", 1)
+    monkeypatch.setattr(writer, "GROUP_WRITES", 1)
     monkeypatch.setattr(writer, "WAIT_SECONDS", 0.01)
     refused: list[str] = []
 
@@ -481,14 +472,6 @@ async def test_a_removed_lock_file_is_made_again(place: Any) -> None:
     await store.aclose()
 
 
-async def test_the_log_of_changes_does_not_grow_without_end(place: Any) -> None:
-    store = await place.open()
-    for _ in range(40):
-        await store.db.write(lambda tx: [store.meta.set(tx, f"{n}", "x" * 500) for n in range(200)])
-    assert os.stat(place.path + "-wal").st_size < 4_000_000
-    await store.aclose()
-
-
 WRITE_MANY = """
 import sys, anyio
 from gateway.clock import SystemClock, SystemIds
@@ -523,23 +506,3 @@ async def test_two_processes_append_to_one_chain(place: Any) -> None:
     assert {event.actor for event in events} == {"one", "two"}
     assert all(later.prev_hash == earlier.hash for earlier, later in zip(events, events[1:], strict=False))
     await store.aclose()
-
-
-@pytest.mark.parametrize("is_new", [True, False])
-async def test_who_has_made_the_tables_goes_on_with_a_connection_that_keeps_nothing_of_it(
-    place: Any, monkeypatch: pytest.MonkeyPatch, is_new: bool
-) -> None:
-    if not is_new:
-        await (await place.open()).aclose()
-    opened: list[str] = []
-    usual = commits.Writable
-    monkeypatch.setattr(commits, "Writable", lambda name: opened.append(name) or usual(name))
-    store = await place.open()
-    try:
-        assert len(opened) == (2 if is_new else 1)
-        # The one that was closed was not the last: it has carried nothing over, and has not waited for the disk.
-        assert not is_new or len(content_of(place.path)) < len(content_of(place.path + "-wal"))
-        await store.db.write(lambda tx: tx.add(META, ("a", "1")))
-        assert (await store.db.read(lambda tx: tx.query("SELECT value FROM meta WHERE name = 'a'")))[0]["value"] == "1"
-    finally:
-        await store.aclose()

@@ -23,7 +23,7 @@ async def test_rows_written_behind_arrive_whole(store: Store) -> None:
         )
         store.db.write_behind(lambda tx, row=row: store.traffic.insert(tx, row))
     await store.db.write(lambda tx: None)
-    rows = await store.db.read(lambda tx: tx.query("SELECT * FROM traffic_all ORDER BY position"))
+    rows = await store.db.read(lambda tx: tx.query("SELECT * FROM traffic ORDER BY position"))
     assert [row["id"] for row in rows] == [f"trf_{number}" for number in range(40)]
     assert rows[0]["detections"] == '[{"rule":"a","start":1,"end":2,"count":1}]'
     assert (rows[0]["text_chars"], rows[0]["model"]) == (2**40, None)
@@ -43,7 +43,7 @@ async def test_rows_that_differ_in_one_column_alone_come_back_as_they_were(store
 
     await store.db.write(lambda tx: [store.traffic.insert(tx, one) for one in given])
 
-    found = await store.db.read(lambda tx: tx.query("SELECT * FROM traffic_all ORDER BY position"))
+    found = await store.db.read(lambda tx: tx.query("SELECT * FROM traffic ORDER BY position"))
     for one, stored in zip(given, found, strict=True):
         wanted = asdict(one) | {"detections": stored["detections"]}
         assert {name: stored[name] for name in wanted} == wanted
