@@ -1,4 +1,4 @@
-"""The rows that say what this gateway is: version, file, matcher, rules, and the parts that are bundled with it."""
+"""The rows that describe this gateway: version, file, matcher, rules and bundled components."""
 
 import json
 import os
@@ -9,7 +9,8 @@ from typing import Any
 from gateway import __version__, bundle
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, Door, Operation
+from gateway.operations.operation import Answer
+from gateway.operations.rows import row
 
 SBOM = "META/sbom.cdx.json"
 
@@ -25,10 +26,10 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What answers. archive_sha256: of the file that runs, None in a checkout, which has no components either.
+    """The running gateway. archive_sha256: of the running file; None in a checkout, which has no components either.
 
-    program: the words that start this program on its host, before a command. data_dir: whole path, or ``:memory:``.
-    mcp_url: where MCP is served over HTTP, None if it is not.
+    program: the words that start this program on its host, before a command. data_dir: absolute path or ``:memory:``.
+    mcp_url: where MCP is served over HTTP, None if it is off.
     """
 
     version: str
@@ -47,7 +48,7 @@ class About:
 
 
 async def show_about(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> About:
-    """Return what this gateway is."""
+    """Return the description of this gateway."""
     settings = gateway.settings
     started_seconds = gateway.metrics.counter("gateway_start_time_seconds").value
     return About(
@@ -69,11 +70,6 @@ async def show_about(gateway: Gateway, who: Principal, command: None, context: R
     )
 
 
-async def show_sbom(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> dict[str, Any]:
-    """Return the bill of materials of the archive; of a checkout an empty one."""
-    return _sbom()
-
-
 def _whole(data_dir: str) -> str:
     return data_dir if data_dir == ":memory:" else os.path.abspath(data_dir)
 
@@ -91,26 +87,29 @@ def _sbom() -> dict[str, Any]:
     return found
 
 
+async def show_sbom(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> dict[str, Any]:
+    """Return the bill of materials of the archive, or an empty one in a checkout."""
+    return _sbom()
+
+
 ABOUT_OPERATIONS = (
-    Operation(
-        name="about",
-        route=("GET", "/api/about"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_READ,
+    row(
+        "about",
+        "GET /api/about",
+        Permission.SETTINGS_READ,
+        "Say what this gateway is: version, hash of its file, matcher, rules, bundled parts.",
         gives=About,
         call=show_about,
-        summary="Say what this gateway is: version, hash of its file, matcher, rules, bundled parts.",
     ),
-    Operation(
-        name="about.sbom",
-        route=("GET", "/api/about/sbom"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_READ,
+    row(
+        "about.sbom",
+        "GET /api/about/sbom",
+        Permission.SETTINGS_READ,
+        "Download the bill of materials of the archive (CycloneDX).",
         answer=Answer.BARE,
         gives=dict,
         write=lambda sbom: sbom,
         schema=lambda: {"type": "object"},
         call=show_sbom,
-        summary="Download the bill of materials of the archive (CycloneDX).",
     ),
 )

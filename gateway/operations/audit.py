@@ -1,12 +1,11 @@
-"""The rows of the audit log on the internal API, and the filters that the public one shares."""
+"""The rows of the audit log, internal and public."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from gateway.app import Gateway
 from gateway.domain.audit import DEFAULT_AUDIT_LIMIT, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
-from gateway.domain.paging import Page
-from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, Door, Operation, choice, cursor, limit, request_id, text, texts, time
+from gateway.domain.principals import Permission, Scope
+from gateway.operations.operation import Answer, choice, request_id, text, texts, time
+from gateway.operations.rows import paging, public, row
 from gateway.services.audit_chain import ChainStatus
 from gateway.services.audit_export import ExportFormat
 
@@ -21,7 +20,7 @@ EXPORT_FILTERS = (
     text("search", "Found in any case in action, actor, agent, key, address, request id, resource or details."),
     request_id(),
 )
-AUDIT_FILTERS = (*EXPORT_FILTERS, limit(MAX_AUDIT_LIMIT, DEFAULT_AUDIT_LIMIT), cursor())
+AUDIT_FILTERS = (*EXPORT_FILTERS, *paging(MAX_AUDIT_LIMIT, DEFAULT_AUDIT_LIMIT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,64 +39,41 @@ class ExportWanted:
     request_id: str | None = None
 
     def filter(self) -> AuditFilter:
-        """Return which events are meant."""
-        return AuditFilter(
-            source=self.source,
-            action=self.action,
-            actor=self.actor,
-            resource_type=self.resource_type,
-            since=self.since,
-            until=self.until,
-            exclude_actions=self.exclude_actions,
-            search=self.search,
-            request_id=self.request_id,
-        )
+        """Return the filter of the events to export."""
+        return AuditFilter(**{name: getattr(self, name) for name in _FILTER_FIELDS})
 
 
-async def list_audit(
-    gateway: Gateway, who: Principal, wanted: AuditFilter, context: RequestContext
-) -> Page[AuditEvent]:
-    """Return a page of audit events."""
-    return await gateway.audit.page(wanted)
-
-
-async def show_chain(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> ChainStatus:
-    """Return the state of the chain."""
-    return await gateway.audit_chain.status()
-
-
+_FILTER_FIELDS = [one.name for one in fields(ExportWanted) if one.name != "format"]
 EXPORT_QUERY = (choice("format", ExportFormat, "`jsonl` (default) or `csv`."), *EXPORT_FILTERS)
 
 AUDIT_OPERATIONS = (
-    Operation(
-        name="audit.page",
-        route=("GET", "/api/audit"),
-        door=Door.SESSION,
-        needs=Permission.AUDIT_READ,
+    row(
+        "audit.page",
+        "GET /api/audit",
+        Permission.AUDIT_READ,
+        "List audit events, newest first.",
         answer=Answer.PAGE,
         takes=AuditFilter,
         gives=AuditEvent,
-        call=list_audit,
+        call=lambda gateway, who, command, context: gateway.audit.page(command),
         query=AUDIT_FILTERS,
-        summary="List audit events, newest first.",
     ),
-    Operation(
-        name="audit.chain",
-        route=("GET", "/api/audit/chain"),
-        door=Door.SESSION,
-        needs=Permission.AUDIT_READ,
+    row(
+        "audit.chain",
+        "GET /api/audit/chain",
+        Permission.AUDIT_READ,
+        "Check the audit chain since its newest checkpoint; show its ends and checkpoints.",
         gives=ChainStatus,
-        call=show_chain,
-        summary="Check the audit chain since its newest checkpoint; show its ends and checkpoints.",
+        call=lambda gateway, who, command, context: gateway.audit_chain.status(),
     ),
-    Operation(
-        name="audit.export",
-        route=("GET", "/api/audit/export"),
-        door=Door.SESSION,
-        needs=Permission.AUDIT_READ,
+    row(
+        "audit.export",
+        "GET /api/audit/export",
+        Permission.AUDIT_READ,
+        "Download the audit log as JSON lines or CSV, oldest first, in one stream.",
         takes=ExportWanted,
         answer=Answer.BARE,
         query=EXPORT_QUERY,
-        summary="Download the audit log as JSON lines or CSV, oldest first, in one stream.",
     ),
 )
+PUBLIC_AUDIT_OPERATIONS = (public(AUDIT_OPERATIONS[0], "audit.list", Scope.AUDIT_READ),)

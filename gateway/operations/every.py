@@ -1,8 +1,8 @@
 """All operations that the server answers, and those that the OpenAPI document describes."""
 
-from gateway.operations.dashboard import PAGE_OPERATIONS
 from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.operations.operation import Door
+from gateway.operations.probes import PAGE_OPERATIONS
 from gateway.operations.public import OPERATIONS
 
 ALL_OPERATIONS = OPERATIONS + INTERNAL_OPERATIONS + PAGE_OPERATIONS

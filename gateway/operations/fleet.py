@@ -1,16 +1,13 @@
-"""The rows of the fleet, public and internal. What is shown is put together in `services.fleet`."""
+"""The rows of the fleet, public and internal, and of its peers. `services.fleet` collects what they show."""
 
 from dataclasses import dataclass
 
-from gateway.app import Gateway
 from gateway.domain.fleet import FleetView, Peer
-from gateway.domain.paging import Page
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.operations.operation import Answer, ById, Door, Operation, time
+from gateway.domain.principals import Permission, Scope
+from gateway.operations.operation import time
+from gateway.operations.rows import Noun, public, row
 from gateway.operations.views import project
 from gateway.services.fleet_peers import WantedPeer, source_of_key
-
-_SINCE = time("since", "Heard of at or after: an RFC 3339 time, a date, or an age such as 5m.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +19,7 @@ class FleetFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerView:
-    """A peer without its key. instances: how many gateways its last good answer told of."""
+    """A peer without its key. instances: how many gateways its last good answer listed."""
 
     id: str
     name: str
@@ -38,85 +35,37 @@ class PeerView:
 
 
 def view_peer(peer: Peer) -> PeerView:
-    """Return what is shown of a peer."""
+    """Return the view of a peer."""
     return project(PeerView, peer, api_key=source_of_key(peer), instances=len(peer.instances))
 
 
-async def show_fleet(gateway: Gateway, who: Principal, wanted: FleetFilter, context: RequestContext) -> FleetView:
-    """Return the fleet."""
-    return await gateway.fleet.view(wanted.since)
-
-
-async def list_peers(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[PeerView]:
-    """Return all peers as one page."""
-    peers = tuple(view_peer(peer) for peer in await gateway.fleet_peers.list())
-    return Page(peers, len(peers), None)
-
-
-async def create_peer(gateway: Gateway, who: Principal, command: WantedPeer, context: RequestContext) -> PeerView:
-    """Make a peer and ask it once."""
-    return view_peer(await gateway.fleet_peers.create(who, command, context))
-
-
-async def remove_peer(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> PeerView:
-    """Remove a peer and show it a last time."""
-    return view_peer(await gateway.fleet_peers.remove(who, command.id, context))
-
-
-PUBLIC_FLEET_OPERATIONS = (
-    Operation(
-        name="fleet.show",
-        route=("GET", "/api/v1/fleet"),
-        door=Door.KEY,
-        needs=Scope.FLEET_READ,
-        takes=FleetFilter,
-        gives=FleetView,
-        call=show_fleet,
-        query=(_SINCE,),
-        summary="Show the gateways: status, load, threats, alerts, agents, sessions and posture of each.",
-    ),
+_FLEET = row(
+    "fleet.find",
+    "GET /api/fleet",
+    Permission.FLEET_READ,
+    "Show the gateways: status, load, threats, alerts, agents, sessions and posture of each.",
+    takes=FleetFilter,
+    gives=FleetView,
+    call=lambda gateway, who, wanted, context: gateway.fleet.view(wanted.since),
+    query=(time("since", "Heard of at or after: an RFC 3339 time, a date, or an age such as 5m."),),
 )
+_PEERS = Noun(
+    name="fleet.peers",
+    path="/api/fleet/peers",
+    service=lambda gateway: gateway.fleet_peers,
+    gives=PeerView,
+    view=lambda gateway, peer: view_peer(peer),
+    reads=Permission.FLEET_READ,
+    manages=Permission.SETTINGS_MANAGE,
+)
+
+PUBLIC_FLEET_OPERATIONS = (public(_FLEET, "fleet.show", Scope.FLEET_READ),)
 FLEET_OPERATIONS = (
-    Operation(
-        name="fleet.find",
-        route=("GET", "/api/fleet"),
-        door=Door.SESSION,
-        needs=Permission.FLEET_READ,
-        takes=FleetFilter,
-        gives=FleetView,
-        call=show_fleet,
-        query=(_SINCE,),
-        summary="Show the gateways: status, load, threats, alerts, agents, sessions and posture of each.",
+    _FLEET,
+    _PEERS.list("List the other gateways that are asked over HTTP, oldest first."),
+    _PEERS.create(
+        WantedPeer,
+        "Add a gateway to ask: `name`, `url`, `api_key` (a reference or a key of its own), `allow_private`?.",
     ),
-    Operation(
-        name="fleet.peers.list",
-        route=("GET", "/api/fleet/peers"),
-        door=Door.SESSION,
-        needs=Permission.FLEET_READ,
-        answer=Answer.PAGE,
-        gives=PeerView,
-        call=list_peers,
-        summary="List the other gateways that are asked over HTTP, oldest first.",
-    ),
-    Operation(
-        name="fleet.peers.create",
-        route=("POST", "/api/fleet/peers"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_MANAGE,
-        takes=WantedPeer,
-        gives=PeerView,
-        call=create_peer,
-        status=201,
-        summary="Add a gateway to ask: `name`, `url`, `api_key` (a reference or a key of its own), `allow_private`?.",
-    ),
-    Operation(
-        name="fleet.peers.remove",
-        route=("DELETE", "/api/fleet/peers/{id}"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_MANAGE,
-        takes=ById,
-        gives=PeerView,
-        call=remove_peer,
-        summary="Stop asking a gateway, and forget its key.",
-    ),
+    _PEERS.remove("Stop asking a gateway, and forget its key."),
 )

@@ -6,11 +6,11 @@ from gateway.operations.agents import AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_OPERATIONS
 from gateway.operations.audit import AUDIT_OPERATIONS
 from gateway.operations.budgets import BUDGET_OPERATIONS
-from gateway.operations.dashboard import FEED_OPERATIONS
 from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
 from gateway.operations.fleet import FLEET_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS
 from gateway.operations.policies import POLICY_OPERATIONS
+from gateway.operations.probes import FEED_OPERATIONS
 from gateway.operations.providers import PROVIDER_OPERATIONS
 from gateway.operations.reports import REPORT_OPERATIONS
 from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS

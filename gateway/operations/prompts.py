@@ -2,7 +2,8 @@
 
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext, Scope
-from gateway.operations.operation import Answer, Door, Operation
+from gateway.operations.operation import Answer
+from gateway.operations.rows import row
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 
 
@@ -15,11 +16,11 @@ async def scan(gateway: Gateway, who: Principal, command: ScanText, context: Req
 
 
 PROMPT_OPERATIONS = (
-    Operation(
-        name="shield.scan",
-        route=("POST", "/api/v1/shield/scan"),
-        door=Door.KEY,
-        needs=Scope.SHIELD_SCAN,
+    row(
+        "shield.scan",
+        "POST /api/v1/shield/scan",
+        Scope.SHIELD_SCAN,
+        "Scan a text for attacks, secrets and personal data. Answers verdict, score and what matched.",
         takes=ScanText,
         gives=ScanAnswer,
         write=ScanAnswer.data,
@@ -28,13 +29,12 @@ PROMPT_OPERATIONS = (
         body_setting="max_scan_body_bytes",
         max_chars={"text": "max_text_chars"},
         fails=("shield_unavailable", "audit_unavailable", "overloaded"),
-        summary="Scan a text for attacks, secrets and personal data. Answers verdict, score and what matched.",
     ),
-    Operation(
-        name="chat.completions",
-        route=("POST", "/api/v1/chat/completions"),
-        door=Door.KEY,
-        needs=Scope.CHAT_COMPLETIONS,
+    row(
+        "chat.completions",
+        "POST /api/v1/chat/completions",
+        Scope.CHAT_COMPLETIONS,
+        "Complete a chat, OpenAI-compatible. Prompt and reply are scanned; `stream: true` is not served in v1.",
         answer=Answer.BARE,
         is_openai=True,
         body_setting="max_chat_body_bytes",
@@ -47,26 +47,23 @@ PROMPT_OPERATIONS = (
             "audit_unavailable",
             "overloaded",
         ),  # fmt: skip
-        summary="Complete a chat, OpenAI-compatible. Prompt and reply are scanned; `stream: true` is not served in v1.",
     ),
-    Operation(
-        name="models.list",
-        route=("GET", "/api/v1/models"),
-        door=Door.KEY,
-        needs=Scope.CHAT_COMPLETIONS,
+    row(
+        "models.list",
+        "GET /api/v1/models",
+        Scope.CHAT_COMPLETIONS,
+        "List the models that the key may use, OpenAI-compatible.",
         answer=Answer.BARE,
         is_openai=True,
         fails=("upstream_unavailable",),
-        summary="List the models that the key may use, OpenAI-compatible.",
     ),
-    Operation(
-        name="models.show",
-        route=("GET", "/api/v1/models/{id}"),
-        door=Door.KEY,
-        needs=Scope.CHAT_COMPLETIONS,
+    row(
+        "models.show",
+        "GET /api/v1/models/{id}",
+        Scope.CHAT_COMPLETIONS,
+        "Show one model that the key may use, OpenAI-compatible. Its id may hold slashes, encoded or not.",
         answer=Answer.BARE,
         is_openai=True,
         fails=("not_found", "upstream_unavailable"),
-        summary="Show one model that the key may use, OpenAI-compatible. Its id may hold slashes, encoded or not.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The rows of settings on the internal API. Rules are kept in `services.runtime_settings`."""
+"""The rows of settings on the internal API. The rules are in `services.runtime_settings`."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer, Door, Operation
+from gateway.operations.operation import Answer
+from gateway.operations.rows import row, whole
 from gateway.schema import Bounds
 from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
 
@@ -17,7 +18,7 @@ _Changeable = Literal["retention_traffic_days", "retention_alerts_days", "retent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSettings:
-    """Settings to be changed without a restart. reset: names that are to be again as the operator started with."""
+    """Settings to change without a restart. reset: names of settings that return to what the operator started with."""
 
     retention_traffic_days: _Days | None = None
     retention_alerts_days: _Days | None = None
@@ -27,7 +28,7 @@ class PatchSettings:
 
 async def list_settings(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[SettingView]:
     """Return all settings as one page."""
-    return _page(await gateway.runtime_settings.list())
+    return whole(await gateway.runtime_settings.list())
 
 
 async def change_settings(
@@ -36,33 +37,27 @@ async def change_settings(
     """Change settings and return all as one page."""
     wanted: dict[str, int | None] = dict.fromkeys(command.reset)
     wanted |= {name: days for name in CHANGEABLE if (days := getattr(command, name)) is not None}
-    return _page(await gateway.runtime_settings.change(who, wanted, context))
-
-
-def _page(views: tuple[SettingView, ...]) -> Page[SettingView]:
-    return Page(views, len(views), None)
+    return whole(await gateway.runtime_settings.change(who, wanted, context))
 
 
 SETTING_OPERATIONS = (
-    Operation(
-        name="settings.list",
-        route=("GET", "/api/settings"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_READ,
+    row(
+        "settings.list",
+        "GET /api/settings",
+        Permission.SETTINGS_READ,
+        "List every setting with its value and where it comes from; secrets are masked.",
         answer=Answer.PAGE,
         gives=SettingView,
         call=list_settings,
-        summary="List every setting with its value and where it comes from; secrets are masked.",
     ),
-    Operation(
-        name="settings.change",
-        route=("PATCH", "/api/settings"),
-        door=Door.SESSION,
-        needs=Permission.SETTINGS_MANAGE,
+    row(
+        "settings.change",
+        "PATCH /api/settings",
+        Permission.SETTINGS_MANAGE,
+        "Change without a restart: `retention_traffic_days`, `…_alerts_days`, `…_audit_days`; `reset` undoes.",
         answer=Answer.PAGE,
         takes=PatchSettings,
         gives=SettingView,
         call=change_settings,
-        summary="Change without a restart: `retention_traffic_days`, `…_alerts_days`, `…_audit_days`; `reset` undoes.",
     ),
 )

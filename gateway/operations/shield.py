@@ -1,13 +1,13 @@
-"""The rows of the shield on the internal API: scan, try a policy, the rules and how they hold, the validation suite."""
+"""The rows of the shield on the internal API: scan a text, try a policy, the rules, the validation suite."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gateway.app import Gateway
-from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.field_types import LINE_PATTERN
-from gateway.operations.operation import Answer, ById, Door, Operation, kind
+from gateway.operations.operation import kind
+from gateway.operations.rows import Noun, row
 from gateway.operations.views import project
 from gateway.services.policies import Actions, Score, WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
@@ -20,14 +20,14 @@ View = TypeVar("View")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TryText(ScanText):
-    """A text that an operator scans. record: false leaves no traffic, alert, threat or audit event behind."""
+    """A text that an operator scans. record: whether traffic, alerts, threats and audit events are recorded."""
 
     record: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TryPolicy(ScanText):
-    """A text, and thresholds and weights to judge it by; what is left out is as by default."""
+    """A text, and the thresholds and weights to try; each has its default if left out."""
 
     block_score: Score | None = None
     review_score: Score | None = None
@@ -36,7 +36,7 @@ class TryPolicy(ScanText):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleView:
-    """A rule as it holds here. file_severity: what the rule file says. hits: in the last seven days."""
+    """A rule and its override. file_severity: what the rule file says. hits: in the last seven days."""
 
     id: str
     name: str
@@ -59,7 +59,7 @@ class RuleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDetail(RuleView):
-    """A rule with what it looks for, and the texts that it must and must not match."""
+    """A rule with its pattern, and the texts that it must and must not match."""
 
     literals: tuple[str, ...]
     pattern: str | None
@@ -85,32 +85,22 @@ def _view(cls: type[View], found: RuleInUse) -> View:
     )
 
 
-def view_rule(found: RuleInUse) -> RuleView:
-    """Return what a list shows of a rule."""
-    return _view(RuleView, found)
-
-
-def detail_rule(found: RuleInUse) -> RuleDetail:
-    """Return all there is to show of a rule."""
-    return _view(RuleDetail, found)
-
-
 async def scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
-    """Scan one text as a caller's would be, and count its verdict."""
+    """Scan one text like one of a caller, and count its verdict."""
     answer = await gateway.scans.scan(who, command, context)
     gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
     return answer
 
 
 async def try_text(gateway: Gateway, who: Principal, command: TryText, context: RequestContext) -> ScanAnswer:
-    """Scan one text for an operator, who says whether it counts."""
+    """Scan one text for an operator, who decides whether to record it."""
     if command.record:
         return await scan(gateway, who, command, context)
     return await gateway.scans.scan(who, command, context, is_recorded=False)
 
 
 async def try_policy(gateway: Gateway, who: Principal, command: TryPolicy, context: RequestContext) -> ScanAnswer:
-    """Judge one text by thresholds and weights, and record nothing."""
+    """Score one text by thresholds and weights, and record nothing."""
     wanted = WantedPolicy(
         block_score=command.block_score,
         review_score=command.review_score,
@@ -119,115 +109,70 @@ async def try_policy(gateway: Gateway, who: Principal, command: TryPolicy, conte
     return await gateway.scans.rehearse(ScanText(command.text, command.direction), gateway.policies.draft(wanted))
 
 
-async def list_rules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[RuleView]:
-    """Return all rules as one page."""
-    rules = tuple(view_rule(found) for found in await gateway.rules.list())
-    return Page(rules, len(rules), None)
-
-
-async def show_rule(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> RuleDetail:
-    """Return one rule with its examples."""
-    return detail_rule(await gateway.rules.show(command.id))
-
-
-async def change_rule(gateway: Gateway, who: Principal, command: WantedOverride, context: RequestContext) -> RuleDetail:
-    """Set how a rule holds."""
-    return detail_rule(await gateway.rules.change(who, command, context))
-
-
-async def show_tests(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> ShieldTestsState:
-    """Return the last runs of the validation suite, and the one that is under way."""
-    return await gateway.shield_tests.state()
-
-
-async def run_tests(
-    gateway: Gateway, who: Principal, command: RunShieldTests, context: RequestContext
-) -> ShieldTestsRun:
-    """Run the validation suite."""
-    return await gateway.shield_tests.run(who, command, context)
-
+_TRY = row(
+    "shield.try",
+    "POST /api/shield/scan",
+    Permission.SHIELD_READ,
+    "Scan a text. The gateway records the scan unless `record` is false.",
+    takes=TryText,
+    gives=ScanAnswer,
+    write=ScanAnswer.data,
+    schema=scan_schema,
+    call=try_text,
+    body_setting="max_scan_body_bytes",
+    max_chars={"text": "max_text_chars"},
+)
+_RULES = Noun(
+    name="shield.rules",
+    path="/api/shield/rules",
+    service=lambda gateway: gateway.rules,
+    gives=RuleDetail,
+    view=lambda gateway, found: _view(RuleDetail, found),
+    reads=Permission.SHIELD_READ,
+    manages=Permission.SHIELD_MANAGE,
+)
 
 SHIELD_OPERATIONS = (
-    Operation(
-        name="shield.try",
-        route=("POST", "/api/shield/scan"),
-        door=Door.SESSION,
-        needs=Permission.SHIELD_READ,
-        takes=TryText,
-        gives=ScanAnswer,
-        write=ScanAnswer.data,
-        schema=scan_schema,
-        call=try_text,
-        body_setting="max_scan_body_bytes",
-        max_chars={"text": "max_text_chars"},
-        summary="Scan a text. The gateway records the scan unless `record` is false.",
-    ),
-    Operation(
+    _TRY,
+    replace(
+        _TRY,
         name="shield.rehearse",
         route=("POST", "/api/shield/dry-run"),
-        door=Door.SESSION,
-        needs=Permission.SHIELD_READ,
-        takes=TryPolicy,
-        gives=ScanAnswer,
-        write=ScanAnswer.data,
-        schema=scan_schema,
-        call=try_policy,
-        body_setting="max_scan_body_bytes",
-        max_chars={"text": "max_text_chars"},
         summary="Judge a text by `block_score`?, `review_score`? and `category_actions`?. Nothing is recorded.",
+        takes=TryPolicy,
+        call=try_policy,
     ),
-    Operation(
-        name="shield.rules.in_use",
-        route=("GET", "/api/shield/rules"),
-        door=Door.SESSION,
-        needs=Permission.SHIELD_READ,
-        answer=Answer.PAGE,
-        gives=RuleView,
-        call=list_rules,
-        summary="List the rules as they hold here, with how often each matched in seven days.",
+    replace(_RULES, gives=RuleView, view=lambda gateway, found: _view(RuleView, found)).list(
+        "List the rules as they hold here, with how often each matched in seven days.", verb="in_use"
     ),
-    Operation(
-        name="shield.rules.show",
-        route=("GET", "/api/shield/rules/{id}"),
-        door=Door.SESSION,
-        needs=Permission.SHIELD_READ,
-        takes=ById,
-        gives=RuleDetail,
-        call=show_rule,
-        summary="Show one rule with what it looks for and its examples.",
-    ),
-    Operation(
-        name="shield.rules.change",
-        route=("PATCH", "/api/shield/rules"),
-        door=Door.SESSION,
-        needs=Permission.SHIELD_MANAGE,
+    _RULES.show("Show one rule with what it looks for and its examples."),
+    _RULES.row(
+        "change",
+        "PATCH",
+        "Set how `rule` holds: `enabled`?, `severity`? (or `default`), `reason`?. At once, in every worker.",
         takes=WantedOverride,
-        gives=RuleDetail,
-        call=change_rule,
+        call=_RULES.showing(lambda rules, who, command, context: rules.change(who, command, context)),
         kinds=(
             kind(enabled={"enum": [True, None]}),
             kind(("enabled", "reason"), enabled={"const": False}, reason={"type": "string", "pattern": LINE_PATTERN}),
         ),
-        summary="Set how `rule` holds: `enabled`?, `severity`? (or `default`), `reason`?. At once, in every worker.",
     ),
-    Operation(
-        name="shield.tests.show",
-        route=("GET", "/api/shield/tests"),
-        door=Door.SESSION,
-        needs=Permission.SHIELD_READ,
+    row(
+        "shield.tests.show",
+        "GET /api/shield/tests",
+        Permission.SHIELD_READ,
+        "Show the last run of the validation suite, older ones in short, and how far one is that runs.",
         gives=ShieldTestsState,
-        call=show_tests,
-        summary="Show the last run of the validation suite, older ones in short, and how far one is that runs.",
+        call=lambda gateway, who, command, context: gateway.shield_tests.state(),
     ),
-    Operation(
-        name="shield.tests.run",
-        route=("POST", "/api/shield/tests"),
-        door=Door.SESSION,
-        needs=Permission.SHIELD_MANAGE,
+    row(
+        "shield.tests.run",
+        "POST /api/shield/tests",
+        Permission.SHIELD_MANAGE,
+        "Run the validation suite: `category`?, `include_known_gaps`?. Answers when it is done.",
         takes=RunShieldTests,
         gives=ShieldTestsRun,
-        call=run_tests,
+        call=lambda gateway, who, command, context: gateway.shield_tests.run(who, command, context),
         status=201,
-        summary="Run the validation suite: `category`?, `include_known_gaps`?. Answers when it is done.",
     ),
 )

@@ -1,23 +1,10 @@
-"""The rows of traffic on the internal API. Numbers are made in `services.traffic`."""
+"""The rows of traffic on the internal API. `services.traffic` makes the numbers."""
 
 from gateway.app import Gateway
-from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.traffic import DEFAULT_TRAFFIC_LIMIT, MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
-from gateway.operations.operation import (
-    Answer,
-    ById,
-    Door,
-    Operation,
-    Parameter,
-    choice,
-    cursor,
-    joined,
-    limit,
-    request_id,
-    text,
-    time,
-)
+from gateway.operations.operation import ById, Parameter, choice, joined, request_id, text, time
+from gateway.operations.rows import Noun, paging
 from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.false_positives import MarkedAlerts, MarkFalsePositive
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
@@ -34,38 +21,17 @@ def _read_status(value: str, now_at: int) -> object:
     return read_integer(value, param="status", low=100, high=599)
 
 
-async def list_traffic(
-    gateway: Gateway, who: Principal, wanted: TrafficFilter, context: RequestContext
-) -> Page[TrafficRow]:
-    """Return a page of rows."""
-    return await gateway.traffic.page(wanted)
-
-
 async def show_traffic(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> TrafficDetail:
-    """Return one row with the ledger of its score, and what is kept of its texts.
+    """Return one request with the ledger of its score and its captured texts.
 
-    Who may see a text as it was is who may also have it kept.
+    Only a caller who may have texts captured, by a policy, sees them unredacted.
     """
     with_full = Permission.POLICIES_MANAGE in who.permissions
     return await gateway.traffic.show(command.id, gateway.shield, with_full=with_full)
 
 
-async def mark_false_positive(
-    gateway: Gateway, who: Principal, command: MarkFalsePositive, context: RequestContext
-) -> MarkedAlerts:
-    """Close the alerts of a request that was harmless."""
-    return await gateway.false_positives.mark(who, command, context)
-
-
-async def sum_traffic(
-    gateway: Gateway, who: Principal, wanted: SummaryFilter, context: RequestContext
-) -> TrafficSummary:
-    """Return the numbers of a window."""
-    return await gateway.traffic.summary(wanted)
-
-
 def write_detail(detail: TrafficDetail) -> dict[str, object]:
-    """Return the JSON object of a row with the ledger, its alerts and the kept texts beside its own fields."""
+    """Return the JSON object of a request, with ledger, alerts and captured texts as more fields."""
     more = {name: [encode(one) for one in getattr(detail, name)] for name in _MORE}
     return encode(detail.row) | more
 
@@ -78,16 +44,19 @@ def detail_schema() -> JsonSchema:
     return schema
 
 
+_TRAFFIC = Noun(
+    name="traffic",
+    path="/api/traffic",
+    service=lambda gateway: gateway.traffic,
+    gives=TrafficRow,
+    reads=Permission.TRAFFIC_READ,
+    manages=Permission.ALERTS_MANAGE,
+)
+
 TRAFFIC_OPERATIONS = (
-    Operation(
-        name="traffic.list",
-        route=("GET", "/api/traffic"),
-        door=Door.SESSION,
-        needs=Permission.TRAFFIC_READ,
-        answer=Answer.PAGE,
+    _TRAFFIC.list(
+        "List requests, newest first: verdict, score, rules, tokens, cost, latency and whose they were.",
         takes=TrafficFilter,
-        gives=TrafficRow,
-        call=list_traffic,
         query=(
             choice("verdict", Verdict, "The shield's verdict."),
             text("key", "The prefix of a key, or the id of whoever called."),
@@ -107,19 +76,16 @@ TRAFFIC_OPERATIONS = (
             text("search", "Found in any case in agent, key, model, provider, request id, rules or SHA-256."),
             _SINCE,
             _UNTIL,
-            limit(MAX_TRAFFIC_LIMIT, DEFAULT_TRAFFIC_LIMIT),
-            cursor(),
+            *paging(MAX_TRAFFIC_LIMIT, DEFAULT_TRAFFIC_LIMIT),
         ),
-        summary="List requests, newest first: verdict, score, rules, tokens, cost, latency and whose they were.",
     ),
-    Operation(
-        name="traffic.summary",
-        route=("GET", "/api/traffic/summary"),
-        door=Door.SESSION,
-        needs=Permission.TRAFFIC_READ,
+    _TRAFFIC.row(
+        "summary",
+        "GET /summary",
+        "Sum up a window (24 h): totals, a series in steps, top rules, agents, keys, models, providers.",
         takes=SummaryFilter,
         gives=TrafficSummary,
-        call=sum_traffic,
+        call=lambda gateway, who, wanted, context: gateway.traffic.summary(wanted),
         fails=("conflict",),
         query=(
             _SINCE,
@@ -127,29 +93,21 @@ TRAFFIC_OPERATIONS = (
             choice("bucket", ("auto", "minute", "5m", "hour", "day"), "Step of the series; auto by the window."),
             _ORIGIN,
         ),
-        summary="Sum up a window (24 h): totals, a series in steps, top rules, agents, keys, models, providers.",
     ),
-    Operation(
-        name="traffic.show",
-        route=("GET", "/api/traffic/{id}"),
-        door=Door.SESSION,
-        needs=Permission.TRAFFIC_READ,
-        takes=ById,
+    _TRAFFIC.show(
+        "Show one request, by `trf_…` or `req_…`: its score's ledger, alerts, and texts that a policy keeps.",
         gives=TrafficDetail,
         write=write_detail,
         schema=detail_schema,
         call=show_traffic,
-        summary="Show one request, by `trf_…` or `req_…`: its score's ledger, alerts, and texts that a policy keeps.",
     ),
-    Operation(
-        name="traffic.false_positive",
-        route=("POST", "/api/traffic/{id}/false-positive"),
-        door=Door.SESSION,
-        needs=Permission.ALERTS_MANAGE,
+    _TRAFFIC.row(
+        "false_positive",
+        "POST /{id}/false-positive",
+        "Mark a request, by `trf_…` or `req_…`, as harmless: closes the alerts that it added to, and no other.",
         takes=MarkFalsePositive,
         gives=MarkedAlerts,
-        call=mark_false_positive,
+        call=lambda gateway, who, command, context: gateway.false_positives.mark(who, command, context),
         fails=("conflict",),
-        summary="Mark a request, by `trf_…` or `req_…`, as harmless: closes the alerts that it added to, and no other.",
     ),
 )
