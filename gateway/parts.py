@@ -34,7 +34,6 @@ from gateway.services import (
     chat_bill,
     chat_costs,
     circuits,
-    clean_texts,
     event_outputs,
     event_sender,
     event_sinks,
@@ -83,15 +82,14 @@ class Shared:
     """What the workers of one host have in common, made before they are forked.
 
     scanner: rules read once. limiter: one rate window a key, over all. board: for the sum of all metrics.
-    started_at: when the group began to serve. clean: texts in which these rules found nothing; None if each worker
-    knows its own. database: device and inode of the file that all use; None for the process that makes it.
+    started_at: when the group began to serve. database: device and inode of the file that all use; None for the
+    process that makes it.
     """
 
     scanner: "Shield"
     limiter: RateLimiter
     board: Board
     started_at: int
-    clean: "clean_texts.Digests | None" = None
     database: tuple[int, int] | None = None
 
 
@@ -222,7 +220,6 @@ def _policy(of: _Gateway) -> object:
 
 
 def _scans(of: _Gateway) -> object:
-    shared = of.shared
     return scans.Scans(
         shield=of.shield,
         store=of.store,
@@ -236,7 +233,6 @@ def _scans(of: _Gateway) -> object:
         rules=of.rules,
         max_text_chars=of.settings.max_text_chars,
         max_wait_seconds=of.settings.max_wait_seconds,
-        clean=shared.clean if shared else None,
     )
 
 
@@ -249,7 +245,7 @@ def _chat(of: _Gateway) -> object:
         metrics=of.metrics,
         audit=of.audit,
         alerts=of.alerts,
-        judge=of.scans.judge,
+        scanner=of.scans.scanner,
         dialect=of.dialect,
         policy=of.policy,
         routing=of.routing,

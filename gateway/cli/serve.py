@@ -17,14 +17,13 @@ from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.deadline import CLOSING_SECONDS, Deadline
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import SystemClock
 from gateway.errors import GatewayError, SetupError
 from gateway.http.accept import Shares
 from gateway.http.messages import Limits
 from gateway.http.server import Server
 from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
-from gateway.services import clean_texts
 from gateway.settings import Settings
 from gateway.signals import heed_signals, hold_reload, hold_signals, ignore_signals
 from gateway.store import metric_board, rate_windows
@@ -180,11 +179,6 @@ def ready_shield(config: Settings) -> "Shield":
     return scanner
 
 
-def no_texts() -> "clean_texts.Digests":
-    """Return a memory of clean texts for workers of the same rules."""
-    return clean_texts.Digests(SystemIds(SystemClock()).random_bytes(32))
-
-
 class Group:
     """What the next worker starts with. A reload changes it, so that a restarted worker is like the others."""
 
@@ -196,7 +190,6 @@ class Group:
             # While a reload replaces them, there are twice as many.
             board=metric_board.MetricBoard(2 * site.config.workers + 1),
             started_at=SystemClock().now_at(),
-            clean=no_texts(),
         )
 
     def reload(self) -> bool:
@@ -208,7 +201,7 @@ class Group:
             self.site.log.error("reload_refused", reason=error.message)
             return False
         self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config, self.site.log))
-        self.shared = replace(self.shared, scanner=scanner, clean=no_texts())
+        self.shared = replace(self.shared, scanner=scanner)
         tidy_up()
         return True
 

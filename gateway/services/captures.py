@@ -16,13 +16,13 @@ from gateway.shield.engine import BUDGET_RULE
 from gateway.shield.redact import mask
 from gateway.shield.scoring import Policy
 
-JudgeText = Callable[[str, Direction, Policy], Awaitable[ScanResult]]
+Scan = Callable[[str, Direction, Policy], Awaitable[ScanResult]]
 
 
 class Captures:
     """What is kept of texts. judge: scans one and records nothing."""
 
-    def __init__(self, judge: JudgeText) -> None:
+    def __init__(self, judge: Scan) -> None:
         self._judge = judge
 
     async def of_text(self, text: str, direction: Direction, policy: ShieldPolicy) -> CapturedText | None:

@@ -34,10 +34,10 @@ from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_guard import Accept, ChatGuard
 from gateway.services.chat_metrics import CompletionMeter
 from gateway.services.chat_turn import ShieldSummary, Turn
-from gateway.services.judge import TextJudge
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Candidate, Routing
+from gateway.services.scanner import TextScanner
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -97,7 +97,7 @@ class Chat:
         metrics: Metrics,
         audit: Audit,
         alerts: Alerts,
-        judge: TextJudge,
+        scanner: TextScanner,
         dialect: Dialect,
         policy: ShieldPolicy,
         routing: Routing,
@@ -116,13 +116,13 @@ class Chat:
         self._audit = audit
         self._alerts = alerts
         self._dialect = dialect
-        self._judge = judge
+        self._scanner = scanner
         self._policy = policy
         self._policies = policies
         self._agents = agents
         self._syncs_always = syncs_always
-        self._captures = Captures(judge.judge_text)
-        self._guard = ChatGuard(judge, dialect, policy, captures=self._captures)
+        self._captures = Captures(scanner.scan)
+        self._guard = ChatGuard(scanner, dialect, policy, captures=self._captures)
         self._guards: dict[str, ChatGuard] = {}
         self._routing = routing
         self._bill = bill
@@ -269,7 +269,7 @@ class Chat:
 
     def _make_guard(self, policy: ShieldPolicy, principal: Principal, accept: Accept | None = None) -> ChatGuard:
         return ChatGuard(
-            self._judge,
+            self._scanner,
             self._dialect,
             policy,
             captures=self._captures,

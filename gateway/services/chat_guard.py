@@ -32,7 +32,7 @@ from gateway.llm.masking import (
 from gateway.offload import ThreadOffload
 from gateway.records import record
 from gateway.services.captures import Captures
-from gateway.services.judge import TextJudge
+from gateway.services.scanner import TextScanner
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine, judge
 
@@ -89,7 +89,7 @@ class ChatGuard:
 
     def __init__(
         self,
-        judge: TextJudge,
+        scanner: TextScanner,
         dialect: Dialect,
         policy: ShieldPolicy,
         *,
@@ -98,7 +98,7 @@ class ChatGuard:
         aside: ThreadOffload | None = None,
         owner: str = "",
     ) -> None:
-        self._judge = judge
+        self._scanner = scanner
         self._accept = accept
         self._dialect = dialect
         self.policy = policy
@@ -195,7 +195,7 @@ class ChatGuard:
 
     async def _judge_one(self, text: str, direction: Direction) -> ScanResult:
         """Judge a text by itself."""
-        result = await self._judge.judge_text(text, direction, self.policy.scoring)
+        result = await self._scanner.scan(text, direction, self.policy.scoring)
         return self._accepted(in_text(result, text), self.policy.scoring)
 
     def _accepted(self, result: ScanResult, policy: Policy) -> ScanResult:
@@ -205,7 +205,7 @@ class ChatGuard:
         self, joined: JoinedText, direction: Direction, policy: Policy, *, is_patient: bool = True
     ) -> ScanResult:
         ends = message_ends(joined) if len(joined.text) > LONG_CHARS else ()
-        result = await self._judge.judge_text(
+        result = await self._scanner.scan(
             joined.text, direction, policy, owner=self._owner, ends=ends, is_patient=is_patient
         )
         return self._accepted(joined.placed(result), policy)

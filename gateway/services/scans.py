@@ -24,12 +24,11 @@ from gateway.schema import JsonSchema, json_schema
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
-from gateway.services.clean_texts import Digests
 from gateway.services.findings import described
-from gateway.services.judge import Judge
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.rules import Rules
+from gateway.services.scanner import TextScanner
 from gateway.settings import MAX_TEXT_CHARS, named
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
@@ -119,9 +118,7 @@ class Scans:
         rules: Rules | None = None,
         max_text_chars: int = MAX_TEXT_CHARS,
         max_wait_seconds: float | None = None,
-        clean: Digests | None = None,
     ) -> None:
-        """clean: of texts that are known by all workers, as for `Judge`."""
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -131,8 +128,8 @@ class Scans:
         self._policies = policies
         self._acceptances = acceptances
         self._max_text_chars = max_text_chars
-        self.judge = Judge(shield, store, ids, rules=rules, max_wait_seconds=max_wait_seconds, clean=clean)
-        self._captures = Captures(self.judge.judge_text)
+        self.scanner = TextScanner(shield, store, ids, rules=rules, max_wait_seconds=max_wait_seconds)
+        self._captures = Captures(self.scanner.scan)
 
     async def scan(
         self, principal: Principal, command: ScanText, context: RequestContext, *, is_recorded: bool = True
@@ -150,9 +147,7 @@ class Scans:
         started_seconds = self._clock.monotonic_seconds()
         policy = self._policies.of(principal, self._policy) if self._policies else self._policy
         text, direction = command.text, command.direction
-        result = self.judge.judge_here(text, direction, policy.scoring, owner=principal.id)
-        if result is None:
-            result = await self.judge.judge_text(text, direction, policy.scoring, owner=principal.id, is_patient=False)
+        result = await self.scanner.scan(text, direction, policy.scoring, owner=principal.id, is_patient=False)
         result = in_text(result, text)
         if self._acceptances is not None and self._acceptances.any():
             source = Source(context.agent or principal.name, principal.lineage)
@@ -200,7 +195,7 @@ class Scans:
         """
         self._check_length(command.text)
         started_seconds = self._clock.monotonic_seconds()
-        result = await self.judge.judge_text(command.text, command.direction, policy.scoring, is_patient=False)
+        result = await self.scanner.scan(command.text, command.direction, policy.scoring, is_patient=False)
         return _answer(result, round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000))
 
     def _check_length(self, text: str) -> None:

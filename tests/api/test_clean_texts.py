@@ -2,10 +2,7 @@
 
 import io
 import json
-import os
 from collections.abc import AsyncIterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +14,11 @@ from gateway.compose import open_lasting
 from gateway.domain.audit import AuditFilter
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
-from gateway.parts import Shared, assemble
+from gateway.parts import assemble
 from gateway.services import clean_texts
 from gateway.settings import Settings
 from gateway.shield import Direction, Policy, ScanResult, Shield, load_rules
 from gateway.shield.scoring import DEFAULT_POLICY
-from gateway.store.metric_board import MetricBoard
-from gateway.store.rate_windows import RateWindows
 
 RULES = {
     "version": 1,
@@ -93,49 +88,6 @@ async def site() -> AsyncIterator[Site]:
     shield = CountingShield()
     async with open_lasting(settings, log=Log(io.StringIO(), SystemClock())) as lasting:
         yield Site(assemble(settings, shield, lasting), shield)
-
-
-@pytest.fixture
-async def workers(tmp_path: Path) -> AsyncIterator[tuple[Site, Site]]:
-    """Two of one host, as they are after the fork, and with a shield each."""
-    settings = Settings(data_dir=str(tmp_path), rbac_enabled=False)
-    first, second = CountingShield(), CountingShield()
-    with closing(RateWindows()) as limiter, closing(MetricBoard(2)) as board:
-        shared = Shared(first, limiter, board, started_at=0, clean=clean_texts.Digests(b"of this host"))
-        log = Log(io.StringIO(), SystemClock())
-        async with (
-            open_lasting(settings, log=log, shared=shared) as one,
-            open_lasting(settings, log=log, shared=shared) as other,
-        ):
-            yield Site(assemble(settings, first, one), first), Site(assemble(settings, second, other), second)
-
-
-async def test_what_one_worker_found_clean_no_other_scans_until_authority_changes(workers: tuple[Site, Site]) -> None:
-    one, other = workers
-    key = await one.key()
-    somebody_elses = await other.key()
-    change = {"rule": "say-please", "enabled": False, "reason": "trips on our own texts"}
-    await one.ask("PATCH", "/api/shield/rules", change)
-    for site in (one, other, other):
-        assert (await site.scan(key, ATTACK))["verdict"] == "ALLOW"
-    assert (one.shield.scanned, other.shield.scanned) == ([ATTACK], [])
-    await other.scan(somebody_elses, ATTACK)  # who shall not learn that it was there
-    assert other.shield.scanned == [ATTACK]
-    await other.ask("PATCH", "/api/shield/rules", {"rule": "say-please", "enabled": True})
-    for site in (one, other, one):
-        assert (await site.scan(key, ATTACK))["verdict"] == "REVIEW"
-
-
-def test_what_a_forked_process_adds_is_known_to_the_one_it_came_from() -> None:
-    digests = clean_texts.Digests(b"of this host")
-    told = bytes(range(16))
-    assert not digests.has(told)
-    child = os.fork()
-    if not child:
-        digests.add(told)
-        os._exit(0)
-    assert os.waitpid(child, 0) == (child, 0)
-    assert digests.has(told)
 
 
 async def test_a_clean_text_is_scanned_once_and_answered_and_recorded_every_time(site: Site) -> None:

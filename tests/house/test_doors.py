@@ -42,7 +42,7 @@ NAMES = {
         "gateway/jobs.py",  # what failed is logged and runs again
         "gateway/cli/main.py",
         "gateway/http/session.py",  # one connection's fault must not end the others
-        "gateway/services/judge.py",  # whatever fails in the shield, the text is not let through
+        "gateway/services/scanner.py",  # whatever fails in the shield, the text is not let through
     ),
 }
 

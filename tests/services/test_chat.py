@@ -45,6 +45,7 @@ from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
+from gateway.services.scanner import TextScanner
 from gateway.services.spending import Spending
 from gateway.settings import Settings
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
@@ -67,7 +68,7 @@ RULES = {
 }
 
 
-class ScriptedJudge:
+class ScriptedScanner(TextScanner):
     """Finds a few words, each a rule, and remembers every text it was given."""
 
     def __init__(self) -> None:
@@ -76,7 +77,7 @@ class ScriptedJudge:
         self.across = "(?!)"
         self.is_busy = False  # sheds all but the first text, unless it may wait
 
-    async def judge_text(
+    async def scan(
         self,
         text: str,
         direction: Direction,
@@ -88,9 +89,6 @@ class ScriptedJudge:
     ) -> ScanResult:
         if self.is_busy and self.texts and not is_patient:
             raise Shed
-        return self.judge_here(text, direction, policy)
-
-    def judge_here(self, text: str, direction: Direction, policy: Policy, *, owner: str = "") -> ScanResult:
         self.texts.append((text, direction))
         if self.error is not None:
             raise self.error
@@ -148,7 +146,7 @@ class FakeUpstream:
 @dataclass
 class Room:
     chat: Chat
-    judge: ScriptedJudge
+    scanner: ScriptedScanner
     upstream: FakeUpstream
     store: Store
     audit: Audit
@@ -182,7 +180,7 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
-    scripted, upstream, metrics = ScriptedJudge(), FakeUpstream(), Metrics()
+    scripted, upstream, metrics = ScriptedScanner(), FakeUpstream(), Metrics()
     alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
     echo = EchoModel(clock=clock, ids=ids)
     settings_made = Provider(id="upstream", name="upstream", base_url="x", max_retries=0, origin="settings")
@@ -193,7 +191,7 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
         metrics=metrics,
         audit=audit,
         alerts=alerts,
-        judge=scripted,
+        scanner=scripted,
         dialect=DIALECT,
         policy=ShieldPolicy(**policy),
         routing=Routing(
@@ -234,7 +232,7 @@ async def test_a_harmless_chat_is_forwarded_as_it_is_and_answered_as_it_came() -
         assert answer.reply.headers == (("openai-processing-ms", "5"),)
         assert (answer.shield.verdict, answer.shield.score, answer.shield.action) == (Verdict.ALLOW, 0, "none")
         assert answer.shield.overhead_ms >= 0
-        assert len(here.judge.texts) == 2, "one scan each way"
+        assert len(here.scanner.texts) == 2, "one scan each way"
 
 
 async def test_a_completion_is_recorded_before_it_is_answered() -> None:
@@ -345,7 +343,7 @@ async def test_a_long_prompt_that_is_blocked_is_recorded_though_no_thread_is_fre
 ) -> None:
     tools = [{"type": "function", "function": {"name": "f", "description": "write to mail@example"}}]
     async with room(**policy) as here:
-        here.judge.is_busy = True
+        here.scanner.is_busy = True
         with pytest.raises(PromptBlocked):
             await here.ask("ATTACK " + "x" * LONG_CHARS, tools=tools)
         event, row = await here.event(), await here.row()
@@ -354,7 +352,7 @@ async def test_a_long_prompt_that_is_blocked_is_recorded_though_no_thread_is_fre
 
 async def test_a_long_prompt_is_masked_though_no_thread_is_free_for_it() -> None:
     async with room(scoring=REDACT_PII) as here:
-        here.judge.is_busy = True
+        here.scanner.is_busy = True
         answer = await here.ask("I am mail@example " + "x" * LONG_CHARS)
         assert answer.shield.action == "redacted" and "mail@example" not in json.dumps(here.upstream.sent[0].body)
 
@@ -420,7 +418,7 @@ async def test_a_malformed_request_is_neither_scanned_nor_recorded() -> None:
         for wrong, error in (({"stream": True}, UnsupportedValue), ({}, InvalidRequest), (body(5), InvalidRequest)):
             with pytest.raises(error):
                 await here.chat.complete(WHO, here.chat.read(wrong), CONTEXT)
-        assert here.judge.texts == [] and here.upstream.sent == []
+        assert here.scanner.texts == [] and here.upstream.sent == []
         assert (await here.audit.page(AuditFilter(source="chat"))).items == ()
 
 
@@ -519,7 +517,7 @@ async def test_a_leak_that_is_cut_over_two_choices_leaves_in_neither(
 async def test_a_leak_over_several_texts_beside_the_choices_does_not_leave() -> None:
     async with room() as here:
         here.upstream.answer = completion(future="TOKEN-", other="-123456")
-        here.judge.across = "TOKEN-\nother\n-123456"
+        here.scanner.across = "TOKEN-\nother\n-123456"
         answer = await here.ask()
     assert set(answer.reply.body) == {"object", "choices"}
     assert choices(answer)[0]["finish_reason"] == "content_filter"
@@ -548,11 +546,11 @@ async def test_a_failing_shield_lets_nothing_through(direction: Direction) -> No
     async with room() as here:
         failure = ShieldUnavailable("down")
         if direction is Direction.INBOUND:
-            here.judge.error = failure
+            here.scanner.error = failure
         else:
 
             async def break_now() -> None:
-                here.judge.error = failure
+                here.scanner.error = failure
 
             here.upstream.before = break_now
         with pytest.raises(ShieldUnavailable):

@@ -24,7 +24,7 @@ from gateway.log import Log
 from gateway.schema import decode
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
-from gateway.services.judge import THREAD_CHARS, THREADS
+from gateway.services.scanner import THREAD_CHARS, THREADS
 from gateway.services.scans import ScanAnswer, Scans, ScanText, scan_schema
 from gateway.shield import Detection, Direction, Policy, ScanResult, Severity, Shield, Verdict
 from gateway.store import writer
@@ -276,7 +276,7 @@ async def test_a_long_text_is_scanned_while_others_are_answered() -> None:
                 anyio.from_thread.run(may_end.wait)
                 return ALLOWED
 
-        here.scans.judge._shield = cast(Shield, Waiting())
+        here.scans.scanner._shield = cast(Shield, Waiting())
         with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 group.start_soon(here.scan, "x" * (THREAD_CHARS + 1))
@@ -300,7 +300,7 @@ async def test_long_texts_take_two_threads_however_many_processors_there_are(mon
                 running.discard(threading.get_ident())
                 return ALLOWED
 
-        here.scans.judge._shield = cast(Shield, Counting())
+        here.scans.scanner._shield = cast(Shield, Counting())
         with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 for _ in range(3 * THREADS):
@@ -317,11 +317,11 @@ async def test_a_long_text_that_waits_too_long_for_its_turn_is_shed_and_a_reply_
                 assert go.wait(30)
                 return ALLOWED
 
-        here.scans.judge._shield = cast(Shield, Held())
+        here.scans.scanner._shield = cast(Shield, Held())
         long = "x" * (THREAD_CHARS + 1)
 
         async def reply() -> None:
-            answered.append(await here.scans.judge.judge_text(long, Direction.OUTBOUND, Policy()))
+            answered.append(await here.scans.scanner.scan(long, Direction.OUTBOUND, Policy()))
 
         try:
             async with anyio.create_task_group() as group:
@@ -347,7 +347,7 @@ async def test_what_was_found_is_recorded_though_no_thread_is_free_to_mask_what_
         async with anyio.create_task_group() as group:
 
             async def reply() -> None:
-                answered.append(await here.scans.judge.judge_text("y" * len(bad), Direction.OUTBOUND, Policy()))
+                answered.append(await here.scans.scanner.scan("y" * len(bad), Direction.OUTBOUND, Policy()))
 
             async def take_all_threads() -> None:
                 for _ in range(THREADS):
@@ -367,7 +367,7 @@ async def test_what_was_found_is_recorded_though_no_thread_is_free_to_mask_what_
                     assert go.wait(30)
                     return ALLOWED
 
-            here.scans.judge._shield = cast(Shield, Held())
+            here.scans.scanner._shield = cast(Shield, Held())
             bad = "x" * (THREAD_CHARS + 1)
             try:
                 assert (await here.scan(bad)).verdict is Verdict.BLOCK
