@@ -1,94 +1,90 @@
-"""The archive's first file: checks every member against the manifest, then runs the rest of the start, `_boot.py`."""
+"""The first file of the archive. It checks every member against the manifest, then starts the gateway.
 
-import _signal
-import gc
+Python 3.6 must be able to parse this file, so that an old Python ends with one clear line.
+"""
+
+import signal
 import sys
 
-gc.disable()  # while it is loaded nothing is garbage; the command line turns it on again
-
-# Ctrl-C while it loads ends it at once, without a stack of what was being imported; `__main__` gives Python its turn.
-if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-# A hang-up tells a server to reload: it waits until there is one that listens, and does not end it before.
-if sys.argv[1:2] == ["serve"] and hasattr(_signal, "SIGHUP"):
-    _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGHUP])
+# Ctrl-C during the imports ends the process at once and without a traceback; `gateway.__main__` restores the handler.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+# SIGHUP asks a server to reload. It waits until the server can obey; its default action would end the process.
+if sys.argv[1:2] == ["serve"] and hasattr(signal, "SIGHUP"):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
 if sys.version_info < (3, 11):
     sys.exit("gateway needs Python 3.11 or newer; this is %d.%d" % sys.version_info[:2])
 if sys.argv[1:] == ["--version"]:
-    _failed = 0
     try:
         sys.stdout.write("gateway @VERSION@\n")
         sys.stdout.flush()
     except (OSError, AttributeError):
-        _failed = 2
         sys.stderr.write("gateway: the version cannot be written to standard output.\n")
-    sys.modules["os"]._exit(_failed)  # nothing is open, so the interpreter need not take itself down
+        sys.modules["os"]._exit(2)
+    sys.exit(0)
 
 
-def _start(zip):
-    # First of all: what is planted on the host must not be imported. Only the standard library stays on the path.
-    os = sys.modules["os"]
-    lib = os.__file__.rpartition(os.sep)[0]
+def _isolate():
+    """Keep packages of the host out: only the standard library and its own importers stay."""
+    import os
+    from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+
+    lib = os.path.dirname(os.__file__)
     base = "%s/%s/python%d.%d" % (sys.base_exec_prefix, sys.platlibdir, *sys.version_info[:2])
     own = (lib, lib + "/lib-dynload", base + "/lib-dynload", sys.base_prefix + "\\DLLs")
     sys.path[:] = [path for path in sys.path if path in own]
-    import marshal
-    from zlib import decompress
-
-    hashes, pack, boot = _checked(zip, os, "_pyc/%s.pack" % sys.implementation.cache_tag, "_boot.py")
-    whole = memoryview(pack)  # whose slices are no copies
-    if pack[:4] == sys.modules["_frozen_importlib_external"].MAGIC_NUMBER:
-        code = marshal.loads(decompress(whole[12 : 12 + int.from_bytes(pack[8:12], "little")], -15))
-    else:  # no byte code for this Python: everything is compiled from source
-        pack, code = b"", compile(boot, "_boot.py", "exec")
-    names = {}
-    exec(code, names)
-    names["install"](zip, pack, hashes)
+    sys.meta_path[:] = [BuiltinImporter, FrozenImporter, PathFinder]
 
 
-def _checked(zip, os, *wanted):
-    """Compare every member with the manifest. Return the SHA-256 of each by its name, then the bytes of those wanted.
+def _check(path):
+    """Compare every member with its SHA-256 in the manifest, and return the manifest.
 
-    Of the manifest itself, the zip's CRC-32 and the form are checked: whoever rewrites both can write what they like.
+    Raises:
+        ValueError: a member is damaged, missing or added, or the manifest is not valid.
     """
+    import hashlib
     import json
-    import zipimport
-    from hashlib import sha256
-    from zlib import crc32, error
+    import zipfile
 
-    def read(name):
-        try:
-            return zip.get_data(os.path.join(zip.archive, name))
-        except (ImportError, OSError, EOFError, ValueError, error):
-            raise ImportError("%s cannot be read" % name) from None
+    with zipfile.ZipFile(path) as archive:
 
-    files = zipimport._zip_directory_cache[zip.archive]
-    names = {name.replace(os.sep, "/"): entry for name, entry in files.items() if entry}  # None: a folder
-    manifest = "META/manifest.json"
-    told = read(manifest)
-    if crc32(told) != names.pop(manifest)[7]:
-        raise ImportError("%s was changed" % manifest)
-    try:
-        hashes = dict(json.loads(told)["sha256"])
-    except (ValueError, LookupError, TypeError):
-        raise ImportError("%s is not a manifest" % manifest) from None
-    kept = {}
-    for name in sorted(names.keys() | hashes.keys()):
-        data = read(name)
-        if sha256(data).hexdigest() != hashes.get(name):
-            raise ImportError("%s does not match the manifest" % name)
-        if name in wanted:
-            kept[name] = data
-    hashes[manifest] = sha256(told).hexdigest()
-    return (hashes, *(kept.get(name, b"") for name in wanted))
+        def read(name):
+            try:
+                return archive.read(name)
+            except Exception as error:  # zipfile and zlib raise many kinds for damaged data
+                raise ValueError("%s cannot be read" % name) from error
+
+        manifest = json.loads(read("META/manifest.json"))
+        hashes = manifest["sha256"]
+        names = set(archive.namelist()) - {"META/manifest.json"}
+        own = "_" + sys.implementation.cache_tag + "/"
+        for name in sorted(names | hashes.keys()):
+            if name.startswith("_cpython-") and not name.startswith(own):
+                continue  # byte code of another Python, which this one never loads
+            if name not in names or hashlib.sha256(read(name)).hexdigest() != hashes.get(name):
+                raise ValueError("%s does not match the manifest" % name)
+        return manifest
+
+
+def _add_to_path(archive, manifest):
+    """Import from the archive: from the byte code of this Python, if there is any, else from the sources."""
+    import os
+    from importlib.util import MAGIC_NUMBER
+
+    tag = sys.implementation.cache_tag
+    is_compiled = manifest["bytecode"].get(tag) == MAGIC_NUMBER.hex()
+    sys.path.insert(0, os.path.join(archive, "_" + tag) if is_compiled else archive)
+    names = {name.partition("/")[0].partition(".")[0] for name in manifest["sha256"] if name.endswith(".py")}
+    for loaded in [name for name in sys.modules if name.partition(".")[0] in names and name != "__main__"]:
+        del sys.modules[loaded]  # the host imported a package of this name before
 
 
 try:
-    _start(__loader__)
-except (ImportError, OSError, ValueError, EOFError, KeyError, TypeError) as _error:
+    _isolate()
+    _add_to_path(sys.modules["os"].path.abspath(__loader__.archive), _check(__loader__.archive))
+except Exception as _error:  # a damaged archive can raise nearly anything
     sys.stderr.write("gateway: the archive is damaged, so it does not start (%s). Get a fresh copy.\n" % _error)
     sys.exit(2)
-del _start
 
 from gateway.__main__ import main
 

@@ -1,14 +1,17 @@
-"""Run for each share of the rules: which of how many on stdin, their plans on stdout, pickled."""
+"""Plan rules. SHARE SHARES: write the plans of one share, pickled. FILE...: join the shares into `rules.plans`."""
 
-import gc
 import pickle
 import sys
+from pathlib import Path
 
-sys.path.insert(0, "")
-from gateway.shield.rules import plan_share
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from gateway.shield.rules import load_rules, plan_share, write_plans
 
-gc.disable()  # planning makes much and little garbage of it in circles
-share, shares = map(int, sys.stdin.read().split())
-with open("rules.json", "rb") as file:
-    plans = plan_share(file.read(), share, shares)
-sys.stdout.buffer.write(pickle.dumps(plans))
+rules, arguments = Path("rules.json").read_bytes(), sys.argv[1:]
+if arguments[0].isdigit():
+    share, shares = map(int, arguments)
+    written = pickle.dumps(plan_share(rules, share, shares))
+else:
+    planned = [pickle.loads(Path(name).read_bytes()) for name in arguments]  # noqa: S301 - this program wrote them
+    written = write_plans(load_rules(rules, planned=planned))
+sys.stdout.buffer.write(written)

@@ -6,7 +6,6 @@ from enum import Enum
 
 import anyio
 
-from gateway import bundle
 from gateway.app import Gateway
 
 
@@ -74,7 +73,6 @@ JOBS = (
         by=By.ONE,
         is_due=lambda gateway: gateway.traffic.is_behind(),
     ),
-    Job("let_go_unpacked", 10.0, lambda _: bundle.let_go_unpacked()),
     Job("publish_metrics", 1.0, lambda gateway: gateway.metrics.publish()),
 )
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import build_zipapp
-from gateway.shield import layout
+from gateway.shield import matcher
 
 # The same texts in each run, and none is a fault because the host was busy with something else meanwhile.
 settings.register_profile(
@@ -23,9 +23,9 @@ def _planned_rules() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _shared_regexes() -> Iterator[None]:
-    """Compile a rule's regex once for all shields of the tests: in an archive none is, and here it takes most of them."""
+    """Compile a rule's regex once for all shields of the tests: most of their time would go there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "compile_regex", functools.cache(layout.compile_regex))
+        patch.setattr(matcher, "compile_regex", functools.cache(matcher.compile_regex))
         yield
 
 

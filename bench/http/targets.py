@@ -268,7 +268,4 @@ def free_port() -> int:
 def _unpack(archive: Path, folder: Path) -> None:
     """Lay out the gateway that an archive holds, so that another Python imports the same shield from there."""
     with ZipFile(archive) as whole:
-        whole.extractall(folder, [name for name in whole.namelist() if name.startswith(("rules.", "_regexes/"))])
-        for name in ("sources.zip", "data.zip"):
-            with ZipFile(whole.open(name)) as within:
-                within.extractall(folder, [one for one in within.namelist() if one.startswith("gateway/")])
+        whole.extractall(folder, [name for name in whole.namelist() if name.startswith(("rules.", "gateway/"))])

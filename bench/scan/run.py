@@ -23,7 +23,7 @@ import build_zipapp  # noqa: E402
 import gateway.shield  # noqa: E402
 from bench.http import payload  # noqa: E402
 from bench.scan import dearest, engines, stalls, texts  # noqa: E402
-from gateway.shield import Direction, RuleSet, Shield, Verdict, load_rules, write_regexes  # noqa: E402
+from gateway.shield import Direction, RuleSet, Shield, Verdict, load_rules  # noqa: E402
 
 _LEAST_SECONDS = 0.05  # of what is timed
 
@@ -181,14 +181,11 @@ def start() -> None:
     times = [seconds_of(gateway.shield.load) * 1e3 for _ in range(7)]
     text = texts.prose(8192, 99)
     print(f"start {statistics.median(times):.1f} ms")
-    ruleset = load_rules((ROOT / "rules.json").read_bytes(), plans=build_zipapp.plan_rules())
-    kept = {"compiled by the build": write_regexes(ruleset), "compiled when they are met": None}
-    for name, regexes in kept.items():
-        ready = load_rules((ROOT / "rules.json").read_bytes(), plans=ruleset.packed, regexes=regexes)
-        re.purge()
-        shield = Shield(ready)
-        first = seconds_of(lambda shield=shield: shield.scan(text, Direction.INBOUND)) * 1e3  # type: ignore[misc]
-        print(f"first scan of 8 KB, regexes {name}: {first:.1f} ms")
+    ready = load_rules((ROOT / "rules.json").read_bytes(), plans=build_zipapp.plan_rules())
+    re.purge()
+    shield = Shield(ready)
+    first = seconds_of(lambda: shield.scan(text, Direction.INBOUND)) * 1e3
+    print(f"first scan of 8 KB: {first:.1f} ms")
 
 
 def main() -> None:

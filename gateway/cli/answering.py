@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from gateway.cli.mcp_port import McpPort
 
 BEAT_SECONDS = 5.0
-FIRST_JOBS_SECONDS = 12.0
 SETTLE_SECONDS = 0.2
 
 
@@ -167,13 +166,10 @@ async def settle(live: Live, child: Child | None) -> None:
     await live.get_ready()
     if child is None:
         tidy_up()
-        await anyio.sleep(FIRST_JOBS_SECONDS)
-        bundle.let_go_unpacked()  # what the first jobs have loaded took memory as well
 
 
 def tidy_up() -> None:
     """Give back the memory that loading took. Not in a worker: it would have a copy of all that it looks at."""
-    bundle.forget_loaded()
     gc.unfreeze()
     gc.collect()  # while it was loaded, garbage was left alone
     gc.freeze()

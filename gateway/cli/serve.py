@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from gateway import compose, parts, settings
+from gateway import bundle, compose, parts, settings, shield
 from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.deadline import CLOSING_SECONDS, Deadline
@@ -62,6 +62,8 @@ def serve(options: argparse.Namespace, console: Console) -> int:
         mcp_listener = open_mcp_listener(config, given.get("mcp"))
         if mcp_listener is not None:
             sockets.enter_context(mcp_listener)
+        bundle.load_all()  # so that the archive may be replaced while the gateway serves
+        shield.read_all()
         site = make_site(config, options, console, log=log, listener=listener, mcp_listener=mcp_listener)
         if config.workers > 1:
             return serve_group(site)
@@ -175,7 +177,7 @@ def ready_shield(config: Settings) -> "Shield":
         SetupError: the rules cannot be used.
     """
     scanner = compose.load_shield(config.rules)
-    scanner.ready(is_shared=True)
+    scanner.ready()
     return scanner
 
 

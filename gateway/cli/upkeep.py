@@ -81,7 +81,7 @@ def check_program(console: Console) -> list[Finding]:
     where = f"archive {bundle.archive_path()}" if about else "a checkout"
     found = [Finding("python", True, f"{running}, {sys.platform}, running from {where}")]
     if about is not None:
-        found.append(check_byte_code(tuple(map(str, about["packs"]))))  # type: ignore[call-overload]
+        found.append(check_byte_code(about.bytecode))
     native = console.native
     why = "; ".join(f"{way}: {reason}" for way, reason in native.tried if reason != "ok")
     if native.way == "python":
@@ -94,11 +94,10 @@ def check_program(console: Console) -> list[Finding]:
     return found
 
 
-def check_byte_code(packs: tuple[str, ...]) -> Finding:
-    """Look whether the archive has the byte code of the running Python."""
-    if f"_pyc/{sys.implementation.cache_tag}.pack" in packs:
-        return Finding("byte code", True, "from the archive's pack")
-    tags = [pack.removeprefix("_pyc/").removesuffix(".pack") for pack in packs]
+def check_byte_code(tags: tuple[str, ...]) -> Finding:
+    """Check whether the archive has the byte code of the running Python. tags: the Pythons that it has some for."""
+    if sys.implementation.cache_tag in tags:
+        return Finding("byte code", True, "from the archive")
     pythons = [re.sub(r"^cpython-(\d)(\d+)$", r"Python \1.\2", tag) for tag in tags]
     what = f"compiled at each start, which is slower: this file was built for {' and '.join(pythons) or 'no Python'}"
     run_it = f"run it with {' or '.join(pythons)}, or " if pythons else ""

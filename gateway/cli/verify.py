@@ -2,29 +2,23 @@
 
 import argparse
 import hashlib
-import io
 import json
 import sys
-import zlib
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 from gateway import bundle
+from gateway.cli.bytecode import compile_pyc
 from gateway.cli.command import FOUND, OK, Command, Console, shown
-from gateway.cli.packs import differences, pack_of
 from gateway.errors import SetupError
-from gateway.services.archive_check import MANIFEST, MOST_BYTES, check_members
-
-if TYPE_CHECKING:
-    from zipfile import ZipFile
+from gateway.services.archive_check import BAD_ARCHIVE, MANIFEST, check_members
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
     """What the check of a file found. sha256: of the whole file. members: how many the manifest names.
 
-    is_whole: whether they are all there as it says. Problems of a whole file are of its byte code.
+    is_whole: whether all members are there as the manifest says. If so, the problems concern the byte code.
     """
 
     sha256: str
@@ -58,71 +52,52 @@ def check(path: str, *, bytecode: bool) -> Verified:
     """Check the archive at `path`. Nothing of it is run, imported or unmarshalled.
 
     Raises:
-        SetupError: it is no whole archive of the gateway.
+        SetupError: it is not a whole archive of the gateway.
         OSError: it cannot be read.
     """
-    from zipfile import BadZipFile, ZipFile  # slow to import, and every start would pay for it
-
     try:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             with ZipFile(file) as archive:
-                hashes, problems = check_members(
-                    archive.namelist(),
-                    sum(info.file_size for info in archive.infolist()),
-                    read=archive.read,
-                    sha256=partial(_sha256, archive),
-                )
+                hashes, problems = check_members(archive)
                 is_whole = not problems
                 if bytecode and is_whole:
                     problems = check_bytecode(archive)
-    except (BadZipFile, LookupError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError) as error:
+    except BAD_ARCHIVE as error:
         raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
-    except zlib.error as error:
-        raise SetupError(f"{path} is damaged ({error}): get a fresh copy") from error
     return Verified(digest, len(hashes), is_whole, tuple(problems))
 
 
-def _sha256(archive: "ZipFile", name: str) -> str:
-    with archive.open(name) as member:
-        return hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
-
-
-def check_bytecode(archive: "ZipFile") -> list[str]:
-    """Compile sources and regexes in the archive and compare with what is kept compiled for the running Python."""
-    from gateway.shield.layout import Layout
-    from gateway.shield.regexes import differences as differences_of_regexes
-    from gateway.shield.regexes import whole
-
+def check_bytecode(archive: ZipFile) -> list[str]:
+    """Compile the sources in the archive and compare them with its byte code for the running Python."""
     tag = sys.implementation.cache_tag
-    pack, packs = pack_of(tag), json.loads(archive.read(MANIFEST))["packs"]
-    if pack not in packs:
-        have = ", ".join(name.removeprefix("_pyc/").removesuffix(".pack") for name in packs) or "none"
+    tags = json.loads(archive.read(MANIFEST))["bytecode"]
+    if tag not in tags:
+        have = ", ".join(tags) or "none"
         return [f"there is no byte code of {tag} in it to compare (it has: {have}); run this with another Python"]
-    sources = read_sources(archive)
-    problems = [f"{pack}: {problem}" for problem in differences(tag, sources, archive.read)]
-    regexes = f"_regexes/{tag}.pack"
-    plans = Layout(archive.read("rules.plans"))
-    rules = [plans.rule(number)[1].regexes() for number in range(plans.count)]
-    kept = whole(archive.read(regexes), archive.read)
-    return problems + [f"{regexes}: {told}" for told in differences_of_regexes(kept, plans.digest, rules)]
+    names = set(archive.namelist())
+    sources = {name for name in names if name.endswith(".py") and not name.startswith("_")}
+    compiled = {name for name in names if name.startswith(f"_{tag}/") and name.endswith(".pyc")}
+    problems = []
+    for source in sorted(sources):
+        member = f"_{tag}/{source}c"
+        if member not in compiled:
+            problems.append(f"{source} has no byte code")
+        elif archive.read(member) != _compiled(archive, source):
+            problems.append(f"{source} has other byte code")
+    extra = compiled - {f"_{tag}/{source}c" for source in sources}
+    problems += [f"{name} has no source" for name in sorted(extra)]
+    # The byte code of anyio reads two of its sources, which therefore lie beside it as well.
+    copies = [name for name in names if name.startswith(f"_{tag}/") and name.endswith(".py")]
+    changed = [name for name in copies if archive.read(name) != archive.read(name.removeprefix(f"_{tag}/"))]
+    return problems + [f"{name} is another source" for name in sorted(changed)]
 
 
-def read_sources(archive: "ZipFile") -> dict[str, bytes]:
-    """Return every source by its name.
-
-    Raises:
-        ValueError: they are too much to be those of a gateway.
-    """
-    from zipfile import ZipFile
-
-    sources = dict[str, bytes]()
-    for member in ("data.zip", "sources.zip"):
-        with ZipFile(io.BytesIO(archive.read(member))) as within:
-            if sum(info.file_size for info in within.infolist()) > MOST_BYTES:
-                raise ValueError("too much")
-            sources |= {name: within.read(name) for name in within.namelist() if name.endswith(".py")}
-    return sources | {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
+def _compiled(archive: ZipFile, source: str) -> bytes | None:
+    try:
+        return compile_pyc(archive.read(source), source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

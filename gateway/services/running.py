@@ -15,13 +15,13 @@ from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import decode, encode
 from gateway.services.health import Health
 from gateway.settings import Settings, is_loopback
-from gateway.shield import Shield
+from gateway.shield import Shield, data_files
+from gateway.shield.data_files import RULES_FILE
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.strict_json import read_json, write_json
 
 THIS_SHELL = "this shell"
-BUILT_IN = "rules.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def rules_lack(shield: Shield, path: str | None) -> str:
     """
     if path is None:
         return ""
-    builtin = json.loads(bundle.read(BUILT_IN))["rules"]
+    builtin = json.loads(data_files.read(RULES_FILE))["rules"]
     missing = sorted({rule["category"] for rule in builtin} - {rule.category for rule in shield.rules})
     if 2 * len(shield.rules) >= len(builtin) and not missing:
         return ""

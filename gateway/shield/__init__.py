@@ -7,13 +7,14 @@ result = shield.scan("some text", Direction.INBOUND)
 import functools
 import hashlib
 import os
-import sys
 
+from gateway.shield import data_files
+from gateway.shield.data_files import PLANS_FILE, RULES_FILE
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
-from gateway.shield.linear import LinearModel
+from gateway.shield.frequency import GRAMS_FILE
+from gateway.shield.linear import WEIGHTS_FILE, LinearModel
 from gateway.shield.redact import redact
-from gateway.shield.regexes import whole
 from gateway.shield.rules import (
     Rule,
     RuleError,
@@ -22,20 +23,13 @@ from gateway.shield.rules import (
     planned_rules,
     try_rules,
     write_plans,
-    write_regexes,
 )
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, combine, judge
-
-RULES_FILE = "rules.json"
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PLANS_FILE = "rules.plans"
-# The rules' regexes as the running Python compiles them.
-REGEXES_FILE = f"_regexes/{sys.implementation.cache_tag}.pack"
+from gateway.shield.suite import SUITE_FILE
 
 __all__ = [
     "DEFAULT_POLICY",
     "PLANS_FILE",
-    "REGEXES_FILE",
     "RULES_FILE",
     "Detection",
     "Direction",
@@ -51,10 +45,10 @@ __all__ = [
     "judge",
     "load",
     "load_rules",
+    "read_all",
     "redact",
     "try_rules",
     "write_plans",
-    "write_regexes",
 ]
 
 
@@ -74,51 +68,26 @@ def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
             ruleset = load_rules(raw, known=known)
             try_rules(ruleset, known)
         else:
-            ruleset = _load_planned() or load_rules(_read_beside(RULES_FILE))
-        return Shield(ruleset, model=LinearModel(), leave=functools.partial(_leave_regexes, ruleset))
+            ruleset = _load_planned() or load_rules(data_files.read(RULES_FILE))
+        return Shield(ruleset, model=LinearModel())
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
+
+
+def read_all() -> None:
+    """Read every data file that a server may ask for later, so that the archive may be replaced from now on."""
+    for name in (RULES_FILE, PLANS_FILE, SUITE_FILE, WEIGHTS_FILE, GRAMS_FILE):
+        data_files.read(name)
 
 
 def _load_planned() -> RuleSet | None:
     """Return the rules that come with the gateway, unless they would have to be planned first."""
     try:
-        plans = _read_beside(PLANS_FILE)
+        plans = data_files.read(PLANS_FILE)
     except FileNotFoundError:
         return None  # a checkout that was never built
-    source, digest = functools.partial(_read_beside, RULES_FILE), None
-    # In an archive the plans are of the rules beside them, which are read when somebody asks for them.
-    if not hasattr(__spec__.loader, "archive"):
+    source, digest = functools.partial(data_files.read, RULES_FILE), None
+    # In an archive the plans belong to the rules beside them, which are parsed when somebody asks for them.
+    if not data_files.is_in_archive():
         digest = hashlib.sha256(source()).hexdigest()
-    return planned_rules(plans, source=source, digest=digest, regexes=_read_regexes())
-
-
-def _read_regexes() -> bytes | None:
-    try:
-        return whole(_read_beside(REGEXES_FILE), _read_beside)
-    except (OSError, LookupError, ValueError):
-        return None  # everything is compiled as it is met
-
-
-def _leave_regexes(ruleset: RuleSet) -> None:
-    """Have the compiled regexes that come with the gateway read from its archive, one when it is tried."""
-    part, regexes = getattr(__spec__.loader, "part", None), ruleset.layout.regexes
-    if part is not None and regexes:
-        regexes.leave(REGEXES_FILE, lambda name, begin, end: part(_place(name), begin, end))
-
-
-def _read_beside(name: str) -> bytes:
-    """Read a file that lies beside the package, in a folder or in an archive.
-
-    Raises:
-        OSError: there is no such file.
-    """
-    # Whatever loaded this module reads its neighbours: a folder's loader and zipimport both can.
-    read = getattr(__spec__.loader, "get_data", None)
-    if read is None:
-        raise FileNotFoundError(name)
-    return bytes(read(_place(name)))
-
-
-def _place(name: str) -> str:
-    return os.path.join(_ROOT, *name.split("/"))
+    return planned_rules(plans, source=source, digest=digest)

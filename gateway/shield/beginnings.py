@@ -8,11 +8,11 @@ branch of the tree that is hardly rarer than what it branches from is taken back
 
 import heapq
 import math
-import re._constants as ops  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from gateway.shield.frequency import likelihood
+from gateway.shield.regex_tree import ops
 
 LONGEST_CHARS = 12
 ZERO_WIDTH = frozenset((ops.AT, ops.ASSERT, ops.ASSERT_NOT))

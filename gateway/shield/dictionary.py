@@ -1,12 +1,11 @@
 """What comes again in many pieces of bytes, as the preset dictionary with which zlib packs each by itself. Pure.
 
 Pieces are packed without a checksum and without saying of which dictionary they are: the archive has one over all.
-A piece that is much like another one may have that behind the words of all in its dictionary.
 """
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from zlib import compressobj, crc32, decompressobj
 
@@ -16,12 +15,6 @@ _GRAM_BYTES = 12
 _LEAST_PIECES = 3
 _SPARED_BITS = 3
 _CUT_BYTES = 128
-# How long a piece may be that another one is like, in how many pieces what they share may stand, how many are tried for
-# a piece, and how many bytes it must spare: each like another is read with two to unpack.
-_LIKE_BYTES = 12_000
-_FEW_PIECES = 100
-_TRIED = 3
-_LEAST_SPARED = 150
 _RAW = -15
 
 
@@ -56,46 +49,6 @@ def choose_dictionary(pieces: Sequence[bytes]) -> bytes:
         chosen.append(pieces[number][place : place + _CUT_BYTES + _GRAM_BYTES])
         size += len(chosen[-1])
     return b"".join(reversed(chosen))[-DICTIONARY_BYTES:]
-
-
-def choose_likes(pieces: Sequence[bytes], words: bytes) -> dict[int, int]:
-    """Return the numbers of pieces that take far less room with another one in their dictionary, and of that one.
-
-    No piece that another one is like is like a third. The same numbers for the same pieces.
-    """
-    ways = list[tuple[int, int, int]]()
-    for number, near in _near(pieces, words):
-        size = len(packed(pieces[number], words))
-        for other in near:
-            spared = size - len(packed(pieces[number], words_like(words, pieces[other])))
-            if spared >= _LEAST_SPARED:
-                ways.append((-spared, number, other))
-    likes, named = dict[int, int](), set[int]()
-    for _, number, other in sorted(ways):
-        if number not in likes and number not in named and other not in likes:
-            likes[number] = other
-            named.add(other)
-    return likes
-
-
-def _near(pieces: Sequence[bytes], words: bytes) -> Iterable[tuple[int, list[int]]]:
-    """Yield the numbers of pieces, and of those that have most with each in common beyond the words."""
-    known = set(_grams(words)[1])
-    grams = [set(_grams(piece)[1]) - known for piece in pieces]
-    holders: dict[int, list[int]] = {}
-    for number, own in enumerate(grams):
-        for gram in own:
-            holders.setdefault(gram, []).append(number)
-    for number, own in enumerate(grams):
-        few = (holders[gram] for gram in own if len(holders[gram]) < _FEW_PIECES)
-        common = Counter(other for others in few for other in others)
-        near = [other for other in common if other != number and len(pieces[other]) <= _LIKE_BYTES]
-        yield number, sorted(near, key=lambda other: (-common[other], other))[:_TRIED]
-
-
-def words_like(words: bytes, other: bytes) -> bytes:
-    """Return the dictionary of a piece that is like another one."""
-    return (words + other)[-DICTIONARY_BYTES:]
 
 
 def packed(piece: bytes, words: bytes = b"") -> bytes:

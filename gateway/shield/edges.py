@@ -1,14 +1,13 @@
 """What stands before a literal, told by the regex that is read backwards from it. Knows no rule and no place."""
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 from gateway.shield.literals import ALONE
+from gateway.shield.regex_tree import ops, parser
 from gateway.shield.unparse import parse, unparse
 
 _CHARS = ALONE["word"]

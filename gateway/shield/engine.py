@@ -1,6 +1,6 @@
 """Scan a text: its normalized view and every decoded one, rules over each, one detection a rule, one score."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.shield import decode
@@ -63,7 +63,7 @@ class Shield:
     """A rule set, ready to scan. Threads may share it; only `override` changes what it finds."""
 
     __slots__ = (
-        "_briefs", "_disabled", "_disguises", "_leave", "_matcher", "_model", "_normalizer", "_ruleset", "_severities",
+        "_briefs", "_disabled", "_disguises", "_matcher", "_model", "_normalizer", "_ruleset", "_severities",
     )  # fmt: skip
 
     def __init__(
@@ -72,16 +72,13 @@ class Shield:
         *,
         native: bool | None = None,
         model: LinearModel | None = None,
-        leave: Callable[[], object] = bool,
     ) -> None:
         """Put a rule set to work.
 
         native: True for the C matcher, False for the one in Python, None for the first that is there.
         model: the statistical second signal on inbound texts, or None for rules alone.
-        leave: lets go of what is only held until a process is known to stay.
         """
         self._model = model
-        self._leave = leave
         self._ruleset = ruleset
         self._normalizer = Normalizer()
         self._disguises = Disguises(ruleset.layout.vocabulary)
@@ -106,16 +103,9 @@ class Shield:
         """SHA-256 of the rule file."""
         return self._ruleset.digest
 
-    def ready(self, *, is_shared: bool = False) -> None:
-        """Do now what the first scan would do: put the words of the rules into the automaton.
-
-        For a process that stays: it holds what is there and seldom wanted no longer. is_shared: by several processes,
-        each of which would make the long regexes for itself when its texts come to them.
-        """
+    def ready(self) -> None:
+        """Do now what the first scan would do: put the words of the rules into the automaton."""
         self._matcher.ready()
-        if is_shared:
-            self._matcher.make_long()
-        self._leave()
 
     @property
     def matcher(self) -> str:

@@ -12,13 +12,12 @@ whether one of all their beginnings stands there.
 """
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gateway.shield.automaton import trie_regex
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
+from gateway.shield.regex_tree import ops, parser
 
 _IGNORECASE = int(re.IGNORECASE)
 # How many items may be written once more so that a branch begins with a letter.

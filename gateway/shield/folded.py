@@ -8,12 +8,12 @@ empty when it would hardly say more than the literal that led there.
 """
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
+from gateway.shield.regex_tree import ops
 from gateway.shield.unparse import parse, unparse
 
 _SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)

@@ -8,10 +8,11 @@ class, the pieces of that length one behind the other; a piece of class n stands
 
 import json
 import math
-import os
 from functools import lru_cache
 
-GRAMS_FILE = "grams.json"
+from gateway.shield import data_files
+
+GRAMS_FILE = "gateway/shield/grams.json"
 LONGEST_GRAM_CHARS = 5
 # How often what is not listed may stand at most, by its length: what `grams.json` was cut off at.
 CUT_OFF = {1: 1e-6, 2: 1e-6, 3: 2e-6, 4: 5e-6, 5: 1e-5}
@@ -58,21 +59,9 @@ def _share(piece: str) -> float:
 @lru_cache(maxsize=1)
 def _grams() -> dict[str, float]:
     shares: dict[str, float] = {}
-    for length, classes in json.loads(_read_beside(GRAMS_FILE))["pieces"].items():
+    for length, classes in json.loads(data_files.read(GRAMS_FILE))["pieces"].items():
         step = int(length)
         for kind, pieces in classes.items():
             share = 2.0 ** (-int(kind) / 2)
             shares.update(dict.fromkeys((pieces[at : at + step] for at in range(0, len(pieces), step)), share))
     return shares
-
-
-def _read_beside(name: str) -> bytes:
-    """Read a file that lies beside this module, in a folder or in an archive.
-
-    Raises:
-        OSError: there is no such file.
-    """
-    read = getattr(__spec__.loader, "get_data", None)
-    if read is None:
-        raise FileNotFoundError(name)
-    return bytes(read(os.path.join(os.path.dirname(__file__), name)))

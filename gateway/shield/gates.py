@@ -6,14 +6,13 @@ all regexes are looked for in one pass of an automaton. A regex none of whose wa
 """
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from itertools import product
 from typing import Any, NamedTuple
 
 from gateway.shield import automaton
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
+from gateway.shield.regex_tree import ops, parser
 
 # Shorter strings stand everywhere, unless they are of another script.
 _LEAST_CHARS = 3

@@ -8,7 +8,6 @@ way to run them.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,12 +18,9 @@ from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.literals import ALONE, Lead
 from gateway.shield.patterns import SIGNS_IN_TOKENS
 from gateway.shield.plan import Plan
-from gateway.shield.regexes import Regexes, compile_regex
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 19
-# A regex with as long a text takes some 16 KB and more when it is made.
-LONG_CHARS = 2_000
+VERSION = 20
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -81,11 +77,10 @@ class Brief:
 class Layout:
     """A rule file made ready. Reads a line when it is asked for."""
 
-    __slots__ = ("_head", "_leads", "_lines", "_places", "_thens", "regexes")
+    __slots__ = ("_head", "_leads", "_lines", "_places", "_thens")
 
-    def __init__(self, raw: bytes, regexes: Regexes | None = None, *, is_unpacked: bool = False) -> None:
-        """raw: bytes made by `make_layout`. regexes: those of its rules, compiled, if there are any for this Python.
-        is_unpacked: all lines will be asked for, in any order.
+    def __init__(self, raw: bytes, *, is_unpacked: bool = False) -> None:
+        """raw: bytes made by `make_layout`. is_unpacked: all lines will be asked for, in any order.
 
         Raises:
             ValueError, KeyError, zlib.error: they are not.
@@ -93,7 +88,6 @@ class Layout:
         lines = Lines(raw)
         self._lines = [*lines] if is_unpacked else lines
         self._head: dict[str, Any] = json.loads(self._lines[0])
-        self.regexes = regexes if regexes and regexes.fits(self.digest) else None
         if self._head["version"] != VERSION:
             raise ValueError("of another version")
         place = _RULES + self.count
@@ -115,7 +109,7 @@ class Layout:
         return int(self._head["rules"])
 
     def numbers(self, how: str) -> list[int]:
-        """Return the numbers of the rules that are found by ``digits`` or by ``unseen``, or have a ``long`` regex."""
+        """Return the numbers of the rules that are found by ``digits`` or by ``unseen``."""
         return list(self._head[how])
 
     def dearest(self, index: str) -> int:
@@ -154,11 +148,6 @@ class Layout:
     def vocabulary(self) -> list[str]:
         """Return the words of the rules' regexes."""
         return self._lines[_VOCABULARY].decode().split(" ")
-
-    def compiled(self, number: int, text: str) -> re.Pattern[str]:
-        """Return a regex of a rule's plan, ready to be run."""
-        kept = self.regexes.get(number, text) if self.regexes else None
-        return kept or compile_regex(text)
 
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan without the leads, which a scan knows from their literals."""
@@ -252,7 +241,6 @@ def make_layout(
         "left_out": left_out,
         "letters": ["".join(sorted(set(map(first_letter, leads[name])))) for name in SCRIPTS],
         **{how: [number for number, plan in enumerate(plans) if plan.how == how] for how in ("digits", "unseen")},
-        "long": [number for number, plan in enumerate(plans) if max(map(len, plan.regexes())) >= LONG_CHARS],
     }
     lines = [head, *(list(found[name]) for name in INDEXES)]
     mute = frozenset(left_out[Direction.OUTBOUND])

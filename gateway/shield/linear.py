@@ -16,18 +16,18 @@ The weights are data (`linear.json`, written by `bench/detection/train.py`) and 
 
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, repeat
 from operator import add
 
+from gateway.shield import data_files
 from gateway.shield.detections import Detection, Severity
 from gateway.shield.normalize import View
 from gateway.shield.scoring import MODEL_RULE
 
-WEIGHTS_FILE = "linear.json"
+WEIGHTS_FILE = "gateway/shield/linear.json"
 CATEGORY = "injection"
 # Words in a window, and from one window to the next. A shorter rest belongs to the window before it.
 WINDOW_WORDS = 36
@@ -232,7 +232,7 @@ class LinearModel:
     def weights(self) -> Weights:
         """The weights, read now if they were not."""
         if self._weights is None:
-            self._weights = read_weights(_read_beside(WEIGHTS_FILE))
+            self._weights = read_weights(data_files.read(WEIGHTS_FILE))
         return self._weights
 
     def signal(self, normalized: str) -> Signal | None:
@@ -330,15 +330,3 @@ def _span_of(normalized: str, number: int) -> tuple[int, int]:
         number -= len(words)
         offset += len(piece)
     raise IndexError(number)
-
-
-def _read_beside(name: str) -> bytes:
-    """Read a file that lies beside this module, in a folder or in an archive.
-
-    Raises:
-        OSError: there is no such file.
-    """
-    read = getattr(__spec__.loader, "get_data", None)
-    if read is None:
-        raise FileNotFoundError(name)
-    return bytes(read(os.path.join(os.path.dirname(__file__), name)))

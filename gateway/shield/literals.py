@@ -8,8 +8,6 @@ taken, what stands right behind a literal is kept as the states that it begins i
 
 import math
 import re
-import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 import string
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +15,7 @@ from typing import Any
 
 from gateway.shield.beginnings import END, PRICE_EACH, ZERO_WIDTH, Beginnings
 from gateway.shield.frequency import likelihood
+from gateway.shield.regex_tree import ops, parser
 from gateway.shield.sequels import Sequels
 from gateway.shield.unparse import backwards, bare, unparse
 

@@ -19,11 +19,12 @@ from gateway.shield.attempt import Attempt, Match, Matches
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.detections import Direction
 from gateway.shield.index import BEFORE_CHARS, Index
-from gateway.shield.layout import LONG_CHARS, Layout
+from gateway.shield.layout import Layout
 from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import View
 from gateway.shield.patterns import DIGIT_SEPARATORS
 from gateway.shield.plan import Plan
+from gateway.shield.regexes import compile_regex
 from gateway.shield.runner import Lead, Runner
 from gateway.shield.scripts import SCRIPTS, scripts_in
 from gateway.shield.shapes import Ranges, Shapes, add_span
@@ -73,11 +74,6 @@ class Matcher:
         for direction in Direction:
             self._index("words", direction)
 
-    def make_long(self) -> None:
-        """Make the regexes whose texts are long: one in ten of all, and two thirds of what they take."""
-        for number in self._layout.numbers("long"):
-            self._runner(number).make_long(self._layout.rule(number)[1], LONG_CHARS)
-
     def _runner(self, number: int) -> Runner:
         runner = self._runners[number]
         if runner is None:
@@ -89,7 +85,7 @@ class Matcher:
 
     def _compiled(self, number: int, chosen: Callable[[Plan], str]) -> re.Pattern[str]:
         """Return a regex of a rule. chosen: tells which one of its plan, whose texts are read anew: few are wanted."""
-        return self._layout.compiled(number, chosen(self._layout.rule(number)[1]))
+        return compile_regex(chosen(self._layout.rule(number)[1]))
 
     def _index(self, name: str, direction: Direction | None) -> Index:
         index = self._indexes.get((name, direction))

@@ -1,11 +1,11 @@
 """What can be known of a regex without running it: is it bounded, how far can it reach, what is it made of."""
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
+from gateway.shield.regex_tree import ops
 from gateway.shield.unparse import parse
 
 LONGEST_MATCH_CHARS = 4096

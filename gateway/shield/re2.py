@@ -1,13 +1,13 @@
 """Regexes in the syntax of Go (RE2) written as the bounded regexes of `re` that a rule may have. Runs none."""
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS
 from gateway.shield.patterns import LONGEST_MATCH_CHARS, PatternError
+from gateway.shield.regex_tree import ops
 from gateway.shield.unparse import parse, unparse
 
 # What stands for "without end", the first with which no match is too long.

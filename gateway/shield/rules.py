@@ -15,7 +15,6 @@ from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.normalize import Normalizer
 from gateway.shield.patterns import PatternError
 from gateway.shield.plan import Plan, plan_rule, table_names
-from gateway.shield.regexes import Regexes, pack_regexes
 from gateway.shield.trial import try_pattern
 from gateway.shield.validators import VALIDATORS
 from gateway.shield.vocabulary import vocabulary_of
@@ -131,14 +130,13 @@ def load_rules(
     raw: bytes,
     *,
     plans: bytes | None = None,
-    regexes: bytes | None = None,
     known: RuleSet | None = None,
     planned: Sequence[Sequence[Plan]] = (),
 ) -> RuleSet:
     """Read a rule file and plan its rules.
 
     plans: a file made by `write_plans`; used if it was made from this very rule file, which then was found right and
-    is not read again. regexes: made of those by `write_regexes`; used if the running Python made it. known: other
+    is not read again. known: other
     rules; what is the same there is not planned again, which takes 15 ms a rule. planned: what `plan_share` returned
     for each share of this very file, if it was planned so. Does not run the rules' own examples.
 
@@ -146,7 +144,7 @@ def load_rules(
         RuleError: the file is not JSON, or some rule's field is missing, unknown or wrong.
     """
     digest = hashlib.sha256(raw).hexdigest()
-    ready = read_plans(plans, digest, regexes) if plans else None
+    ready = read_plans(plans, digest) if plans else None
     if plans and ready:
         return RuleSet(Rules(lambda: raw, ready.count), plans, ready)
     file = _read(raw)
@@ -179,15 +177,13 @@ def plan_share(raw: bytes, share: int, shares: int) -> list[Plan]:
     return [_plan(rule, file.tables, fold) for rule in file.rules[share::shares]]
 
 
-def planned_rules(
-    plans: bytes, *, source: Callable[[], bytes], digest: str | None = None, regexes: bytes | None = None
-) -> RuleSet | None:
+def planned_rules(plans: bytes, *, source: Callable[[], bytes], digest: str | None = None) -> RuleSet | None:
     """Return the rules of which a file made by `write_plans` is, or None when this program did not make it.
 
     source: returns the rule file. It is read when somebody asks for what only stands there. digest: its SHA-256; None
-    when it is known to be the file that was planned. regexes: as for `load_rules`.
+    when it is known to be the file that was planned.
     """
-    ready = read_plans(plans, digest, regexes)
+    ready = read_plans(plans, digest)
     return RuleSet(Rules(source, ready.count), plans, ready) if ready else None
 
 
@@ -196,21 +192,13 @@ def write_plans(ruleset: RuleSet) -> bytes:
     return pack_lines([*Lines(ruleset.packed)], is_thorough=True)
 
 
-def write_regexes(ruleset: RuleSet, *, is_thorough: bool = True) -> bytes:
-    """Return what `load_rules` takes as `regexes`: all of them, compiled by and for the running Python.
-
-    is_thorough: whether to look for what makes them small, which takes as long as all else.
-    """
-    return pack_regexes(ruleset.digest, [plan.regexes() for plan in ruleset.plans], is_thorough=is_thorough)
-
-
-def read_plans(packed: bytes, digest: str | None, regexes: bytes | None = None) -> Layout | None:
+def read_plans(packed: bytes, digest: str | None) -> Layout | None:
     """Return what was worked out ahead if it was made from the rule file with this SHA-256 (None: any), else None.
 
     The bytes are trusted as the program itself is: they are made when that is built.
     """
     try:
-        layout = Layout(packed, Regexes(regexes) if regexes else None)
+        layout = Layout(packed)
     except (ValueError, LookupError, TypeError, zlib.error):
         return None
     return layout if digest in (None, layout.digest) else None

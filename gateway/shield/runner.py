@@ -130,17 +130,6 @@ class Runner:
             self._folded[number] = regex.match if regex else None
         return self._folded[number]
 
-    def make_long(self, plan: Plan, chars: int) -> None:
-        """Make ready what of a plan, which is the rule's, has a text of so many characters."""
-        if len(plan.source) >= chars:
-            _ = self.match
-        if len(plan.guard) >= chars:
-            _ = self.first
-        for texts, make in ((plan.parts, self.part), (plan.folded, self.folded)):
-            for number, text in enumerate(texts):
-                if len(text) >= chars:
-                    make(number)
-
     def before(self, number: int, letter: str) -> tuple[frozenset[str] | None, int]:
         """Return what may not stand before a letter from which a part is read backwards, None if anything may, and
         among how many characters.

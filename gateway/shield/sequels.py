@@ -6,13 +6,13 @@ stands behind the literal wherever a match goes on. Where anything may follow, n
 """
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gateway.shield.beginnings import END, REPEATS, Beginnings
 from gateway.shield.frequency import likelihood
+from gateway.shield.regex_tree import ops
 from gateway.shield.unparse import unparse
 
 # Stands for the end of the text in a piece; no letter of the automaton is a tab.

@@ -1,12 +1,12 @@
 """Texts that a regex matches, made at random from its own parts. They may fail its conditions: try them."""
 
 import hashlib
-import re._constants as ops  # type: ignore[import-not-found]
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
+from gateway.shield.regex_tree import ops
 from gateway.shield.unparse import parse
 
 _Choice = TypeVar("_Choice")

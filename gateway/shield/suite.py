@@ -6,16 +6,16 @@ counted only when asked for, and never a failure. Knows no store and no console.
 """
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gateway.shield import data_files
 from gateway.shield.detections import Direction, Verdict
 from gateway.shield.engine import Shield
 from gateway.shield.obfuscate import OBFUSCATIONS
 
-SUITE_FILE = "suite.json"
+SUITE_FILE = "gateway/shield/suite.json"
 
 
 class Expectation(StrEnum):
@@ -135,10 +135,7 @@ def load_suite() -> tuple[Case, ...]:
     Raises:
         OSError: there is no such file.
     """
-    read = getattr(__spec__.loader, "get_data", None)
-    if read is None:
-        raise FileNotFoundError(SUITE_FILE)
-    rows = json.loads(read(os.path.join(os.path.dirname(__file__), SUITE_FILE)))["cases"]
+    rows = json.loads(data_files.read(SUITE_FILE))["cases"]
     return tuple(
         Case(**row | {"expect": Expectation(row["expect"]), "direction": Direction(row.get("direction", "inbound"))})
         for row in rows

@@ -4,13 +4,13 @@ Lengths grow step by step, so that a regex whose time explodes is refused long b
 """
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
 import time
 from collections.abc import Iterable
 from typing import Any
 
 from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 from gateway.shield.patterns import PatternError
+from gateway.shield.regex_tree import ops
 from gateway.shield.unparse import parse
 
 # What one search may take, for a text of at most 2,048 characters; a usual one takes a hundredth of it.

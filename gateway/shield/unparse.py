@@ -1,10 +1,10 @@
 """A regex parsed, and written back as a regex, so that a part of one can be run by itself. Knows no rule."""
 
 import re
-import re._constants as ops  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterable
 from typing import Any
+
+from gateway.shield.regex_tree import ops, parser
 
 _PLACES = {
     ops.AT_BEGINNING: "^",

@@ -5,10 +5,8 @@ import random
 from gateway.shield.dictionary import (
     DICTIONARY_BYTES,
     choose_dictionary,
-    choose_likes,
     packed,
     unpacked,
-    words_like,
 )
 
 WORDS = [random.Random(number).randbytes(60) for number in range(40)]
@@ -39,20 +37,3 @@ def test_pieces_that_share_nothing_give_none() -> None:
     assert choose_dictionary([]) == b""
     assert unpacked(packed(b"")) == b""
     assert choose_dictionary([b"", b"short", random.Random(1).randbytes(500)]) == b""
-
-
-def test_a_piece_much_like_another_one_is_packed_with_that_to_nearly_nothing() -> None:
-    rng = random.Random(5)
-    ones = [rng.randbytes(1_500) for _ in range(4)]
-    given = [*ones, *(one[:700] + rng.randbytes(50) + one[700:] for one in ones), b"", b"short"]
-    likes = choose_likes(given, WORDS[0])
-    assert sorted(map(sorted, likes.items())) == [[0, 4], [1, 5], [2, 6], [3, 7]]
-    assert not likes.keys() & set(likes.values())
-    for number, other in likes.items():
-        words = words_like(WORDS[0], given[other])
-        raw = packed(given[number], words)
-        assert unpacked(raw, words) == given[number]
-        assert len(raw) < len(packed(given[number], WORDS[0])) / 10
-    assert choose_likes(list(given), WORDS[0]) == likes
-    assert choose_likes(given, b"".join(given)) == choose_likes([], b"") == {}
-    assert len(words_like(bytes(DICTIONARY_BYTES), b"more")) == DICTIONARY_BYTES

@@ -1,0 +1,30 @@
+"""The data files of the shield: the only place that reads them, from a folder or from an archive.
+
+A file is read once and stays in memory, so a server that has called `read_all` no longer needs its archive.
+"""
+
+import functools
+import os
+
+RULES_FILE = "rules.json"
+PLANS_FILE = "rules.plans"
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@functools.cache
+def read(name: str) -> bytes:
+    """Return a file, named from the root of the program such as ``rules.json``.
+
+    Raises:
+        OSError: the file does not exist.
+    """
+    # zipimport and the loader of a folder both read files beside the modules that they load.
+    loader = globals()["__loader__"]
+    root = getattr(loader, "archive", None) or os.path.dirname(os.path.dirname(_HERE))
+    data: bytes = loader.get_data(os.path.join(root, *name.split("/")))
+    return data
+
+
+def is_in_archive() -> bool:
+    """Return whether the shield runs from an archive, where nobody can edit the rules beside their plans."""
+    return hasattr(globals()["__loader__"], "archive")
