@@ -3,29 +3,25 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from gateway.app import Gateway
-from gateway.domain.keys import KEEP_TEXT
-from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import ProviderType
 from gateway.errors import InvalidRequest
-from gateway.mcp.tool import Tool, ToolOutput, one_line
-from gateway.operations.providers import ProviderView, all_providers, find_provider, view_provider
+from gateway.mcp.tool import Tool, ToolCall, ToolOutput, one_line
+from gateway.operations.providers import ProviderView
 from gateway.schema import encode, json_schema
 from gateway.services.provider_test import ProviderTestResult
-from gateway.services.providers import WantedProvider
 
-_MOST_LISTED = 20  # what a tool answers is read by a model, which pays by the word
-_SAID = ("type", "base_url", "api_key", "models", "allow_private")  # of a provider, beside its name
+_MOST_LISTED = 20  # a model reads the answer and pays by the word
+_SETTINGS = ("base_url", "api_key", "models", "allow_private")
 _Action = Literal["list", "add", "update", "remove", "test", "enable", "disable"]
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigureProvider:
-    """What to do with which provider. Every action but list needs its name."""
+    """What to do with which provider. Every action except list needs its name."""
 
     action: Annotated[_Action, "list (default); add: needs name and base_url; all others need name."] = "list"
     name: Annotated[str | None, "The provider's name or its id, prv_ and so on."] = None
-    type: Annotated[ProviderType | None, "What it speaks; openai-compatible if left out."] = None
+    type: Annotated[ProviderType | None, "Its protocol; openai-compatible if left out."] = None
     base_url: Annotated[str | None, "With the version in its path, such as https://api.example.com/v1."] = None
     api_key: Annotated[str | None, "env:NAME, file:/PATH, cred:NAME, or the key itself. Never shown again."] = field(
         default=None, repr=False
@@ -36,67 +32,49 @@ class ConfigureProvider:
 
 @dataclass(frozen=True, slots=True)
 class ProviderList:
-    """The providers that were listed, or the one that was added, changed, tested or removed. test: what came of it."""
+    """The providers that were listed, or the one that was added, changed, tested or removed. test: its result."""
 
     action: _Action
     providers: tuple[ProviderView, ...]
     test: ProviderTestResult | None
 
 
-async def _configure(
-    gateway: Gateway, principal: Principal, command: ConfigureProvider, context: RequestContext
-) -> ToolOutput:
+async def _configure(call: ToolCall, command: ConfigureProvider) -> ToolOutput:
     test: ProviderTestResult | None = None
+    if command.action != "list" and not command.name:
+        raise InvalidRequest("name is missing: which provider?", param="name")
+    named = {"id": command.name}
+    given = encode(command)
     match command.action:
         case "list":
-            found = await all_providers(gateway)
+            providers = (await call.operate("providers.list", {})).items
         case "add":
-            _name(command)
-            found = (await gateway.providers.create(principal, _wanted(command, renames=True), context),)
+            values = {name: given[name] for name in ("name", "type", *_SETTINGS)}
+            providers = (await call.operate("providers.create", values),)
         case "update":
-            _name(command)
-            if all(getattr(command, name) is None for name in _SAID):
-                raise InvalidRequest(f"Nothing to change: give one of {', '.join(_SAID)}.", param="name")
-            found = (await gateway.providers.change(principal, _name(command), _wanted(command), context),)
+            if all(given[name] is None for name in _SETTINGS):
+                raise InvalidRequest(f"Nothing to change: give one of {', '.join(_SETTINGS)}.", param="name")
+            values = {name: given[name] for name in _SETTINGS}
+            providers = (await call.operate("providers.change", named | values),)
         case "enable" | "disable":
-            wanted = WantedProvider(enabled=command.action == "enable")
-            found = (await gateway.providers.change(principal, _name(command), wanted, context),)
+            providers = (await call.operate("providers.change", named | {"enabled": command.action == "enable"}),)
         case "remove":
-            found = (await gateway.providers.remove(principal, _name(command), context),)
+            providers = (await call.operate("providers.remove", named),)
         case "test":
-            found = (await find_provider(gateway, _name(command)),)
-            test = await gateway.provider_test.run(principal, found[0], context)
-    views = tuple(view_provider(gateway, provider) for provider in found)
+            test = await call.operate("providers.test", named)
+            providers = (await call.operate("providers.show", named),)
     heads = {"list": "Providers:", "add": "Added:", "remove": "Removed:", "test": "Tested:"}
-    head = heads.get(command.action, "Changed:") if views else "There is no provider; the built-in echo answers."
-    lines = [head, *map(_line, views), *(() if test is None else _test_lines(test))]
-    return ToolOutput("\n".join(lines), encode(ProviderList(command.action, views, test)))
-
-
-def _name(command: ConfigureProvider) -> str:
-    if not command.name:
-        raise InvalidRequest("name is missing: which provider?", param="name")
-    return command.name
-
-
-def _wanted(command: ConfigureProvider, *, renames: bool = False) -> WantedProvider:
-    """Return what is said of the provider; only a new one gets its name here."""
-    return WantedProvider(
-        name=command.name if renames else None,
-        type=command.type,
-        base_url=command.base_url,
-        api_key=command.api_key if renames or command.api_key is not None else KEEP_TEXT,
-        models=command.models,
-        allow_private=command.allow_private,
-    )
+    head = heads.get(command.action, "Changed:") if providers else "There is no provider; the built-in echo answers."
+    lines = [head, *map(_line, providers), *(() if test is None else _test_lines(test))]
+    return ToolOutput("\n".join(lines), encode(ProviderList(command.action, tuple(providers), test)))
 
 
 def _line(view: ProviderView) -> str:
     models = ", ".join(one_line(model) for model in view.models[:_MOST_LISTED])
-    place = view.base_url or view.type.value
     more = f" and {len(view.models) - _MOST_LISTED} more" if len(view.models) > _MOST_LISTED else ""
     problem = f". Problem: {view.problem}" if view.problem else ""
-    return f"- {view.id} {one_line(view.name)}: {view.status.value}, {place}, serves {models}{more}{problem}"
+    where = view.base_url or view.type.value
+    return f"- {view.id} {one_line(view.name)}: {view.status.value}, {where}, serves {models}{more}{problem}"
 
 
 def _test_lines(test: ProviderTestResult) -> list[str]:
@@ -123,12 +101,11 @@ CONFIGURE_PROVIDER = Tool(
     is_open_world=True,
     actions={
         "list": (),
-        "add": ("name", *_SAID),
-        "update": ("name", *_SAID),
+        "add": ("name", "type", *_SETTINGS),
+        "update": ("name", *_SETTINGS),
         "remove": ("name",),
         "test": ("name",),
         "enable": ("name",),
         "disable": ("name",),
     },
 )
-"""The row of the tool."""

@@ -3,17 +3,14 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from gateway.app import Gateway
-from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.reports import Report, ReportFormat, ReportType
 from gateway.errors import InvalidRequest
-from gateway.mcp.progress import Progress
-from gateway.mcp.tool import Tool, ToolOutput
+from gateway.mcp.tool import Tool, ToolCall, ToolOutput
 from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.reports import NewReport
 from gateway.strict_json import read_age, read_time
 
-MAX_DOCUMENT_CHARS = 100_000  # what a tool answers is read by a model, which pays by the word
+MAX_DOCUMENT_CHARS = 100_000  # a model reads the answer and pays by the word
 
 
 def _read_range(text: str, *, param: str, now_at: int) -> int:
@@ -39,20 +36,18 @@ class GenerateReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportMade:
-    """The report that is kept, and its text. is_cut: whether the text is longer than what stands here."""
+    """The report that is kept, and its text. is_cut: whether the text was cut to `MAX_DOCUMENT_CHARS`."""
 
     report: Report
     document: str
     is_cut: bool
 
 
-async def _generate(
-    gateway: Gateway, principal: Principal, command: GenerateReport, context: RequestContext, progress: Progress
-) -> ToolOutput:
-    async def told(done: int, total: int) -> None:
-        await progress.tell(done, total, f"{done} of {total} sections made")
+async def _generate(call: ToolCall, command: GenerateReport) -> ToolOutput:
+    async def report(done: int, total: int) -> None:
+        await call.progress.tell(done, total, f"{done} of {total} sections made")
 
-    made = await gateway.reports.make(principal, _wanted(command), context, progress=told)
+    made = await call.gateway.reports.make(call.principal, _wanted(command), call.context, progress=report)
     document, is_cut = made.document[:MAX_DOCUMENT_CHARS], len(made.document) > MAX_DOCUMENT_CHARS
     note = f"\n\nCut here: the whole is kept as {made.report.id}." if is_cut else ""
     return ToolOutput(document + note, encode(ReportMade(made.report, document, is_cut)))
@@ -75,8 +70,7 @@ GENERATE_REPORT = Tool(
     ),
     takes=GenerateReport,
     gives=lambda: json_schema(ReportMade, written=True),
-    long_call=_generate,
+    call=_generate,
     is_read_only=False,
     is_idempotent=False,
 )
-"""The row of the tool."""

@@ -22,9 +22,9 @@ from gateway.mcp import jsonrpc, stateless
 from gateway.mcp.answers import JSON, answered, faulty, finished, refusal
 from gateway.mcp.door import caller_of, check_key, check_origin, cors_headers, preflight_headers
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Reply
-from gateway.mcp.progress import Notify
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
 from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
+from gateway.mcp.tool import Notify
 from gateway.services.refusals import KEY_REFUSED
 from gateway.strict_json import write_json
 

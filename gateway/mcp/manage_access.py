@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from gateway.app import Gateway
-from gateway.domain.access_list import GLOBAL, MAX_ENTRY_LIMIT, AccessEntry, EntryFilter, EntryType, ListName
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.access_list import GLOBAL, MAX_ENTRY_LIMIT, EntryType, ListName
 from gateway.errors import InvalidRequest
 from gateway.field_types import Expiry
-from gateway.mcp.tool import Tool, ToolOutput, one_line
-from gateway.operations.access_list import EntryView, view_entry
+from gateway.mcp.tool import Tool, ToolCall, ToolOutput, one_line
+from gateway.operations.access_list import EntryView
 from gateway.schema import encode, json_schema
-from gateway.services.access_list import WantedEntry
 from gateway.strict_json import write_time
+
+_NAMES = ("list_type", "entry_type", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +26,9 @@ class ManageAccess:
     entry_type: Annotated[EntryType | None, "What the value is compared with."] = None
     value: Annotated[str | None, "An address, network, key, domain, or a name that may hold * and ?."] = None
     id: Annotated[str | None, "The entry to remove, acl_ and so on."] = None
-    reason: Annotated[str | None, "Why, for whoever reads the list later."] = None
-    expires_at: Annotated[Expiry | None, "When it stops to count, such as 12h or RFC 3339; never if left out."] = None
-    force: Annotated[bool | None, "Do it even if it shuts out you, this host or every API key."] = None
+    reason: Annotated[str | None, "Why, for later readers of the list."] = None
+    expires_at: Annotated[Expiry | None, "When it expires, such as 12h or RFC 3339; never if left out."] = None
+    force: Annotated[bool | None, "Do it even if it locks out you, this host or every API key."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,51 +39,38 @@ class EntryList:
     entries: tuple[EntryView, ...]
 
 
-async def _manage(gateway: Gateway, principal: Principal, command: ManageAccess, context: RequestContext) -> ToolOutput:
+async def _manage(call: ToolCall, command: ManageAccess) -> ToolOutput:
+    given = encode(command)
+    values = {"list": given["list_type"], "type": given["entry_type"]}
     match command.action:
         case "add":
-            entries = [await _add(gateway, principal, command, context)]
+            _named(command)
+            values |= {name: given[name] for name in ("value", "reason", "expires_at", "force")}
+            entries: tuple[EntryView, ...] = (await call.operate("access.add", values),)
             head = "Added:"
         case "remove":
-            entries = [await _remove(gateway, principal, command, context)]
+            wanted = {"id": await _entry_id(call, command), "force": "true" if command.force else None}
+            entries = (await call.operate("access.remove", wanted),)
             head = "Removed:"
         case _:
-            wanted = EntryFilter(list_name=command.list_type, entry_type=command.entry_type, limit=MAX_ENTRY_LIMIT)
-            page = await gateway.access_list.page(wanted)
-            entries = list(page.items)
+            page = await call.operate("access.list", values | {"limit": MAX_ENTRY_LIMIT})
+            entries = tuple(page.items)
             head = f"{len(entries)} entries, newest first:" if entries else "No entry is on the list."
             if page.next is not None:
                 head = f"The newest {len(entries)} entries; name list_type or entry_type for fewer:"
-    now_at = gateway.clock.now_at()
-    views = tuple(view_entry(entry, now_at) for entry in entries)
-    text = "\n".join([head, *(_line(view) for view in views)])
-    return ToolOutput(text, encode(EntryList(command.action, views)))
+    return ToolOutput("\n".join([head, *map(_line, entries)]), encode(EntryList(command.action, entries)))
 
 
-async def _add(gateway: Gateway, principal: Principal, command: ManageAccess, context: RequestContext) -> AccessEntry:
-    list_name, entry_type, value = _named(command)
-    wanted = WantedEntry(
-        list_name=list_name,
-        entry_type=entry_type,
-        value=value,
-        reason=command.reason,
-        expires_at=command.expires_at,
-        force=bool(command.force),
-    )
-    return await gateway.access_list.create(principal, wanted, context)
-
-
-async def _remove(
-    gateway: Gateway, principal: Principal, command: ManageAccess, context: RequestContext
-) -> AccessEntry:
-    entry_id = command.id
-    if entry_id is None:
-        if (command.list_type, command.entry_type, command.value) == (None, None, None):
+async def _entry_id(call: ToolCall, command: ManageAccess) -> str:
+    """Return the id of the entry to remove: as given, or of the entry with this list, type and value."""
+    is_described = any(getattr(command, name) is not None for name in _NAMES)
+    if command.id is None:
+        if not is_described:
             raise InvalidRequest("id is missing, or list_type, entry_type and value: which entry?", param="id")
-        entry_id = (await gateway.access_list.find(*_named(command))).id
-    elif (command.list_type, command.entry_type, command.value) != (None, None, None):
+        return (await call.gateway.access_list.find(*_named(command))).id
+    if is_described:
         raise InvalidRequest("Give id, or list_type, entry_type and value.", param="id")
-    return await gateway.access_list.remove(principal, entry_id, context, force=bool(command.force))
+    return command.id
 
 
 def _named(command: ManageAccess) -> tuple[ListName, EntryType, str]:
@@ -100,9 +86,9 @@ def _named(command: ManageAccess) -> tuple[ListName, EntryType, str]:
 def _line(view: EntryView) -> str:
     scope = "" if view.scope == GLOBAL else f" for {view.scope}"
     until = "" if view.expires_at is None else f", until {write_time(view.expires_at)}"
-    told = f"- {view.id} {view.list_name.value} {view.entry_type.value} {one_line(view.value)}{scope}"
+    entry = f"- {view.id} {view.list_name.value} {view.entry_type.value} {one_line(view.value)}{scope}"
     reason = f" Reason: {one_line(view.reason)}" if view.reason else ""
-    return f"{told} ({view.status}, {view.hits} hits, by {one_line(view.created_by)}{until}){reason}"
+    return f"{entry} ({view.status}, {view.hits} hits, by {one_line(view.created_by)}{until}){reason}"
 
 
 MANAGE_ACCESS = Tool(
@@ -111,7 +97,7 @@ MANAGE_ACCESS = Tool(
     description=(
         "Add, remove or list entries of the access list: who and what may pass the gateway, by address, network, API "
         "key, model, provider, tool, agent or domain. Deny entries come first; where allow entries of a kind exist, "
-        "one of them must match. An entry that would shut out you, this host or every key is refused without force."
+        "one of them must match. An entry that would lock out you, this host or every key is refused without force."
     ),
     takes=ManageAccess,
     gives=lambda: json_schema(EntryList, written=True),
@@ -121,7 +107,7 @@ MANAGE_ACCESS = Tool(
     is_idempotent=False,
     actions={
         "list": ("list_type", "entry_type"),
-        "add": ("list_type", "entry_type", "value", "reason", "expires_at", "force"),
-        "remove": ("id", "list_type", "entry_type", "value", "force"),
+        "add": (*_NAMES, "reason", "expires_at", "force"),
+        "remove": ("id", *_NAMES, "force"),
     },
 )

@@ -2,23 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
-from gateway.app import Gateway
-from gateway.domain.budgets import DEFAULT_SOFT_PCT, Budget, BudgetScope, BudgetUnit, BudgetWindow, Standing
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.budgets import BudgetScope, BudgetUnit, BudgetWindow
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import UntilInAYear
-from gateway.mcp.tool import Tool, ToolOutput, one_line
-from gateway.operations.budgets import BudgetView, view_budget
-from gateway.schema import Bounds, encode, json_schema
-from gateway.services.budgets import ChangedBudget, Reason, WantedBudget, WantedOverride
+from gateway.mcp.tool import Tool, ToolCall, ToolOutput, one_line
+from gateway.operations.budgets import BudgetView
+from gateway.schema import encode, json_schema
+from gateway.services.budgets import Percent, Reason
 from gateway.strict_json import write_time
 
 _MOST_NAMED = 10
-_PLACE = ("scope", "scope_value", "unit", "window")
+_SELECTORS = ("scope", "scope_value", "unit", "window")
 _LIMIT = ("limit", "daily_limit_usd")
-_Percent = Annotated[int, Bounds(1, 100)]
 _Action = Literal["list", "get", "set", "create", "delete", "override"]
 
 
@@ -35,7 +32,7 @@ class ManageBudget:
         "delete: needs id or scope; override: a higher limit until a time, needs id or scope, and limit.",
     ] = "list"
     daily_limit_usd: Annotated[float | None, "The limit, with unit usd and window day."] = None
-    alert_threshold_pct: Annotated[_Percent | None, "Warn from this part of the limit on."] = None
+    alert_threshold_pct: Annotated[Percent | None, "Warn from this part of the limit on."] = None
     scope: Annotated[
         BudgetScope | None,
         "What is counted: everything (global, the default of a new one), or one key, agent, model, provider.",
@@ -57,92 +54,102 @@ class BudgetList:
     budgets: tuple[BudgetView, ...]
 
 
-async def _manage(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> ToolOutput:
+async def _manage(call: ToolCall, command: ManageBudget) -> ToolOutput:
+    budgets: tuple[BudgetView, ...]
     match command.action:
         case "list":
-            found = await gateway.budgets.list()
+            budgets = tuple((await call.operate("budgets.list", {})).items)
         case "get":
-            found = (await _named(gateway, _placed(command)),)
+            budgets = (await _find(call, _with_defaults(command)),)
         case "create":
-            found = (await gateway.budgets.create(principal, _wanted(command), context),)
+            budgets = (await _create(call, command),)
         case "set":
-            found = (await _set(gateway, principal, command, context),)
+            budgets = (await _set(call, command),)
         case "delete":
             _check_named(command, "delete needs id or scope: which budget?")
-            named = await _named(gateway, command)
-            found = (await gateway.budgets.remove(principal, named.budget.id, context),)
+            budgets = (await call.operate("budgets.remove", {"id": (await _find(call, command)).id}),)
         case "override":
-            found = (await _override(gateway, principal, command, context),)
-    now_at = gateway.clock.now_at()
-    views = tuple(view_budget(standing, now_at) for standing in found)
+            budgets = (await _override(call, command),)
     heads = {"list": "Budgets:", "get": "Budget:", "create": "Made:", "set": "Set:", "delete": "Removed:"}
-    head = heads.get(command.action, "Raised for a while:") if views else "There is no budget."
-    return ToolOutput("\n".join([head, *map(_line, views)]), encode(BudgetList(command.action, views)))
+    head = heads.get(command.action, "Raised for a while:") if budgets else "There is no budget."
+    return ToolOutput("\n".join([head, *map(_line, budgets)]), encode(BudgetList(command.action, budgets)))
 
 
-async def _set(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> Standing:
-    """Change the budget that is named, or make it where only its place is named and nothing stands there."""
+async def _create(call: ToolCall, command: ManageBudget) -> BudgetView:
+    whole = _with_defaults(command)
+    limit = _limit(whole, whole.unit, whole.window)
+    if limit is None:
+        raise InvalidRequest("limit or daily_limit_usd is missing.", param="limit")
+    given = encode(whole)
+    values = {name: given[name] for name in _SELECTORS}
+    created = values | {"limit": limit, "soft_pct": command.alert_threshold_pct}
+    return cast(BudgetView, await call.operate("budgets.create", created))
+
+
+async def _set(call: ToolCall, command: ManageBudget) -> BudgetView:
+    """Change the budget that is named. If none has these four properties, create it."""
     if command.daily_limit_usd is None:
         _check_named(command, "set needs id or scope, or daily_limit_usd: which budget?")
     if (command.limit, command.daily_limit_usd, command.alert_threshold_pct) == (None, None, None):
         raise InvalidRequest("limit, daily_limit_usd or alert_threshold_pct is missing.", param="limit")
     try:
-        named = await _named(gateway, _placed(command))
+        found = await _find(call, _with_defaults(command))
     except NotFound:
         if command.id is not None:
             raise
-        return await gateway.budgets.create(principal, _wanted(command), context)
-    limit = _limit(command, named.budget.unit, named.budget.window)
-    wanted = ChangedBudget(limit=limit, soft_pct=command.alert_threshold_pct, version=named.budget.version)
-    return await gateway.budgets.change(principal, named.budget.id, wanted, context)
+        return await _create(call, command)
+    limit = _limit(command, found.unit, found.window)
+    values = {"id": found.id, "limit": limit, "soft_pct": command.alert_threshold_pct, "version": found.version}
+    return cast(BudgetView, await call.operate("budgets.change", values))
 
 
-async def _override(gateway: Gateway, principal: Principal, command: ManageBudget, context: RequestContext) -> Standing:
+async def _override(call: ToolCall, command: ManageBudget) -> BudgetView:
     _check_named(command, "override needs id or scope: which budget?")
-    named = await _named(gateway, command)
-    limit = _limit(command, named.budget.unit, named.budget.window)
+    found = await _find(call, command)
+    limit = _limit(command, found.unit, found.window)
     if limit is None:
         raise InvalidRequest("limit is missing: the limit that holds meanwhile.", param="limit")
-    until_at = named.period.ends_at if command.until is None else command.until
+    until = write_time(found.resets_at if command.until is None else command.until)
     reason = command.reason or "set by an assistant"
-    wanted = WantedOverride(limit=limit, until_at=until_at, reason=reason)
-    return await gateway.budgets.override(principal, named.budget.id, wanted, context)
+    values = {"id": found.id, "limit": limit, "until": until, "reason": reason}
+    return cast(BudgetView, await call.operate("budgets.override", values))
 
 
-async def _named(gateway: Gateway, command: ManageBudget) -> Standing:
+async def _find(call: ToolCall, command: ManageBudget) -> BudgetView:
     """Return the one budget that is meant.
 
     Raises:
         NotFound: there is none. Conflict: there are several, so that one must be named by id.
     """
     if command.id is not None:
-        if any(getattr(command, name) is not None for name in _PLACE):
-            raise InvalidRequest(f"Give id, or {', '.join(_PLACE)}.", param="id")
-        return await gateway.budgets.show(command.id)
-    value = command.scope_value
-    if command.scope is BudgetScope.KEY and value is not None:
-        value = (await gateway.keys.show(value)).id  # a budget has the id, whatever the key was named by
-    wanted = (command.scope, value, command.unit, command.window)
-    found = [one for one in await gateway.budgets.list() if _fits(one.budget, wanted)]
+        if any(getattr(command, name) is not None for name in _SELECTORS):
+            raise InvalidRequest(f"Give id, or {', '.join(_SELECTORS)}.", param="id")
+        return cast(BudgetView, await call.operate("budgets.show", {"id": command.id}))
+    if command.scope is BudgetScope.KEY and command.scope_value is not None:
+        # A budget holds the id of its key; the caller may have given the prefix.
+        key = await call.gateway.keys.show(command.scope_value)
+        command = replace(command, scope_value=key.id)
+    wanted = {name: getattr(command, name) for name in _SELECTORS if getattr(command, name) is not None}
+    budgets: Sequence[BudgetView] = (await call.operate("budgets.list", {})).items
+    found = [one for one in budgets if all(getattr(one, name) == value for name, value in wanted.items())]
     if not found:
         raise NotFound("There is no such budget; list shows all.")
     if len(found) > 1:
-        ids = ", ".join(one.budget.id for one in found[:_MOST_NAMED])
+        ids = ", ".join(one.id for one in found[:_MOST_NAMED])
         raise Conflict(f"{len(found)} budgets match. Name one by id: {ids}.", param="id")
     return found[0]
 
 
-def _fits(budget: Budget, wanted: Sequence[object]) -> bool:
-    """Tell whether a budget is what is named of scope, scope_value, unit and window; None is any."""
-    found = (budget.scope, budget.scope_value, budget.unit, budget.window)
-    return all(want in (None, one) for want, one in zip(wanted, found, strict=True))
-
-
-def _placed(command: ManageBudget) -> ManageBudget:
-    """Fill in the defaults of what names a budget."""
+def _with_defaults(command: ManageBudget) -> ManageBudget:
+    """Fill in the defaults of what selects a budget, unless its id does."""
     if command.id is not None:
         return command
-    return replace(command, scope=_scope(command), unit=_unit(command), window=_window(command))
+    return replace(
+        command,
+        scope=command.scope or BudgetScope.GLOBAL,
+        unit=command.unit or BudgetUnit.USD,
+        window=command.window or BudgetWindow.DAY,
+    )
 
 
 def _check_named(command: ManageBudget, message: str) -> None:
@@ -150,23 +157,8 @@ def _check_named(command: ManageBudget, message: str) -> None:
         raise InvalidRequest(message, param="id")
 
 
-def _wanted(command: ManageBudget) -> WantedBudget:
-    unit, window = _unit(command), _window(command)
-    limit = _limit(command, unit, window)
-    if limit is None:
-        raise InvalidRequest("limit or daily_limit_usd is missing.", param="limit")
-    return WantedBudget(
-        limit=limit,
-        unit=unit,
-        scope=_scope(command),
-        scope_value=command.scope_value,
-        window=window,
-        soft_pct=DEFAULT_SOFT_PCT if command.alert_threshold_pct is None else command.alert_threshold_pct,
-    )
-
-
-def _limit(command: ManageBudget, unit: BudgetUnit, window: BudgetWindow) -> float | None:
-    """Return the limit that is wanted of a budget of this unit and window, or None if none is named."""
+def _limit(command: ManageBudget, unit: BudgetUnit | None, window: BudgetWindow | None) -> float | None:
+    """Return the wanted limit of a budget with this unit and window, or None if none was given."""
     if command.daily_limit_usd is None:
         return command.limit
     if command.limit is not None:
@@ -174,18 +166,6 @@ def _limit(command: ManageBudget, unit: BudgetUnit, window: BudgetWindow) -> flo
     if (unit, window) != (BudgetUnit.USD, BudgetWindow.DAY):
         raise InvalidRequest("daily_limit_usd goes with unit usd and window day.", param="daily_limit_usd")
     return command.daily_limit_usd
-
-
-def _scope(command: ManageBudget) -> BudgetScope:
-    return command.scope or BudgetScope.GLOBAL
-
-
-def _unit(command: ManageBudget) -> BudgetUnit:
-    return command.unit or BudgetUnit.USD
-
-
-def _window(command: ManageBudget) -> BudgetWindow:
-    return command.window or BudgetWindow.DAY
 
 
 def _line(view: BudgetView) -> str:
@@ -215,11 +195,10 @@ MANAGE_BUDGET = Tool(
     is_idempotent=False,
     actions={
         "list": (),
-        "get": ("id", *_PLACE),
-        "set": ("id", *_PLACE, *_LIMIT, "alert_threshold_pct"),
-        "create": (*_PLACE, *_LIMIT, "alert_threshold_pct"),
-        "delete": ("id", *_PLACE),
-        "override": ("id", *_PLACE, *_LIMIT, "until", "reason"),
+        "get": ("id", *_SELECTORS),
+        "set": ("id", *_SELECTORS, *_LIMIT, "alert_threshold_pct"),
+        "create": (*_SELECTORS, *_LIMIT, "alert_threshold_pct"),
+        "delete": ("id", *_SELECTORS),
+        "override": ("id", *_SELECTORS, *_LIMIT, "until", "reason"),
     },
 )
-"""The row of the tool."""

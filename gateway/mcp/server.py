@@ -1,13 +1,14 @@
 """The MCP server: one peer's messages in, replies out. Knows every version of the protocol and no transport.
 
-Two eras live side by side. Up to 2025-11-25 a peer says `initialize` once and the version holds from then on. Since
-2026-07-28 nothing is remembered: each request brings its version in `_meta`, and `server/discover` says what there is.
-A request that brings a version is of the new era; all others are of the old one.
+Two kinds of versions are served side by side. Up to 2025-11-25 a peer sends `initialize` once, and its version holds
+for the session. Since 2026-07-28 the protocol is stateless: each request carries its version in `_meta`, and
+`server/discover` describes the server. A request without a version in `_meta` belongs to a session.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
+from typing import cast
 
 import anyio
 
@@ -18,8 +19,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Notification, Reply, Request, RequestId
-from gateway.mcp.progress import Notify, Progress, token_of
-from gateway.mcp.tool import Tool, ToolOutput
+from gateway.mcp.tool import Notify, Progress, Tool, ToolCall, ToolOutput
 from gateway.mcp.tools import TOOLS
 
 NAME = "service"
@@ -43,7 +43,7 @@ _AUDIT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Peer:
-    """Who asks, and how. version: the protocol's. client: name and version as the peer gives them, or empty."""
+    """The peer of a request. version: of the protocol. client: its name and version as it states them, or empty."""
 
     version: str
     client: str
@@ -55,7 +55,7 @@ class _Peer:
 
 
 class McpServer:
-    """The server for one peer. `principal` is who the peer acts as; a transport has made sure of that."""
+    """The server for one peer, which acts as `principal`: the transport has authenticated it."""
 
     def __init__(self, gateway: Gateway, principal: Principal, *, tools: tuple[Tool, ...] = TOOLS) -> None:
         self._gateway = gateway
@@ -70,16 +70,16 @@ class McpServer:
         return self._session.version if self._session else None
 
     def use(self, gateway: Gateway) -> None:
-        """Answer what comes from now on with another gateway, such as one with rules that were read again."""
+        """Answer later messages with another gateway, such as one with reloaded rules."""
         self._gateway = gateway
 
     async def answer(
         self, message: Message | Batch, notify: Notify | None = None, context: RequestContext | None = None
     ) -> bytes | None:
-        """Handle a message or a batch and return the bytes to send, without a line break, or None for silence.
+        """Handle a message or a batch and return the bytes to send, without a line break, or None for no answer.
 
-        notify: takes what is said before the answer, such as progress; None where nothing can be.
-        context: of the HTTP request that brought the message; None over stdio.
+        notify: sends messages ahead of the answer, such as progress; None where the transport cannot.
+        context: of the HTTP request that carries the message; None over stdio.
         """
         if not isinstance(message, Batch):
             reply = await self.handle(message, notify, context)
@@ -98,7 +98,7 @@ class McpServer:
     async def handle(
         self, message: Message, notify: Notify | None = None, context: RequestContext | None = None
     ) -> Reply | None:
-        """Handle one message. None: it is a notification, an answer to nothing, or was cancelled."""
+        """Handle one message. None: it is a notification, an answer to no request, or was cancelled."""
         match message:
             case Request():
                 return await self._request(message, notify, context)
@@ -107,14 +107,14 @@ class McpServer:
                 return None
             case Invalid():
                 return Reply(message.id, Fault(message.code, message.reason))
-            case _:  # an answer to nothing
+            case _:  # an answer to no request
                 return None
 
     def render(self, reply: Reply) -> bytes:
-        """Return the bytes of a reply, without a line break; of one that is no JSON, those of an internal error."""
+        """Return the bytes of a reply without a line break; an internal error if its result is not JSON."""
         try:
             return jsonrpc.render(reply)
-        except (TypeError, ValueError) as error:  # a tool gave what is no JSON
+        except (TypeError, ValueError) as error:
             self._gateway.log.error("mcp.answer_not_json", error=error)
             return jsonrpc.render(Reply(reply.id, Fault(jsonrpc.INTERNAL_ERROR, "Internal error")))
 
@@ -126,8 +126,7 @@ class McpServer:
             scope.cancel()
 
     async def _request(self, request: Request, notify: Notify | None, context: RequestContext | None) -> Reply | None:
-        meta = request.params.get("_meta")
-        meta = meta if isinstance(meta, dict) else {}
+        meta = _meta(request)
         is_stateless = META + "protocolVersion" in meta or request.method == "server/discover"
         if request.method == "server/discover" and self._session is not None:
             return Reply(request.id, _no_method())
@@ -141,7 +140,7 @@ class McpServer:
         outcome = (
             await self._tool_call(request, peer, notify, context)
             if request.method == "tools/call"
-            else self._told(request, peer)
+            else self._described(request, peer)
         )
         if outcome is None or isinstance(outcome, Fault) or not peer.is_stateless:
             return None if outcome is None else Reply(request.id, outcome)
@@ -149,8 +148,8 @@ class McpServer:
             request.id, {"resultType": "complete", **outcome, "_meta": {META + "serverInfo": _server_info(peer)}}
         )
 
-    def _told(self, request: Request, peer: _Peer) -> Mapping[str, object] | Fault:
-        """Answer what needs no waiting. `ping` and `initialize` are of the old era, `server/discover` of the new."""
+    def _described(self, request: Request, peer: _Peer) -> Mapping[str, object] | Fault:
+        """Answer a method that never waits. `ping` and `initialize` belong to sessions, `server/discover` does not."""
         match request.method:
             case "tools/list":
                 return self._tool_list(request.params, peer)
@@ -187,14 +186,14 @@ class McpServer:
     def _tool_list(self, params: Mapping[str, object], peer: _Peer) -> Mapping[str, object] | Fault:
         if params.get("cursor") is not None:
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: there is no such cursor; the list is one page")
-        tools = [_described(tool, peer) for tool in self._tools.values()]
+        tools = [_tool_row(tool, peer) for tool in self._tools.values()]
         caching = {"ttlMs": _LIST_TTL_MS, "cacheScope": "public"} if peer.is_stateless else {}
         return {"tools": tools, **caching}
 
     async def _tool_call(
         self, request: Request, peer: _Peer, notify: Notify | None, context: RequestContext | None
     ) -> Mapping[str, object] | Fault | None:
-        """Run a tool under its request's id, so that it can be cancelled. None: it was."""
+        """Run a tool under its request's id, so that the peer can cancel it. None: it was cancelled."""
         name, arguments = request.params.get("name"), request.params.get("arguments")
         if not isinstance(name, str):
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: name must be a string")
@@ -206,52 +205,51 @@ class McpServer:
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: arguments must be an object")
         if request.id in self._running:
             return Fault(jsonrpc.INVALID_REQUEST, "Invalid request: a call with this id is still running")
-        progress = Progress(token_of(request.params), notify)
+        token = _meta(request).get("progressToken")
+        is_token = isinstance(token, str | int) and not isinstance(token, bool)
         client = peer.client or None
         context = context or RequestContext(request_id=self._gateway.ids.new("req"))
         context = replace(context, user_agent=context.user_agent or client, agent=client)
+        progress = Progress(cast(RequestId, token) if is_token else None, notify)
+        call = ToolCall(self._gateway, self._principal, context, progress)
         with anyio.CancelScope() as scope:
             self._running[request.id] = scope
             try:
-                result = await self._run(self._tools[name], arguments, peer, context, progress)
+                result = await self._run(self._tools[name], arguments, peer, call)
             finally:
                 del self._running[request.id]
         return None if scope.cancel_called else result
 
-    async def _run(
-        self, tool: Tool, arguments: dict[str, object], peer: _Peer, context: RequestContext, progress: Progress
-    ) -> Mapping[str, object]:
-        """Run one tool between its two audit events. What goes wrong in it is a result that says so, not a fault."""
-        gateway = self._gateway
+    async def _run(self, tool: Tool, arguments: dict[str, object], peer: _Peer, call: ToolCall) -> Mapping[str, object]:
+        """Run one tool between its two audit events. An error is a result that states it, not a fault."""
         try:
-            output = await self._recorded(tool, arguments, context, progress)
+            output = await self._recorded(tool, arguments, call)
         except GatewayError as error:
             is_named = error.param is None or error.param in error.message
             return _failed(error.message if is_named else f"Argument {error.param}: {error.message}")
         except Exception as error:
-            gateway.log.error("mcp.tool_failed", error=error, tool=tool.name, request_id=context.request_id)
-            return _failed(f"Internal error. The log has the details under {context.request_id}.")
+            request_id = call.context.request_id
+            call.gateway.log.error("mcp.tool_failed", error=error, tool=tool.name, request_id=request_id)
+            return _failed(f"Internal error. The log has the details under {request_id}.")
         result: dict[str, object] = {"content": [{"type": "text", "text": output.text}], "isError": False}
         if peer.is_structured:
             result["structuredContent"] = output.structured
         return result
 
-    async def _recorded(
-        self, tool: Tool, arguments: dict[str, object], context: RequestContext, progress: Progress
-    ) -> ToolOutput:
-        """Call a tool and write down that it was invoked, and that it was completed or failed."""
+    async def _recorded(self, tool: Tool, arguments: dict[str, object], call: ToolCall) -> ToolOutput:
+        """Call a tool, and record in the audit log that it was invoked, and then that it completed or failed."""
         command: object = None
         refusal: GatewayError | None = None
         try:
-            command = tool.read(arguments, self._gateway.clock.now_at)
+            command = tool.read(arguments, call.gateway.clock.now_at)
         except GatewayError as error:
             refusal = error
-        await self._audit(tool, "invoked", context, details={"arguments": _audited(tool, command, arguments)})
+        await _audit(tool, "invoked", call, details={"arguments": _audited(tool, command, arguments)})
         reason = "internal_error"
         try:
             if refusal is not None:
                 raise refusal
-            output = await tool.run(self._gateway, self._principal, command, context, progress)
+            output = await tool.call(call, command)
             reason = ""
         except GatewayError as error:
             reason = error.code
@@ -262,35 +260,35 @@ class McpServer:
         finally:
             if reason:
                 with anyio.move_on_after(_AUDIT_SECONDS, shield=True):
-                    await self._audit(tool, "failed", context, reason=reason)
-        await self._audit(tool, "completed", context)
+                    await _audit(tool, "failed", call, reason=reason)
+        await _audit(tool, "completed", call)
         return output
 
-    async def _audit(
-        self,
-        tool: Tool,
-        stage: str,
-        context: RequestContext,
-        *,
-        reason: str | None = None,
-        details: Mapping[str, object] | None = None,
-    ) -> None:
-        event = self._gateway.audit.event(
-            f"mcp:{tool.name}:{stage}",
-            source="mcp",
-            outcome="failed" if stage == "failed" else "success",
-            principal=self._principal,
-            request=context,
-            resource_type="tool",
-            resource_id=tool.name,
-            reason=reason,
-            details=details,
-        )
-        await self._gateway.audit.record(event)
+
+async def _audit(
+    tool: Tool, stage: str, call: ToolCall, *, reason: str | None = None, details: Mapping[str, object] | None = None
+) -> None:
+    event = call.gateway.audit.event(
+        f"mcp:{tool.name}:{stage}",
+        source="mcp",
+        outcome="failed" if stage == "failed" else "success",
+        principal=call.principal,
+        request=call.context,
+        resource_type="tool",
+        resource_id=tool.name,
+        reason=reason,
+        details=details,
+    )
+    await call.gateway.audit.record(event)
+
+
+def _meta(request: Request) -> dict[str, object]:
+    meta = request.params.get("_meta")
+    return meta if isinstance(meta, dict) else {}
 
 
 def _stateless_peer(meta: Mapping[str, object]) -> _Peer | Fault:
-    """Read who asks and how from the `_meta` of one request (MCP 2026-07-28, "Request metadata")."""
+    """Read the peer from the `_meta` of one request (MCP 2026-07-28, "Request metadata")."""
     version = meta.get(META + "protocolVersion")
     if not isinstance(version, str):
         return Fault(jsonrpc.INVALID_PARAMS, f"Invalid params: _meta must hold {META}protocolVersion")
@@ -316,7 +314,7 @@ def _server_info(peer: _Peer) -> dict[str, object]:
     return info | {"title": TITLE} if peer.is_structured else info
 
 
-def _described(tool: Tool, peer: _Peer) -> dict[str, object]:
+def _tool_row(tool: Tool, peer: _Peer) -> dict[str, object]:
     row: dict[str, object] = {
         "name": tool.name,
         "description": tool.description,
@@ -333,24 +331,24 @@ def _described(tool: Tool, peer: _Peer) -> dict[str, object]:
 
 
 def _audited(tool: Tool, command: object, arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return what the audit log may hold of a tool's arguments: choices and numbers, and of texts only the length.
+    """Return the arguments as the audit log may hold them: choices and numbers as they are, texts by their length.
 
-    A time is the text that was sent for it. Arguments that make no record are not among them: whatever they are, they
-    could be a text.
+    A time counts as the text that was sent. If the arguments make no record, the log holds none of them: any could be a
+    text with a secret.
     """
-    told: dict[str, object] = {}
+    kept: dict[str, object] = {}
     for field in fields(command) if is_dataclass(command) else ():
         value = getattr(command, field.name)
         given = arguments.get(field.name, value)
         if isinstance(value, Enum):
-            told[field.name] = value.value
+            kept[field.name] = value.value
         elif field.name == "action" and value in tool.actions:
-            told[field.name] = value
+            kept[field.name] = value
         elif isinstance(given, str):
-            told[field.name] = f"{len(given)} characters"
+            kept[field.name] = f"{len(given)} characters"
         elif isinstance(value, bool | int | float):
-            told[field.name] = value
-    return told
+            kept[field.name] = value
+    return kept
 
 
 def _failed(text: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The shape of one tool, and what it answers. No tool stands here."""
+"""The shape of one tool, of one call of it, and of what it answers. No tool is defined here."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -7,10 +7,55 @@ from typing import Any, cast
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
-from gateway.mcp.progress import Progress
+from gateway.mcp.jsonrpc import RequestId
+from gateway.operations.internal import INTERNAL_OPERATIONS
 from gateway.schema import JsonSchema, Now, decode, json_schema
+from gateway.strict_json import write_json
 
 _NAME_CHARS = 100
+_OPERATIONS = {row.name: row for row in INTERNAL_OPERATIONS}
+
+Notify = Callable[[bytes], Awaitable[None]]
+"""Takes a message to the peer of a call, without a line break."""
+
+
+class Progress:
+    """Tells the peer how far a call is (MCP, "Progress"). Sends nothing to a peer that did not ask for it."""
+
+    def __init__(self, token: RequestId | None, notify: Notify | None) -> None:
+        self._token = token
+        self._notify = notify
+        self._last = -1.0
+
+    async def tell(self, done: float, total: float, text: str) -> None:
+        """Report `done` of `total`. The protocol wants rising numbers, so one that does not rise is left out."""
+        if self._token is None or self._notify is None or done <= self._last:
+            return
+        self._last = done
+        params = {"progressToken": self._token, "progress": done, "total": total, "message": text}
+        await self._notify(write_json({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool: the gateway, who asks, and where progress is reported."""
+
+    gateway: Gateway
+    principal: Principal
+    context: RequestContext
+    progress: Progress
+
+    async def operate(self, name: str, values: Mapping[str, object]) -> Any:
+        """Call an operation of the internal API as the peer. values: as JSON has them; None leaves a field out.
+
+        Raises:
+            InvalidRequest: a value is refused by the record that the operation takes. Whatever its service raises.
+        """
+        operation = _OPERATIONS[name]
+        assert operation.call is not None, name
+        given = {field: value for field, value in values.items() if value is not None}
+        command = operation.takes and decode(operation.takes, given, now=self.gateway.clock.now_at)
+        return await operation.call(self.gateway, self.principal, command, self.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +70,9 @@ class ToolOutput:
 class Tool:
     """One tool.
 
-    takes: the record its arguments make. gives: makes the JSON Schema of its structured output. call: does it; a tool
-    that takes a while has `long_call` instead, which tells of its progress.
-    actions: what each `action` uses of the other arguments, where there is a choice; first the one that is done when
-    none is named. The schema says it, and the rest is refused: what is asked for is never left out in silence.
+    takes: the record of its arguments. gives: makes the JSON Schema of its structured output. call: runs it.
+    actions: the arguments that each `action` uses, for a tool with several; the first is the default. The schema states
+    them, and an argument that the action does not use is refused: nothing that is asked for is ignored in silence.
     """
 
     name: str
@@ -36,8 +80,7 @@ class Tool:
     description: str
     takes: type[Any]
     gives: Callable[[], JsonSchema]
-    call: Callable[[Gateway, Principal, Any, RequestContext], Awaitable[ToolOutput]] | None = None
-    long_call: Callable[[Gateway, Principal, Any, RequestContext, Progress], Awaitable[ToolOutput]] | None = None
+    call: Callable[[ToolCall, Any], Awaitable[ToolOutput]]
     is_read_only: bool = True
     is_destructive: bool = False
     is_idempotent: bool = True
@@ -45,16 +88,16 @@ class Tool:
     actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def input_schema(self) -> JsonSchema:
-        """Return the JSON Schema of the arguments; what only some actions use says so in words.
+        """Return the JSON Schema of the arguments. A sentence names the actions that use an argument.
 
-        Words, since several of those who hand tools to models take no `if` or `oneOf` in a schema. And no patterns:
-        clients compile them in other dialects, and would refuse by them what the tool takes. `read` checks the form.
+        A sentence, because several clients that hand tools to models refuse `if` and `oneOf` in a schema. The schema
+        has no patterns either: clients compile them in other dialects. `read` checks the form.
         """
         schema = cast(JsonSchema, _without_patterns(json_schema(self.takes)))
         properties = dict(cast("dict[str, JsonSchema]", schema["properties"]))
         for row in fields(self.takes):
             if row.default is not MISSING and row.default is not None:
-                # Null is taken for a default too, and not worth a word: some clients read no `anyOf`.
+                # Null is taken for a default too, but some clients cannot read `anyOf`.
                 kind, *_ = cast("list[JsonSchema]", properties[row.name].pop("anyOf"))
                 properties[row.name] |= kind
         for name, about in properties.items():
@@ -64,10 +107,10 @@ class Tool:
         return schema | {"properties": properties}
 
     def read(self, arguments: Mapping[str, object], now: Now) -> object:
-        """Make the record that the arguments are. now: tells the time, Unix milliseconds.
+        """Make the record of the arguments. now: tells the time, Unix milliseconds.
 
         Raises:
-            InvalidRequest: an argument is wrong, or not for the action that is named; `param` says which.
+            InvalidRequest: an argument is wrong, or the action does not use it; `param` names it.
         """
         self._check_use(arguments)
         return decode(self.takes, arguments, now=now)
@@ -77,21 +120,12 @@ class Tool:
         action = next(iter(self.actions), None) if action is None else action
         used = self.actions.get(action) if isinstance(action, str) else None
         if used is None:
-            return  # no choice of actions, or none of these, which is told where the record is made
+            return  # there are no actions, or the record refuses this one
         unused = {name for names in self.actions.values() for name in names} - set(used)
         for name, value in arguments.items():
             if name in unused and value is not None:
                 takes = ", ".join(used) or "no other argument"
                 raise InvalidRequest(f"{name} is not used by {action}, which uses {takes}.", param=name)
-
-    async def run(
-        self, gateway: Gateway, principal: Principal, command: object, context: RequestContext, progress: Progress
-    ) -> ToolOutput:
-        """Do it. Raises what the service that does it raises."""
-        if self.long_call is not None:
-            return await self.long_call(gateway, principal, command, context, progress)
-        assert self.call is not None, "a row has one of the two"
-        return await self.call(gateway, principal, command, context)
 
 
 def _without_patterns(schema: Any) -> Any:
@@ -112,5 +146,5 @@ class NoArguments:
 
 
 def one_line(text: str) -> str:
-    """Keep what others named, a key or a model, within its line: a model reads these lines."""
+    """Keep a name that others chose, such as of a key or a model, within its line: a model reads these lines."""
     return " ".join(text.split())[:_NAME_CHARS]

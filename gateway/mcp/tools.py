@@ -1,21 +1,18 @@
-"""The tools: one row each. A row says what a tool takes and gives, and calls the service that does it."""
+"""The table of tools, and the tools that scan a text or read what the gateway has recorded."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
 
-from gateway.app import Gateway
 from gateway.domain.alerts import MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
-from gateway.domain.posture import CheckStatus
-from gateway.domain.principals import Principal, RequestContext, read_request_id
+from gateway.domain.principals import read_request_id
 from gateway.mcp.configure_provider import CONFIGURE_PROVIDER
 from gateway.mcp.generate_report import GENERATE_REPORT
-from gateway.mcp.lines import MOST_COUNTED, alert_line, counted, detection_line, event_line
+from gateway.mcp.lines import MOST_COUNTED, alert_line, check_lines, counted, detection_line, event_line
 from gateway.mcp.manage_access import MANAGE_ACCESS
 from gateway.mcp.manage_budget import MANAGE_BUDGET
-from gateway.mcp.run_shield_tests import RUN_SHIELD_TESTS
-from gateway.mcp.run_trust_audit import RUN_TRUST_AUDIT
-from gateway.mcp.tool import NoArguments, Tool, ToolOutput
+from gateway.mcp.self_checks import RUN_SHIELD_TESTS, RUN_TRUST_AUDIT
+from gateway.mcp.tool import NoArguments, Tool, ToolCall, ToolOutput
 from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.posture import PostureReport
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
@@ -23,7 +20,7 @@ from gateway.shield.detections import Severity
 from gateway.store.audit import count_events
 from gateway.strict_json import read_time
 
-DEFAULT_LIMIT = 20  # fewer than the API's: what a tool answers is read by a model, which pays by the word
+DEFAULT_LIMIT = 20  # fewer than the API's: a model reads the answer and pays by the word
 
 _REDACTED_CHARS = 10_000
 
@@ -80,13 +77,11 @@ class EventList:
     total: int
 
 
-async def _shield_scan(
-    gateway: Gateway, principal: Principal, command: ScanText, context: RequestContext
-) -> ToolOutput:
-    await gateway.posture.running.check_rules()
-    answer = await gateway.scans.scan(principal, command, context)
-    gateway.metrics.count("gateway_scans_total", source="mcp", verdict=answer.verdict.value)
-    return ToolOutput(_scan_text(answer, context.request_id), answer.data())
+async def _shield_scan(call: ToolCall, command: ScanText) -> ToolOutput:
+    await call.gateway.posture.running.check_rules()
+    answer = await call.gateway.scans.scan(call.principal, command, call.context)
+    call.gateway.metrics.count("gateway_scans_total", source="mcp", verdict=answer.verdict.value)
+    return ToolOutput(_scan_text(answer, call.context.request_id), answer.data())
 
 
 def _scan_text(answer: ScanAnswer, request_id: str) -> str:
@@ -102,10 +97,8 @@ def _scan_text(answer: ScanAnswer, request_id: str) -> str:
     return "\n".join(lines)
 
 
-async def _check_posture(
-    gateway: Gateway, principal: Principal, command: NoArguments, context: RequestContext
-) -> ToolOutput:
-    report = await gateway.store.db.read(gateway.posture.report)
+async def _check_posture(call: ToolCall, command: NoArguments) -> ToolOutput:
+    report = await call.gateway.store.db.read(call.gateway.posture.report)
     return ToolOutput(_posture_text(report), encode(report))
 
 
@@ -116,30 +109,14 @@ def _posture_text(report: PostureReport) -> str:
         score += ": no trust audit has been run yet; run_trust_audit runs one"
     lines = [f"Threat score: {report.threat_score}/100", f"Posture score: {score}", "Services:"]
     lines += [f"- {name}: {state}" for name, state in report.services.items()]
-    wanting = [
-        check for check in (audit.checks if audit else ()) if check.status in (CheckStatus.FAIL, CheckStatus.WARN)
-    ]
-    if wanting:
-        lines.append("To mend:")
-        lines += [
-            f"- {check.status.value} ({check.severity.value}): {check.title}. Seen: {check.evidence}. {check.fix}"
-            for check in sorted(wanting, key=lambda check: (check.status.value, tuple(Severity).index(check.severity)))
-        ]
+    wanting = check_lines(audit.checks if audit else ())
+    lines += ["To mend:", *wanting] if wanting else []
     return "\n".join(lines)
 
 
-async def _query_threats(
-    gateway: Gateway, principal: Principal, command: QueryThreats, context: RequestContext
-) -> ToolOutput:
-    wanted = AlertFilter(
-        status=command.status,
-        severity=command.severity,
-        source=command.source,
-        since=command.since,
-        limit=command.limit,
-        request_id=None if command.request_id is None else read_request_id(command.request_id),
-    )
-    store = gateway.store
+async def _query_threats(call: ToolCall, command: QueryThreats) -> ToolOutput:
+    wanted = AlertFilter(**_filters(command))
+    store = call.gateway.store
     alerts, total = await store.db.read(
         lambda tx: (store.alerts.page(tx, wanted).items, store.alerts.count(tx, wanted, most=MOST_COUNTED + 1))
     )
@@ -147,26 +124,20 @@ async def _query_threats(
     return ToolOutput("\n".join(lines), encode(AlertList(alerts, total)))
 
 
-async def _review_audit(
-    gateway: Gateway, principal: Principal, command: ReviewAudit, context: RequestContext
-) -> ToolOutput:
-    wanted = AuditFilter(
-        source=command.source,
-        action=command.action,
-        actor=command.actor,
-        resource_type=command.resource_type,
-        since=command.since,
-        until=command.until,
-        limit=command.limit,
-        search=command.search,
-        request_id=None if command.request_id is None else read_request_id(command.request_id),
-    )
-    store = gateway.store
+async def _review_audit(call: ToolCall, command: ReviewAudit) -> ToolOutput:
+    wanted = AuditFilter(**_filters(command))
+    store = call.gateway.store
     events, total = await store.db.read(
         lambda tx: (store.audit.page(tx, wanted).items, count_events(tx, wanted, most=MOST_COUNTED + 1))
     )
     lines = [counted("event", len(events), total), *map(event_line, events)]
     return ToolOutput("\n".join(lines), encode(EventList(events, total)))
+
+
+def _filters(command: QueryThreats | ReviewAudit) -> dict[str, Any]:
+    """Return the fields of a query, which the filter of the store has under the same names."""
+    values = {row.name: getattr(command, row.name) for row in fields(command)}
+    return values | {"request_id": command.request_id and read_request_id(command.request_id)}
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Annotated, Any, cast
 
@@ -12,12 +12,11 @@ import pytest
 
 from gateway.app import Gateway
 from gateway.clock import SystemClock, SystemIds
-from gateway.domain.principals import Principal, RequestContext, local
+from gateway.domain.principals import RequestContext, local
 from gateway.errors import AuditUnavailable, GatewayError, InvalidRequest, Overloaded
 from gateway.log import Log
-from gateway.mcp.progress import Progress
 from gateway.mcp.server import McpServer
-from gateway.mcp.tool import NoArguments, Tool, ToolOutput
+from gateway.mcp.tool import NoArguments, Tool, ToolCall, ToolOutput
 from gateway.metrics import Metrics
 from gateway.shield.detections import Severity
 
@@ -61,34 +60,32 @@ class Script:
     may_end: anyio.Event = field(default_factory=anyio.Event)
     contexts: list[RequestContext] = field(default_factory=list)
 
-    async def say(self, gateway: Gateway, principal: Principal, command: Say, context: RequestContext) -> ToolOutput:
-        self.contexts.append(context)
+    async def say(self, call: ToolCall, command: Say) -> ToolOutput:
+        self.contexts.append(call.context)
         return ToolOutput(command.text * command.times, {"said": command.text})
 
-    async def wait(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+    async def wait(self, call: ToolCall, command: Any) -> ToolOutput:
         self.begun.set()
         await self.may_end.wait()
         return ToolOutput("waited", {})
 
-    async def march(
-        self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext, progress: Progress
-    ) -> ToolOutput:
-        await progress.tell(1, 2, "left")
+    async def march(self, call: ToolCall, command: Any) -> ToolOutput:
+        await call.progress.tell(1, 2, "left")
         await self.may_end.wait()
-        await progress.tell(1, 2, "left again, which is no progress")
-        await progress.tell(2, 2, "right")
+        await call.progress.tell(1, 2, "left again, which is no progress")
+        await call.progress.tell(2, 2, "right")
         return ToolOutput("there", {})
 
-    async def refuse(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+    async def refuse(self, call: ToolCall, command: Any) -> ToolOutput:
         raise Overloaded("Too much at once; try again.")
 
-    async def object(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+    async def object(self, call: ToolCall, command: Any) -> ToolOutput:
         raise InvalidRequest("must be a time", param="since")
 
-    async def garble(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+    async def garble(self, call: ToolCall, command: Any) -> ToolOutput:
         return ToolOutput("\ud800", {})
 
-    async def crash(self, gateway: Gateway, principal: Principal, command: Any, context: RequestContext) -> ToolOutput:
+    async def crash(self, call: ToolCall, command: Any) -> ToolOutput:
         raise ZeroDivisionError("a prompt that must not be repeated")
 
 
@@ -139,7 +136,7 @@ def new_peer() -> Peer:
         _tool("object", NoArguments, script.object),
         _tool("crash", NoArguments, script.crash),
         _tool("garble", NoArguments, script.garble),
-        replace(_tool("march", NoArguments, None), long_call=script.march),
+        _tool("march", NoArguments, script.march),
     )
     return Peer(McpServer(cast(Gateway, gateway), local("mcp"), tools=tools), script, audit, log, gateway, tools)
 
