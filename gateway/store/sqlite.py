@@ -39,7 +39,6 @@ _LOG_BYTES = 8 * 1024 * 1024  # what is longer, since a long read held back the 
 _SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "cache_size = -500")
 _WRITE_SETTINGS = (
     *_SETTINGS,
-    "cache_size = -2000",
     "foreign_keys = ON",
     "secure_delete = ON",
     f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
@@ -166,25 +165,41 @@ class SqliteDatabase:
             raise SetupError(f"The file system of {self._path} cannot hold the database (no WAL): use a local disk.")
 
     def _close(self) -> bool:
-        """Close what can be closed, and return whether the writer has ended. If not, it waits for the disk or the lock,
-        and the process is about to end.
-        """
+        """Close what can be closed, and return whether the writer has ended. If not, the process is about to end."""
         has_ended = self._writer.join()
         self._state = "closed"
-        self._close_idle()
+        while self._idle:
+            self._idle.pop().close()
         if has_ended:
             try:
-                with self._lock:
-                    if self._connection is not None:
-                        self._connection.close()  # which makes a checkpoint if it is the last of all processes
-                        self._connection = None
-            except OSError as error:
+                with self._held():
+                    try:
+                        if self._connection is not None:
+                            _run(self._connection, "PRAGMA wal_checkpoint(PASSIVE)")
+                    finally:
+                        self._drop()
+            except StoreUnavailable as error:
                 self._log.error("store_close_failed", error=error)
             if isinstance(self._lock, FileLock):
                 self._lock.close()
         return has_ended
 
-    # Write: whoever calls these holds the lock, but for the first two.
+    # Write, in the writer's thread.
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the lock, if the file is still there: SQLite would remove the log of another one in its place.
+
+        Raises:
+            StoreUnavailable: the file or its lock is gone.
+        """
+        try:
+            if self._file is not None:
+                self._file.check()
+            with self._lock:
+                yield
+        except OSError as error:
+            raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
 
     def _commit(self, group: Sequence[PendingWrite], is_durable: bool) -> None:
         """Do a group of writes in one transaction. See `Writer`.
@@ -192,23 +207,19 @@ class SqliteDatabase:
         Raises:
             StoreUnavailable: none of them stands.
         """
-        try:
-            if self._file is not None:
-                self._file.check()  # before a lock file is made or SQLite removes the log of a file that has vanished
-            with self._lock:
-                try:
-                    self._transact(self._writing(), group, is_durable)
-                except StoreUnavailable:
+        with self._held():
+            try:
+                self._transact(self._writing(), group, is_durable)
+            except StoreUnavailable:
+                if self._file is not None:
                     self._drop()  # the next connection may find a disk that has come back
-                    raise
-        except OSError as error:
-            raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
+                raise
 
     def _change(self, write: PendingWrite) -> None:
         if self._file is None:
             self._commit((write,), is_durable=True)
             return
-        with self._lock:
+        with self._held():
             # A connection of its own: one keeps the pages and statements of all that it did.
             connection = _connect(_address(self._path, "rw"), *_WRITE_SETTINGS)
             try:
@@ -254,7 +265,7 @@ class SqliteDatabase:
         return self._connection
 
     def _drop(self) -> None:
-        if self._connection is not None and self._file is not None:
+        if self._connection is not None:
             connection, self._connection = self._connection, None
             connection.close()
 
@@ -285,24 +296,17 @@ class SqliteDatabase:
         except IndexError:
             self._file.check()
             connection = _connect(_address(self._path, "ro"), *_SETTINGS)
+        is_usable = True
         try:
             yield connection
         except StoreUnavailable:
-            connection.close()  # the next one may find a disk that has come back
+            is_usable = False  # the next one may find a disk that has come back
             raise
-        except BaseException:
-            self._give_back(connection)
-            raise
-        self._give_back(connection)
-
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        self._idle.append(connection)
-        if self._state == "closed":
-            self._close_idle()
-
-    def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        finally:
+            if is_usable and self._state != "closed":
+                self._idle.append(connection)
+            else:
+                connection.close()
 
 
 class _Transaction:
