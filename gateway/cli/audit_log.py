@@ -1,15 +1,13 @@
-"""`audit verify` and `audit export`: the audit log checked and written out, with or without a server beside."""
+"""`audit verify` and `audit export`: check the audit log and write it out, with or without a running server."""
 
 import argparse
 import os
 from contextlib import ExitStack
 from typing import TextIO
 
-from gateway import compose, strict_json
+from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, load_settings, nothing
-from gateway.cli.data_folder import context, with_gateway
-from gateway.clock import SystemClock
+from gateway.cli.command import FOUND, OK, Command, Console, context, load_settings, nothing, past_time, with_gateway
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local, read_request_id
 from gateway.errors import SetupError
@@ -17,14 +15,14 @@ from gateway.services.audit_export import ExportFormat
 
 
 def audit_verify(options: argparse.Namespace, console: Console) -> int:
-    """Check the hash chain of the audit log, offline."""
+    """Check the hash chain of the audit log."""
     _need_database(options)
 
     async def work(gateway: Gateway) -> int:
         report = await gateway.audit.verify()
         if options.json:
-            first = {"ok": report.ok, "events": report.events, "first_broken_seq": report.first_broken_seq}
-            console.print_json(first | {"reason": report.reason})
+            names = ("ok", "events", "first_broken_seq", "reason")
+            console.print_json({name: getattr(report, name) for name in names})
         elif report.ok:
             console.print(f"ok: {report.events} events, the chain is whole")
         else:
@@ -35,15 +33,14 @@ def audit_verify(options: argparse.Namespace, console: Console) -> int:
 
 
 def audit_export(options: argparse.Namespace, console: Console) -> int:
-    """Write the audit log out, oldest first, in pieces of some hundred events."""
+    """Write the audit log out, oldest first, some hundred events at a time."""
     _need_database(options)
-    now_at = SystemClock().now_at()
     wanted = AuditFilter(
         source=options.source,
         action=options.action,
         actor=options.actor,
-        since=strict_json.read_time(options.since, param="--since", now_at=now_at) if options.since else None,
-        until=strict_json.read_time(options.until, param="--until", now_at=now_at) if options.until else None,
+        since=past_time(options.since, "--since"),
+        until=past_time(options.until, "--until"),
         search=options.search,
         request_id=read_request_id(options.request_id, param="--request-id") if options.request_id else None,
     )
@@ -62,7 +59,7 @@ def audit_export(options: argparse.Namespace, console: Console) -> int:
 
 
 def private_file(path: str) -> TextIO:
-    """Open a file that its owner alone may read."""
+    """Open a file for writing that only its owner may read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
 
@@ -80,7 +77,7 @@ def declare_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", metavar="AGE|DATE", help="such as 24h or 2026-02-28")
     parser.add_argument("--action", help="only events of this action, such as api_key_created")
     parser.add_argument("--source", help="only events of this source, such as api, cli or shield")
-    parser.add_argument("--actor", help="only what this one did, by name")
+    parser.add_argument("--actor", help="only events of the actor with this name")
     parser.add_argument("--search", metavar="TEXT", help="only events with this agent, key, address or other text")
     parser.add_argument("--request-id", metavar="ID", help="only events of a request (req_…)")
     parser.add_argument("--output", metavar="FILE", help="file to write, for its owner alone; stdout if left out")

@@ -8,8 +8,7 @@ import anyio
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log
-from gateway.cli.data_folder import context, with_gateway
+from gateway.cli.command import FOUND, OK, Command, Console, context, load_settings, make_log, with_gateway
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.principals import local
 from gateway.errors import SetupError
@@ -25,19 +24,10 @@ def backup(options: argparse.Namespace, console: Console) -> int:
     async def work(gateway: Gateway) -> int:
         maker = Backups(store=gateway.store, clock=gateway.clock, ids=gateway.ids, log=gateway.log, audit=gateway.audit)
         made = await maker.make(local("cli"), options.file, context(gateway))
-        about = {
-            "file": made.path,
-            "bytes": made.file_bytes,
-            "sha256": made.sha256,
-            "version": made.about.version,
-            "schema": made.about.schema,
-            "events": made.chain.events,
-            "seq": made.about.seq,
-            "hash": made.about.hash,
-            "chain_ok": made.chain.ok,
-        }
         if options.json:
-            console.print_json(about)
+            written = {"file": made.path, "bytes": made.file_bytes, "sha256": made.sha256}
+            about = {name: getattr(made.about, name) for name in ("version", "schema", "seq", "hash")}
+            console.print_json(written | about | {"events": made.chain.events, "chain_ok": made.chain.ok})
         else:
             console.print(f"{made.sha256}  {made.path}")
             console.note(f"{made.file_bytes} bytes, {made.chain.events} audit events up to {made.about.seq}")
@@ -49,7 +39,7 @@ def backup(options: argparse.Namespace, console: Console) -> int:
 
 
 def restore(options: argparse.Namespace, console: Console) -> int:
-    """Put a backup in the place of the database, with the gateway stopped."""
+    """Replace the database with a backup while the gateway is stopped."""
     config = load_settings(options).settings
     if config.data_dir == ":memory:":
         raise SetupError("there is nothing to restore to in :memory:, name a folder with --data-dir")
@@ -76,12 +66,12 @@ def restore(options: argparse.Namespace, console: Console) -> int:
     console.print(f"restored to {done.path}: {done.events} audit events, the chain is whole")
     if done.aside:
         console.note(f"the database that was there is kept as {done.aside}")
-    _tell(done.revivals, config.data_dir, console)
+    _print_revivals(done.revivals, config.data_dir, console)
     return OK
 
 
-def _tell(revivals: Revivals, data_dir: str, console: Console) -> None:
-    """Name what keys and users have again by the backup, and the commands that take it back."""
+def _print_revivals(revivals: Revivals, data_dir: str, console: Console) -> None:
+    """Name the keys and users that the backup restores to an older state, and the commands that undo it."""
     remedies = []
     where = f" --data-dir {shlex.quote(data_dir)}"
     for key in revivals.keys:
@@ -108,15 +98,13 @@ def _tell(revivals: Revivals, data_dir: str, console: Console) -> None:
 
 def _changes(changes: tuple[Change, ...], revivals: Revivals) -> str:
     if revivals.are_kept_out:
-        return (
-            "; ".join(f"{one.what} in the backup is {one.backup}, newer is {one.present}" for one in changes)
-            + ": kept out"
-        )
+        kept = (f"{one.what} in the backup is {one.backup}, newer is {one.present}" for one in changes)
+        return "; ".join(kept) + ": kept out"
     return "; ".join(f"{one.what} is {one.backup} again, was {one.present}" for one in changes)
 
 
 def _need_folder(options: argparse.Namespace) -> None:
-    """Refuse to back up a database that would only be made by that."""
+    """Refuse if there is no database yet: opening the folder would create an empty one."""
     config = load_settings(options).settings
     if config.data_dir == ":memory:":
         raise SetupError("the database of :memory: is inside the running gateway and cannot be backed up from outside")
@@ -149,7 +137,7 @@ COMMANDS = (
     ),
     Command(
         "restore",
-        "Put a backup in the place of the database, with the gateway stopped.",
+        "Replace the database with a backup, with the gateway stopped.",
         "gateway.pyz restore /var/backups/gateway-2026-01-31.backup --force",
         declare_restore,
         restore,

@@ -1,25 +1,32 @@
-"""What a command is, and what it may write to. The rows stand in the files beside this one."""
+"""The shape of a command, its console, and what commands share. The commands are in the files beside this one."""
 
 import argparse
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, TextIO
+from typing import BinaryIO, TextIO, cast
 
-from gateway import settings
+import anyio
+
+from gateway import compose, settings, strict_json
+from gateway.app import Gateway
 from gateway.bundle import NativeReport
 from gateway.clock import SystemClock
+from gateway.domain.principals import RequestContext
 from gateway.log import Log
 from gateway.settings import Loaded, Settings
 
 OK, FOUND, FAILED = 0, 1, 2
 
+Work = Callable[[Gateway], Awaitable[int]]
+"""What a command does with the services of the data folder; returns its exit code."""
+
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """Where a command reads and writes. out carries what was asked for, err everything else."""
+    """Where a command reads and writes. out: the result. err: everything else."""
 
     out: TextIO
     err: TextIO
@@ -27,7 +34,7 @@ class Console:
     native: NativeReport
 
     def print(self, text: str) -> None:
-        """Write one line of what was asked for."""
+        """Write one line of the result."""
         self.out.write(text + "\n")
 
     def print_json(self, value: object) -> None:
@@ -67,9 +74,41 @@ def load_settings(options: argparse.Namespace, more: Mapping[str, str] | None = 
     return settings.load(flags | dict(more or {}))
 
 
+def past_time(text: str | None, flag: str) -> int | None:
+    """Read a time, a date or an age such as `7d` before now; None if there is none."""
+    return strict_json.read_time(text, param=flag, now_at=SystemClock().now_at()) if text else None
+
+
 def make_log(config: Settings, stream: TextIO | None = None) -> Log:
     """Return a log on stderr."""
     return Log(stream or sys.stderr, SystemClock(), config.log_level)
+
+
+def with_gateway(options: argparse.Namespace, work: Work) -> int:
+    """Do the work with every service, and return its exit code."""
+    config = load_settings(options).settings
+
+    async def run() -> int:
+        async with compose.open_gateway(config, log=make_log(config), is_shell=True) as gateway:
+            return await work(gateway)
+
+    return anyio.run(run)
+
+
+def with_records(options: argparse.Namespace, work: Work) -> int:
+    """Do the work with the services of `Lasting` alone: they load no rules, so a broken rule file stops nobody."""
+    config = load_settings(options).settings
+
+    async def run() -> int:
+        async with compose.open_lasting(config, log=make_log(config)) as lasting:
+            return await work(cast(Gateway, lasting))
+
+    return anyio.run(run)
+
+
+def context(gateway: Gateway) -> RequestContext:
+    """Return the context of a command typed on this host."""
+    return RequestContext(request_id=gateway.ids.new("req"), user_agent="cli")
 
 
 def shown(text: str, limit: int = 80) -> str:

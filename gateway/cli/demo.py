@@ -17,7 +17,7 @@ MOST_REQUESTS = 10_000_000
 
 
 def demo_data(options: argparse.Namespace, console: Console) -> int:
-    """Write the day and say what is in it."""
+    """Write the day and print what it holds."""
     config = load_settings(options).settings
     path = compose.database_path(config)
     if config.data_dir == ":memory:":
@@ -50,8 +50,8 @@ def demo_data(options: argparse.Namespace, console: Console) -> int:
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the story and its length."""
-    parser.add_argument("--seed", default="1", metavar="N", help="which day; the same number tells the same story (1)")
+    """Declare the seed, the size and the end of the day."""
+    parser.add_argument("--seed", default="1", metavar="N", help="which day; the same number makes the same data (1)")
     parser.add_argument(
         "--requests", default=str(DEFAULT_REQUESTS), metavar="N", help=f"requests of the day ({DEFAULT_REQUESTS})"
     )

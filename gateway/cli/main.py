@@ -1,4 +1,4 @@
-"""The table of commands, and the edge that turns errors into one line and an exit code."""
+"""The table of commands. Turns every error into one line and an exit code."""
 
 import argparse
 import gc
@@ -16,7 +16,7 @@ from gateway.cli.command import FAILED, Command, Console
 from gateway.errors import GatewayError
 from gateway.spelling import hint
 
-# The first word of each command, and the file beside this one that has its row. In the order of `--help`.
+# The first word of each command and the file that defines it, in the order of `--help`.
 _FILES = {
     "serve": "serve",
     "mcp": "mcp",
@@ -44,7 +44,7 @@ _FILES = {
 
 
 def commands(word: str = "") -> tuple[Command, ...]:
-    """Return the commands that begin with `word`, or all when none does. What is not asked for is not imported."""
+    """Return the commands that begin with `word`, or all if none does. Only the files of these are imported."""
     files = dict.fromkeys([_FILES[word]] if word in _FILES else _FILES.values())
     rows: list[Command] = []
     for file in files:
@@ -53,14 +53,14 @@ def commands(word: str = "") -> tuple[Command, ...]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what was wrong in one line, and where the help is."""
+    """Reports an error in one line that names the help."""
 
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"gateway: {message}{self._meant(message)} (see `{self.prog} --help`)\n")
         sys.exit(FAILED)
 
     def _meant(self, message: str) -> str:
-        """Return a question that names the flag or the command that was meant, if one is near."""
+        """Return a question with the flag or command of the nearest spelling, if one is near."""
         kind, _, words = message.partition(": ")
         if kind == "unrecognized arguments":
             return hint(words.split()[0].partition("=")[0], sorted(self.flags()))
@@ -68,7 +68,7 @@ class _Parser(argparse.ArgumentParser):
         return hint(unknown[1], re.findall(r"[\w-]+", unknown[2])) if unknown else ""
 
     def flags(self) -> set[str]:
-        """Return the flags of this parser and of those for its commands."""
+        """Return the flags of this parser and of its subcommands."""
         found = set(self._option_string_actions)
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
@@ -77,7 +77,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """As wide as the terminal, which the usual one asks a module that is slow to import."""
+    """Formats help to the width of the terminal, without the import of `shutil` that argparse makes for it."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
@@ -92,17 +92,16 @@ def _columns() -> int:
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what is asked for, with the command that does it imported. Ends the program where that makes no sense."""
+    """Parse the command line and import its command. Ends the program if it is wrong."""
     return _parser(arguments[0] if arguments else "").parse_args(arguments)
 
 
 def run(options: argparse.Namespace, native: NativeReport) -> int:
-    """Run the command that was read and return its exit code. No traceback reaches the caller."""
+    """Run the parsed command and return its exit code. No traceback reaches the caller."""
     console = Console(sys.stdout, sys.stderr, sys.stdin.buffer, native)
-    gc.freeze()  # what was imported stays: no collection need look at it
-    # A request makes hundreds of objects and leaves no circle of them. Sixty under way at once are some ten thousands,
-    # and what goes after a collection does not count against what came before: a lower number would look for circles
-    # with each group of requests, for a tenth of their time, and find none.
+    gc.freeze()  # imported modules stay: no collection needs to visit them
+    # A request makes hundreds of objects and no cycles. A lower threshold would run the collector with each group of
+    # concurrent requests, for a tenth of their time, and find nothing.
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
     try:
@@ -114,7 +113,7 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has left; nothing more can be said to it
+        sys.stderr.close()  # nobody reads the output any more
     except OSError as error:
         console.note(f"gateway: {error.strerror or 'a file or socket failed'}: {error.filename or ''}".rstrip(": "))
     except Exception as error:  # the last edge: one line, never a stack that may quote a prompt
@@ -123,7 +122,7 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
 
 
 def _parser(word: str = "") -> argparse.ArgumentParser:
-    """Return what reads the commands that begin with `word`, or all."""
+    """Return the parser of the commands that begin with `word`, or of all."""
     top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.", formatter_class=_Formatter)
     top.add_argument("--version", action="version", version=f"gateway {__version__}")
     groups: dict[str, argparse._SubParsersAction[_Parser]] = {}

@@ -1,4 +1,4 @@
-"""`mcp`: the gateway for one assistant on this host, over stdin and stdout."""
+"""`mcp`: the MCP server for one assistant on this host, over stdin and stdout."""
 
 import argparse
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ from gateway.signals import STOPS, Ear, ignore_signals
 
 
 def mcp(options: argparse.Namespace, console: Console) -> int:
-    """Speak MCP on stdin and stdout until the input ends, or a signal says so. What is queued then is still written."""
+    """Serve MCP on stdin and stdout until the input ends or a signal comes. Queued answers are still written."""
     config = load_settings(options).settings
 
     async def run(when_closed: ExitStack) -> None:
@@ -26,7 +26,7 @@ def mcp(options: argparse.Namespace, console: Console) -> int:
             warn_of_rules(gateway)
             ear = Ear(STOPS)
             when_closed.callback(ear.close)
-            when_closed.callback(ignore_signals)  # which comes first
+            when_closed.callback(ignore_signals)  # runs first
             ending = partial(Deadline(log).set, CLOSING_SECONDS)
             await stdio.serve(McpServer(gateway, local("mcp")), ear=ear, ending=ending)
 
@@ -35,4 +35,4 @@ def mcp(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-COMMANDS = (Command("mcp", "Speak MCP over stdio, for assistants on this host.", "gateway.pyz mcp", nothing, mcp),)
+COMMANDS = (Command("mcp", "Serve MCP over stdio to an assistant on this host.", "gateway.pyz mcp", nothing, mcp),)

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any, cast
 
 from gateway.app import Gateway
-from gateway.cli.command import OK, Command, Console, shown, table
-from gateway.cli.data_folder import context, with_gateway, with_records
+from gateway.cli.command import OK, Command, Console, context, shown, table, with_gateway, with_records
 from gateway.domain.paging import Page
 from gateway.domain.principals import local
 from gateway.errors import InvalidJson, InvalidRequest

@@ -1,14 +1,22 @@
-"""`rules check|list`: what is in a rule file. The rows of `rules test` and `rules import` stand beside this file."""
+"""`rules check|list|import`: what is in a rule file. `rules test` is in the file beside this one."""
 
 import argparse
+import json
+from pathlib import Path
+from typing import Any
 
 from gateway import compose
-from gateway.cli import rules_import, rules_test
-from gateway.cli.command import OK, Command, Console, load_settings, shown, table
+from gateway.cli import rules_test
+from gateway.cli.command import FOUND, OK, Command, Console, load_settings, shown, table
+from gateway.errors import SetupError
+from gateway.settings import parse_toml
+from gateway.shield.gitleaks import import_rules
+
+_SHOWN = ("id", "name", "category", "severity", "confidence", "description")
 
 
 def check(options: argparse.Namespace, console: Console) -> int:
-    """Load a rule file as the gateway would, and say how many rules it has."""
+    """Load a rule file as the gateway would, and print how many rules it has."""
     scanner = compose.load_shield(options.file or load_settings(options).settings.rules)
     categories = {rule.category for rule in scanner.rules}
     console.print(f"ok: {len(scanner.rules)} rules in {len(categories)} categories, SHA-256 {scanner.digest}")
@@ -21,16 +29,8 @@ def list_rules(options: argparse.Namespace, console: Console) -> int:
     if options.json:
         console.print_json(
             [
-                {
-                    "id": rule.id,
-                    "name": rule.name,
-                    "category": rule.category,
-                    "severity": rule.severity.value,
-                    "confidence": rule.confidence,
-                    "description": rule.description,
-                    "direction": [direction.value for direction in rule.direction],
-                    "standards": list(rule.standards),
-                }
+                {name: getattr(rule, name) for name in _SHOWN}
+                | {"direction": list(rule.direction), "standards": list(rule.standards)}
                 for rule in rules
             ]
         )
@@ -40,20 +40,83 @@ def list_rules(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
+def import_file(options: argparse.Namespace, console: Console) -> int:
+    """Turn a gitleaks configuration into a rule file; name what was left out and what was changed."""
+    base = _base(options.merge)
+    raw = _read(options.file)
+    try:
+        done = import_rules(parse_toml(raw), taken={str(rule.get("id")) for rule in base["rules"]})
+    except ValueError as error:
+        raise SetupError(f"{shown(options.file)} cannot be imported: {error}") from error
+    document = base | {"rules": [*base["rules"], *done.rules]}
+    text = json.dumps(document, ensure_ascii=False, indent=1)
+    if options.output:
+        _write(options.output, text + "\n")
+    elif done.rules or options.merge:
+        console.print(text)
+    for note in done.notes:
+        console.note(shown(note, 160))
+    for left in done.left_out:
+        console.note(f"left out: {left.rule}: {shown(left.reason, 160)}")
+    console.note(f"{len(done.rules)} rules imported, {len(done.left_out)} left out")
+    return FOUND if done.left_out else OK
+
+
+def _base(path: str | None) -> dict[str, Any]:
+    """Return the rule file to add to, or an empty one."""
+    if not path:
+        return {"version": 1, "rules": []}
+    try:
+        document = json.loads(_read(path))
+        rules = document["rules"]
+        if document["version"] != 1 or not all(isinstance(rule, dict) for rule in rules):
+            raise ValueError("of another version")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise SetupError(f"{shown(path)} is not a rule file") from error
+    return dict(document)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise SetupError(f"{shown(path)} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SetupError(f"{shown(path)} cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
 def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the rule file."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out")
 
 
+def declare_import(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rules import`."""
+    parser.add_argument("file", metavar="FILE", help="gitleaks configuration (TOML)")
+    parser.add_argument("--output", metavar="FILE", help="where the rules are written; standard output if left out")
+    parser.add_argument("--merge", metavar="FILE", help="rule file to add them to; its own rules stay as they are")
+
+
 COMMANDS = (
     Command(
         "rules check",
-        "Check a rule file; says rule, field and reason.",
+        "Check a rule file; an error names the rule, the field and the reason.",
         "gateway.pyz rules check my.json",
         declare,
         check,
     ),
     Command("rules list", "List the rules.", "gateway.pyz rules list --json", declare, list_rules, has_json=True),
     *rules_test.COMMANDS,
-    *rules_import.COMMANDS,
+    Command(
+        "rules import",
+        "Turn a gitleaks configuration into a rule file. Exit 1 if some rule had to be left out.",
+        "gateway.pyz rules import gitleaks.toml --merge rules.json --output my.json",
+        declare_import,
+        import_file,
+    ),
 )

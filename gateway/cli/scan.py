@@ -4,13 +4,12 @@ import argparse
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from gateway import __version__, compose
 from gateway.cli.command import FAILED, FOUND, OK, Command, Console, load_settings, shown
 from gateway.services.scans import detection_data
 from gateway.shield import Shield
-from gateway.shield.detections import Direction, ScanResult, Severity, Verdict
+from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 
 LONGEST_FILE_BYTES = 64 * 1024 * 1024
 SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
@@ -20,7 +19,7 @@ LEVELS = {Severity.CRITICAL: "error", Severity.HIGH: "error", Severity.MEDIUM: "
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """One source of text and what the shield said of it. error: why it could not be scanned, or None."""
+    """One source of text and its scan result. error: why it could not be scanned, or None."""
 
     path: str
     text: str
@@ -49,7 +48,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def walk(paths: list[str]) -> Iterator[str]:
-    """Yield the files named, and for a folder every regular file below it in order of name. Links are not followed."""
+    """Yield the named files, and for a folder every regular file below it by name. Symbolic links are not followed."""
     for path in paths:
         if path == "-" or not os.path.isdir(path):
             yield path
@@ -63,10 +62,10 @@ def walk(paths: list[str]) -> Iterator[str]:
 
 
 def scan_source(scanner: Shield, path: str, console: Console, direction: Direction) -> Scanned:
-    """Scan one file, or stdin for ``-``. What cannot be read is an error, never a clean result."""
+    """Scan one file, or stdin for ``-``. A source that cannot be read is an error, never a clean result."""
     nothing = ScanResult(Verdict.ALLOW, 0)
     try:
-        raw = console.stdin.read(LONGEST_FILE_BYTES + 1) if path == "-" else read_file(Path(path))
+        raw = console.stdin.read(LONGEST_FILE_BYTES + 1) if path == "-" else read_file(path)
     except OSError as error:
         return Scanned(path, "", nothing, error.strerror or "cannot be read")
     if len(raw) > LONGEST_FILE_BYTES:
@@ -75,21 +74,21 @@ def scan_source(scanner: Shield, path: str, console: Console, direction: Directi
     return Scanned(path, text, scanner.scan(text, direction))
 
 
-def read_file(path: Path) -> bytes:
-    """Return the file's bytes, one more than the longest at most."""
-    with path.open("rb") as file:
+def read_file(path: str) -> bytes:
+    """Return the bytes of a file, at most one more than the limit."""
+    with open(path, "rb") as file:
         return file.read(LONGEST_FILE_BYTES + 1)
 
 
 def decode(raw: bytes) -> str:
-    """Return the text of a file: UTF-8 or UTF-16 by its mark; bytes that are neither are kept as lone surrogates."""
+    """Decode a file as UTF-16 if it has that byte order mark, else as UTF-8; other bytes become lone surrogates."""
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return raw.decode("utf-16", "replace")
     return raw.decode("utf-8-sig", "surrogateescape")
 
 
 def as_json(one: Scanned) -> dict[str, object]:
-    """Return one element of the JSON answer: the path and the scan's data, or the path and the error."""
+    """Return one element of the JSON output: the path with the scan's data, or with the error."""
     if one.error:
         return {"path": one.path, "error": one.error}
     result = one.result
@@ -103,26 +102,21 @@ def as_json(one: Scanned) -> dict[str, object]:
 
 
 def as_sarif(scanner: Shield, found: list[Scanned]) -> dict[str, object]:
-    """Return a SARIF 2.1.0 log (OASIS) with one run, its rules and a result a detection."""
+    """Return a SARIF 2.1.0 log (OASIS) with one run, its rules, and one result for each detection."""
     used = {detection.rule: detection for one in found for detection in one.result.detections}
     names = sorted(used)
-    results = []
-    for one in found:
-        for detection in one.result.detections:
-            line, column = position(one.text, detection.start)
-            end_line, end_column = position(one.text, detection.end)
-            region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
-            place = {"artifactLocation": {"uri": one.path.replace(os.sep, "/")}, "region": region}
-            results.append(
-                {
-                    "ruleId": detection.rule,
-                    "ruleIndex": names.index(detection.rule),
-                    "level": LEVELS[detection.severity],
-                    "message": {"text": f"{detection.description} (view: {detection.view})"},
-                    "locations": [{"physicalLocation": place}],
-                    "rank": float(detection.score),
-                }
-            )
+    results = [
+        {
+            "ruleId": detection.rule,
+            "ruleIndex": names.index(detection.rule),
+            "level": LEVELS[detection.severity],
+            "message": {"text": f"{detection.description} (view: {detection.view})"},
+            "locations": [{"physicalLocation": _location(one, detection)}],
+            "rank": float(detection.score),
+        }
+        for one in found
+        for detection in one.result.detections
+    ]
     rules = [
         {
             "id": name,
@@ -133,21 +127,21 @@ def as_sarif(scanner: Shield, found: list[Scanned]) -> dict[str, object]:
         for name in names
     ]
     driver = {"name": "gateway", "version": __version__, "rules": rules, "properties": {"rulesDigest": scanner.digest}}
-    failures = [
-        {"level": "error", "message": {"text": f"{one.path}: {one.error}"}} for one in found if one.error is not None
-    ]
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": driver},
-                "columnKind": "unicodeCodePoints",
-                "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": failures}],
-                "results": results,
-            }
-        ],
+    failures = [{"level": "error", "message": {"text": f"{one.path}: {one.error}"}} for one in found if one.error]
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": failures}],
+        "results": results,
     }
+    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+
+
+def _location(one: Scanned, detection: Detection) -> dict[str, object]:
+    line, column = position(one.text, detection.start)
+    end_line, end_column = position(one.text, detection.end)
+    region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+    return {"artifactLocation": {"uri": one.path.replace(os.sep, "/")}, "region": region}
 
 
 def position(text: str, offset: int) -> tuple[int, int]:
@@ -157,7 +151,7 @@ def position(text: str, offset: int) -> tuple[int, int]:
 
 
 def print_human(found: list[Scanned], console: Console) -> None:
-    """Print a line a file that is not clean, with its detections, and a line of totals."""
+    """Print each file that is not clean with its detections, and a line of totals."""
     for one in found:
         if one.error or not one.result.detections:
             continue

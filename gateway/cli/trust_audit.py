@@ -3,8 +3,7 @@
 import argparse
 
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, shown
-from gateway.cli.data_folder import context, with_gateway
+from gateway.cli.command import FOUND, OK, Command, Console, context, shown, with_gateway
 from gateway.domain.posture import Check, CheckStatus, TrustAudit
 from gateway.domain.principals import local
 from gateway.schema import encode
@@ -25,32 +24,27 @@ def trust_audit(options: argparse.Namespace, console: Console) -> int:
         if options.json:
             console.print_json(encode(run) | {"checks": [encode(check) for check in wanted]})
         else:
-            print_run(run, wanted, console)
+            _print_run(run, wanted, console)
         return FOUND if any(check.status is CheckStatus.FAIL for check in wanted) else OK
 
     return with_gateway(options, work)
 
 
-def print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
-    """Print a line a check, with why and the fix where something is wrong, and the score."""
+def _print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
+    """Print a line for each check, the reason and the fix of those that need one, and the score."""
     for check in wanted:
-        console.print(
-            f"{_MARKS[check.status]:<4}  {check.severity.value:<8}  {check.title}: {shown(check.evidence, 160)}"
-        )
+        mark = f"{_MARKS[check.status]:<4}  {check.severity.value:<8}"
+        console.print(f"{mark}  {check.title}: {shown(check.evidence, 160)}")
         if check.status in (CheckStatus.WARN, CheckStatus.FAIL):
             console.print(f"      {check.id}: {check.why}")
             console.print(f"      fix: {check.fix}  [{', '.join(check.refs)}]")
+    if run.settings_of == THIS_SHELL:
+        console.print("settings of this shell, because no gateway runs on this data folder; the run is not kept")
+    else:
+        console.print(f"settings of the running gateway {run.settings_of}")
     score = "unknown" if run.score is None else f"{run.score} of 100"
-    console.print(whose(run))
     counts = f"{run.passed} pass, {run.warned} warn, {run.failed} fail, {run.skipped} do not apply"
     console.print(f"posture {score}: {counts} ({run.id})")
-
-
-def whose(run: TrustAudit) -> str:
-    """Return a line that says whose settings were judged."""
-    if run.settings_of == THIS_SHELL:
-        return "settings of this shell, because no gateway runs on this data folder; the run is not kept"
-    return f"settings of the running gateway {run.settings_of}"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +53,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--min-severity",
         choices=[severity.value for severity in Severity],
         default=Severity.LOW.value,
-        help="show and judge checks of this severity and graver (low: all)",
+        help="check only this severity and graver ones (low: all)",
     )
 
 

@@ -1,4 +1,4 @@
-"""`version`, `doctor`, `openapi`: what this copy is and what the host gives it."""
+"""`version`, `doctor`, `openapi`: what this copy is, and whether this host suits it."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of `doctor`. fix: what to do when it is not good, else empty."""
+    """One line of `doctor`. fix: what to do if it is not good, else empty."""
 
     name: str
     good: bool
@@ -52,14 +52,13 @@ def version(options: argparse.Namespace, console: Console) -> int:
 
 
 def doctor(options: argparse.Namespace, console: Console) -> int:
-    """Say what this host gives the gateway. Exit 1 when something should be fixed."""
+    """Check this copy and this host. Exit 1 when something should be fixed."""
     config = load_settings(options).settings
     findings = [
         *check_program(console),
         check_rules(config),
         check_data_dir(config),
         *check_database(config),
-        *check_providers(config),
         check_clock(),
     ]
     if options.json:
@@ -75,11 +74,10 @@ def doctor(options: argparse.Namespace, console: Console) -> int:
 
 
 def check_program(console: Console) -> list[Finding]:
-    """Look at Python, the archive and the matcher."""
-    running = PYTHON
+    """Check Python, the archive and the matcher."""
     about = bundle.manifest()
     where = f"archive {bundle.archive_path()}" if about else "a checkout"
-    found = [Finding("python", True, f"{running}, {sys.platform}, running from {where}")]
+    found = [Finding("python", True, f"{PYTHON}, {sys.platform}, running from {where}")]
     if about is not None:
         found.append(check_byte_code(about.bytecode))
     native = console.native
@@ -105,7 +103,7 @@ def check_byte_code(tags: tuple[str, ...]) -> Finding:
 
 
 def check_rules(config: Settings) -> Finding:
-    """Load the rules as `serve` would, and look what rules of one's own leave out."""
+    """Load the rules as `serve` would, and report built-in rules that a rule file leaves out."""
     try:
         scanner = compose.load_shield(config.rules)
     except GatewayError as error:
@@ -116,7 +114,7 @@ def check_rules(config: Settings) -> Finding:
 
 
 def check_data_dir(config: Settings) -> Finding:
-    """See whether the data folder can be written, and how much room it has."""
+    """Check that the data folder can be written and has free space."""
     if config.data_dir == ":memory:":
         return Finding("data folder", True, ":memory:, nothing is written and nothing survives a restart")
     folder = config.data_dir
@@ -134,7 +132,7 @@ def check_data_dir(config: Settings) -> Finding:
 
 
 def check_database(config: Settings) -> list[Finding]:
-    """Open the database, if there is one; check the audit chain, and look which gateway runs on it."""
+    """Open the database, if there is one: its audit chain, the gateway that runs on it, and its providers' keys."""
     if config.data_dir == ":memory:" or not os.path.exists(compose.database_path(config)):
         return [Finding("database", True, "none yet; the first `serve` or `keys create` makes it")]
 
@@ -142,10 +140,17 @@ def check_database(config: Settings) -> list[Finding]:
         async with compose.open_gateway(config, log=make_log(config), is_shell=True) as gateway:
             report = await gateway.audit.verify()
             judged = await gateway.store.db.read(gateway.posture.running.judged)
+            used = [one for one in await gateway.providers.list() if one.enabled]
+            refusals = {one.name: gateway.secrets.refusal(one.key_reference or "") for one in used}
+        found = [Finding("database", True, f"opens; audit chain of {report.events} events is whole")]
         if not report.ok:
-            return [Finding("database", False, f"the audit chain is broken: {report.reason}", "restore a backup")]
-        whole = Finding("database", True, f"opens; audit chain of {report.events} events is whole")
-        return [whole] if judged.settings_of == THIS_SHELL else [whole, check_running(judged)]
+            found = [Finding("database", False, f"the audit chain is broken: {report.reason}", "restore a backup")]
+        elif judged.settings_of != THIS_SHELL:
+            found.append(check_running(judged))
+        fix = "change the reference with `providers update`, or the setting that the line names"
+        bad = [Finding("providers", False, f"{name}: {reason}", fix) for name, reason in refusals.items() if reason]
+        good = Finding("providers", True, f"{len(used)} in use; the settings allow each key's reference")
+        return [*found, *(bad or [good])]
 
     try:
         return anyio.run(look)
@@ -154,7 +159,7 @@ def check_database(config: Settings) -> list[Finding]:
 
 
 def check_running(judged: Judged) -> Finding:
-    """Say with which settings a gateway runs on the data folder, which need not be those of this shell."""
+    """Report the settings of the gateway that runs on the data folder. They may differ from those of this shell."""
     facts = judged.gateway.facts
     if facts.rules_lack:
         return Finding("running gateway", False, f"{judged.settings_of}: {facts.rules_lack}", FULL_RULES)
@@ -165,27 +170,8 @@ def check_running(judged: Judged) -> Finding:
     return Finding("running gateway", True, what)
 
 
-def check_providers(config: Settings) -> list[Finding]:
-    """Name the providers whose key these settings do not let the gateway read. Looks for no key."""
-    if config.data_dir == ":memory:" or not os.path.exists(compose.database_path(config)):
-        return []
-
-    async def look() -> list[Finding]:
-        async with compose.open_gateway(config, log=make_log(config)) as gateway:
-            used = [one for one in await gateway.providers.list() if one.enabled]
-            reasons = {one.name: gateway.secrets.refusal(one.key_reference or "") for one in used}
-        fix = "change the reference with `providers update`, or the setting that the line names"
-        bad = [Finding("providers", False, f"{name}: {reason}", fix) for name, reason in reasons.items() if reason]
-        return bad or [Finding("providers", True, f"{len(used)} in use; the settings allow each key's reference")]
-
-    try:
-        return anyio.run(look)
-    except GatewayError:
-        return []  # the check of the database says why
-
-
 def check_clock() -> Finding:
-    """See whether the clock was ever set."""
+    """Check that the clock was ever set."""
     good = SystemClock().now_at() > RELEASED_AT
     return Finding("clock", good, "plausible" if good else "years behind", "set the clock; expiry and audit need it")
 
@@ -197,9 +183,21 @@ def openapi(options: argparse.Namespace, console: Console) -> int:
 
 
 COMMANDS = (
-    Command("version", "Say what this copy is.", "gateway.pyz version --json", nothing, version, has_json=True),
     Command(
-        "doctor", "Say what this host gives, and what to fix.", "gateway.pyz doctor", nothing, doctor, has_json=True
+        "version",
+        "Show the version and the identity of this copy.",
+        "gateway.pyz version --json",
+        nothing,
+        version,
+        has_json=True,
+    ),
+    Command(
+        "doctor",
+        "Check this copy and this host, and say what to fix.",
+        "gateway.pyz doctor",
+        nothing,
+        doctor,
+        has_json=True,
     ),
     Command("openapi", "Print the OpenAPI document.", "gateway.pyz openapi > openapi.json", nothing, openapi),
 )
