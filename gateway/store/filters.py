@@ -1,4 +1,4 @@
-"""How a filter becomes a WHERE clause: fixed conditions, named parameters, bounds that every database can hold."""
+"""Build WHERE clauses from filters: fixed conditions, named parameters, and bounds that every database can hold."""
 
 from collections.abc import Iterable
 
@@ -10,37 +10,46 @@ _MAX_TEXT_CHARS = 1000
 
 
 class Where:
-    """Conditions that all must hold. What is None is no condition."""
+    """Conditions that must all hold. A parameter that is None leaves its condition out."""
 
     def __init__(self) -> None:
         self.params: dict[str, object] = {}
         self._conditions: list[str] = []
 
     def add(self, condition: str, **params: object) -> None:
-        """Add a condition, written by us, and the parameters it names, given by anybody; none when one is None."""
+        """Add a condition from our own text, with the parameters that it names, unless one of them is None.
+
+        Raises:
+            InvalidRequest: a parameter is out of bounds; `param` is its name.
+        """
         if any(value is None for value in params.values()):
             return
         for name, value in params.items():
             self.params[name] = _checked(name, value)
         self._conditions.append(condition)
 
+    def equal(self, wanted: object, *columns: str) -> None:
+        """Add that columns have the values of the fields of `wanted` with their names."""
+        for column in columns:
+            self.add(f"{column} = :{column}", **{column: getattr(wanted, column)})
+
     def exclude(self, column: str, values: Iterable[str]) -> None:
-        """Add that `column` is none of `values`."""
+        """Add that `column` has none of `values`."""
         for number, value in enumerate(values):
             self.add(f"{column} <> :{column}_{number}", **{f"{column}_{number}": value})
 
     def sql(self) -> str:
-        """Return the clause, or nothing."""
+        """Return the clause, or an empty text without conditions."""
         return " WHERE " + " AND ".join(self._conditions) if self._conditions else ""
 
 
 def like(text: str | None) -> str | None:
-    """Return the LIKE pattern, for ``ESCAPE '\\'``, that finds `text` anywhere; every character stands for itself."""
+    """Return the LIKE pattern, for ``ESCAPE '\\'``, that finds `text` anywhere. No character is a wildcard."""
     return None if text is None else f"%{text.translate(_ESCAPE)}%"
 
 
 def found_in(columns: Iterable[str]) -> str:
-    """Return the condition that the LIKE pattern `:search` fits one of some columns, whatever the case of ASCII."""
+    """Return the condition that one of some columns matches the LIKE pattern `:search`, whatever the case of ASCII."""
     return "(" + " OR ".join(f"lower({name}) LIKE lower(:search) ESCAPE '\\'" for name in columns) + ")"
 
 

@@ -30,11 +30,10 @@ from gateway.store.leases import LeaseRepository
 from gateway.store.meta import MetaRepository
 from gateway.store.migrations import MIGRATIONS, migrate, prepare
 from gateway.store.old_redo import commit_old_redo
-from gateway.store.policies import PolicyRepository
+from gateway.store.policies import PolicyRepository, RuleOverrideRepository
 from gateway.store.providers import ProviderRepository
 from gateway.store.reports import ReportRepository
 from gateway.store.risk_acceptances import RiskAcceptanceRepository
-from gateway.store.rule_overrides import RuleOverrideRepository
 from gateway.store.running import RunningRepository
 from gateway.store.security_scans import SecurityScanRepository
 from gateway.store.sessions import SessionRepository

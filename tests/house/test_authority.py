@@ -1,4 +1,4 @@
-"""Whoever changes what somebody may do goes through one door, which also writes the audit event and tells every process."""
+"""A change of what somebody may do goes through one door, which also writes the audit event and wakes every process."""
 
 import ast
 import re
@@ -6,8 +6,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "gateway").rglob("*.py"))
-TABLES = "api_keys|policies|users|access_entries|risk_acceptances|rule_overrides|providers|budgets"
-WRITES = re.compile(rf"\b(INSERT INTO|UPDATE|DELETE FROM)\s+({TABLES})\b")
+TABLES = {
+    "access_entries",
+    "api_keys",
+    "budgets",
+    "policies",
+    "providers",
+    "risk_acceptances",
+    "rule_overrides",
+    "users",
+}
+WRITES = re.compile(rf"\b(INSERT INTO|UPDATE|DELETE FROM)\s+({'|'.join(sorted(TABLES))})\b")
 NO_CHANGE_OF_AUTHORITY = {"MARK_FIRST_USED", "MARK_USED", "ADD_HITS"}
 
 
@@ -22,6 +31,15 @@ def statements(tree: ast.Module) -> set[str]:
     } - NO_CHANGE_OF_AUTHORITY
 
 
+def calls(tree: ast.AST, name: str) -> list[ast.Call]:
+    """Return the calls of a function or method of this name."""
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and name == getattr(node.func, "attr", getattr(node.func, "id", None))
+    ]
+
+
 def test_every_statement_that_writes_a_table_of_authority_is_run_by_an_authority_transaction() -> None:
     found = 0
     for path in FILES:
@@ -31,15 +49,39 @@ def test_every_statement_that_writes_a_table_of_authority_is_run_by_an_authority
         uses = {id(node) for node in nodes if isinstance(node, ast.Name) and node.id in names} - {
             id(target) for node in nodes if isinstance(node, ast.Assign) for target in node.targets
         }
-        through = {
-            id(node.args[0])
-            for node in nodes
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "change"
-            if node.args
-        }
+        through = {id(call.args[0]) for call in calls(tree, "change") if call.args}
         assert uses <= through, f"{path}: {names} must be run by AuthorityTransaction.change"
         found += len(uses)
-    assert found >= 20
+    assert found >= 1
+
+
+def test_every_table_of_authority_is_mapped_once_and_as_one() -> None:
+    mapped = []
+    for path in FILES:
+        tree = ast.parse(path.read_text("utf-8"))
+        mapped += [ast.literal_eval(call.args[0]) for call in calls(tree, "AuthorityTable")]
+        plain = {ast.literal_eval(call.args[0]) for call in calls(tree, "Table")}
+        assert not plain & TABLES, f"{path}: {plain & TABLES} must be an AuthorityTable"
+    assert sorted(mapped) == sorted(TABLES)
+
+
+def test_an_authority_table_writes_by_its_authority_transaction_alone() -> None:
+    tree = ast.parse((ROOT / "gateway/store/table.py").read_text("utf-8"))
+    (table,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AuthorityTable")
+    methods = [node for node in table.body if isinstance(node, ast.FunctionDef)]
+    for method in methods:
+        takes = ast.unparse(method.args.args[1].annotation or method)
+        assert takes == "AuthorityTransaction", f"{method.name} takes a {takes}"
+        assert len(calls(method, "change")) == 1, method.name
+        assert not calls(method, "execute"), method.name
+    assert {method.name for method in methods} == {"insert", "put", "update", "delete"}
+
+
+def test_the_statements_of_a_table_are_known_to_the_mapper_alone() -> None:
+    """So that no repository runs that of an `AuthorityTable` as it likes."""
+    private = re.compile(r"\._(insert|put|update|delete)_sql\b")
+    users = {path.relative_to(ROOT).as_posix() for path in FILES if private.search(path.read_text("utf-8"))}
+    assert users == {"gateway/store/table.py"}
 
 
 def test_only_the_audit_service_makes_an_authority_transaction() -> None:

@@ -1,0 +1,243 @@
+"""Map a frozen record to its table: columns, statements, rows and pages from one declaration.
+
+A repository declares a `Table` when it is imported. The table takes its columns from the fields of the record and
+builds its SQL from their names, so a new field needs no new statement. Values are always named parameters. The type
+of a field selects how its column is stored: an enum by its value, a boolean as 0 or 1, tuples and mappings as JSON.
+A repository gives a `Codec` where the type does not say enough, and keeps its special statements by hand.
+
+Tables that say who may do what are an `AuthorityTable`. It writes through `AuthorityTransaction.change` alone, so that
+every process reads authority again after the commit. `tests/house/test_authority.py` holds the list of these tables.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from operator import attrgetter
+from types import NoneType
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+from gateway.domain.paging import ID_NUMBERS, Page, id_at, position_of, read_cursor, write_cursor
+from gateway.schema import decode, encode
+from gateway.store.authority import AuthorityTransaction
+from gateway.store.database import Row, Transaction
+from gateway.store.filters import Where, check_limit
+from gateway.strict_json import json_text
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How the values of one field are stored. write: from the field to the column. read: back."""
+
+    write: Callable[[Any], object]
+    read: Callable[[Any], object]
+
+
+def optional(codec: Codec) -> Codec:
+    """Return `codec` for a field that may be None, which is stored as NULL."""
+    return Codec(
+        lambda value: None if value is None else codec.write(value),
+        lambda value: None if value is None else codec.read(value),
+    )
+
+
+def json_records(cls: type) -> Codec:
+    """Return the codec of a tuple of records, stored as a JSON array of objects."""
+    return Codec(
+        lambda records: json_text([encode(one) for one in records]),
+        lambda text: tuple(decode(cls, one) for one in json.loads(text)),
+    )
+
+
+class TableReader(Generic[R]):
+    """What can be read from a table, and the private statements of those who write it.
+
+    key: the column that identifies a row. columns: names of columns that differ from their field's, None for a field
+    that has no column. extra: columns without a field, whose values are given on every write. changes: the fields
+    that `update` writes, by default all but the key. It raises the version unless that is one of them.
+    reads: what is read instead of the table, such as a view. order: the columns by which pages are sorted, newest
+    first. id_prefix: of the ids when pages are sorted by them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        record: type[R],
+        *,
+        key: str = "id",
+        columns: Mapping[str, str | None] | None = None,
+        codecs: Mapping[str, Codec] | None = None,
+        extra: Sequence[str] = (),
+        changes: Sequence[str] = (),
+        reads: str | None = None,
+        order: Sequence[str] = ("id",),
+        id_prefix: str = "",
+    ) -> None:
+        renamed, hints = columns or {}, get_type_hints(record)
+        self.name, self._record, self._key, self._order, self._id_prefix = name, record, key, order, id_prefix
+        self._columns = {
+            one.name: renamed.get(one.name) or one.name
+            for one in fields(record)  # type: ignore[arg-type]  # every record is a dataclass
+            if renamed.get(one.name, "") is not None
+        }
+        self._codecs = {field: _codec(hints[field]) for field in self._columns} | dict(codecs or {})
+        self.columns = tuple(self._columns.values())
+        self.names = ", ".join(self.columns)
+        self._get = attrgetter(*self._columns)
+        self._reads = reads or name
+        written = (*self.columns, *extra)
+        changed = (*(self._columns[field] for field in changes or self._columns if field != key), *extra)
+        sets = [f"{column} = :{column}" for column in changed]
+        if "version" in self.columns and "version" not in changed:
+            sets.append("version = version + 1")
+        self._insert_sql = f"INSERT INTO {name} ({', '.join(written)}) VALUES (:{', :'.join(written)})"  # noqa: S608
+        self._put_sql = f"{self._insert_sql} ON CONFLICT ({key}) DO UPDATE SET " + ", ".join(
+            f"{column} = excluded.{column}" for column in self.columns if column != key
+        )
+        self._update_sql = f"UPDATE {name} SET {', '.join(sets)} WHERE {key} = :{key}"  # noqa: S608
+        self._delete_sql = f"DELETE FROM {name} WHERE {key} = :{key}"  # noqa: S608
+        self._find_sql = self.select(f"WHERE {key} = :{key}")
+        self._list_sql = f"SELECT {', '.join(dict.fromkeys((*order, *self.columns)))} FROM {self._reads}"  # noqa: S608
+        self._newest_first = " ORDER BY " + ", ".join(f"{column} DESC" for column in order) + " LIMIT :limit"
+
+    def select(self, rest: str = "") -> str:
+        """Return the statement that reads whole records. rest: what follows its FROM."""
+        return f"SELECT {self.names} FROM {self._reads} {rest}"  # noqa: S608  # our own names
+
+    def values(self, record: R) -> tuple[object, ...]:
+        """Return a record as the values of `columns`."""
+        return tuple(
+            value if codec is None else codec.write(value)
+            for codec, value in zip(self._codecs.values(), self._get(record), strict=True)
+        )
+
+    def params(self, record: R) -> dict[str, object]:
+        """Return a record as the parameters of a statement, by the names of the columns."""
+        return dict(zip(self.columns, self.values(record), strict=True))
+
+    def record(self, row: Row, **others: object) -> R:
+        """Make the record of a row. others: the fields that have no column."""
+        values = {
+            field: row[column] if (codec := self._codecs[field]) is None else codec.read(row[column])
+            for field, column in self._columns.items()
+        }
+        return self._record(**values, **others)
+
+    def one(self, tx: Transaction, sql: str, **params: object) -> R | None:
+        """Return the first record that a statement of `select` reads."""
+        rows = tx.query(sql, params)
+        return self.record(rows[0]) if rows else None
+
+    def many(self, tx: Transaction, sql: str, **params: object) -> tuple[R, ...]:
+        """Return all records that a statement of `select` reads."""
+        return tuple(self.record(row) for row in tx.query(sql, params))
+
+    def find(self, tx: Transaction, key: object) -> R | None:
+        """Return the record of this key."""
+        return self.one(tx, self._find_sql, **{self._key: key})
+
+    def all(self, tx: Transaction) -> tuple[R, ...]:
+        """Return all records in the order of their keys."""
+        return self.many(tx, self.select(f"ORDER BY {self._key}"))
+
+    def count(self, tx: Transaction, condition: str = "", **params: object) -> int:
+        """Count the rows. condition: a WHERE clause."""
+        return int(tx.query(f"SELECT COUNT(*) AS count FROM {self._reads} {condition}", params)[0]["count"])  # noqa: S608
+
+    def page(
+        self, tx: Transaction, where: Where, query: Sequence[object], *, limit: int, highest: int, cursor: str | None
+    ) -> Page[R]:
+        """Return a part of the records, newest first. query: names the list, so that a cursor fits no other.
+
+        Raises:
+            InvalidRequest: the limit, or the cursor belongs to another list.
+        """
+        check_limit(limit, highest)
+        if cursor is not None:
+            numbers = read_cursor(cursor, query, count=ID_NUMBERS if self._id_prefix else len(self._order))
+            last = (id_at(self._id_prefix, numbers),) if self._id_prefix else numbers
+            after = {f"after_{column}": value for column, value in zip(self._order, last, strict=True)}
+            where.add(f"({', '.join(self._order)}) < (:{', :'.join(after)})", **after)
+        rows = tx.query(self._list_sql + where.sql() + self._newest_first, where.params | {"limit": limit + 1})
+        following = write_cursor(query, self._position(rows[limit - 1])) if len(rows) > limit else None
+        return Page(tuple(self.record(row) for row in rows[:limit]), limit, following)
+
+    def _position(self, row: Row) -> tuple[int, ...]:
+        return position_of(row["id"]) if self._id_prefix else tuple(int(row[column]) for column in self._order)
+
+
+class Table(TableReader[R]):
+    """A table that any transaction may write."""
+
+    @property
+    def insert_sql(self) -> str:
+        """The statement that inserts a record, to which a repository may add an ON CONFLICT clause."""
+        return self._insert_sql
+
+    @property
+    def update_sql(self) -> str:
+        """The statement that writes the changes of a record."""
+        return self._update_sql
+
+    def insert(self, tx: Transaction, record: R, **extra: object) -> None:
+        """Insert a record. Raises `Conflict` when a unique column has its value already."""
+        tx.execute(self._insert_sql, self.params(record) | extra)
+
+    def put(self, tx: Transaction, record: R) -> None:
+        """Insert a record, or write it in place of the one with its key."""
+        tx.execute(self._put_sql, self.params(record))
+
+    def update(self, tx: Transaction, record: R, **extra: object) -> bool:
+        """Write the changes of a record and return whether its row exists."""
+        return tx.execute(self._update_sql, self.params(record) | extra) == 1
+
+    def delete(self, tx: Transaction, key: object) -> bool:
+        """Delete the row of a key and return whether it existed."""
+        return tx.execute(self._delete_sql, {self._key: key}) == 1
+
+
+class AuthorityTable(TableReader[R]):
+    """A table that says who may do what. A committed change holds in every process from its next request on."""
+
+    def insert(self, tx: AuthorityTransaction, record: R, **extra: object) -> None:
+        """Insert a record. Raises `Conflict` when a unique column has its value already."""
+        tx.change(self._insert_sql, self.params(record) | extra)
+
+    def put(self, tx: AuthorityTransaction, record: R) -> None:
+        """Insert a record, or write it in place of the one with its key."""
+        tx.change(self._put_sql, self.params(record))
+
+    def update(self, tx: AuthorityTransaction, record: R, **extra: object) -> bool:
+        """Write the changes of a record and return whether its row exists."""
+        return tx.change(self._update_sql, self.params(record) | extra) == 1
+
+    def delete(self, tx: AuthorityTransaction, key: object) -> bool:
+        """Delete the row of a key and return whether it existed."""
+        return tx.change(self._delete_sql, {self._key: key}) == 1
+
+
+def _codec(hint: Any) -> Codec | None:
+    """Return how values of a type are stored, or None where the database holds them as they are."""
+    options = get_args(hint)
+    if NoneType in options:
+        (inner,) = (_codec(one) for one in options if one is not NoneType)
+        return optional(inner) if inner is not None else None
+    if hint is bool:
+        return Codec(int, bool)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Codec(attrgetter("value"), hint)
+    if get_origin(hint) is tuple:
+        item = _codec(options[0]) or Codec(_same, _same)
+        return Codec(
+            lambda items: json_text([item.write(one) for one in items]),
+            lambda text: tuple(map(item.read, json.loads(text))),
+        )
+    if isinstance(origin := get_origin(hint), type) and issubclass(origin, Mapping):
+        return Codec(lambda value: json_text(dict(value)), json.loads)
+    return None
+
+
+def _same(value: object) -> object:
+    return value
