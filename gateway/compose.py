@@ -1,28 +1,26 @@
-"""Open the data folder, put the gateway together over it, make it anew on reload, close it all. `parts` knows how."""
+"""Open the data folder, put the gateway together over it, make it anew on a reload, and close it all."""
 
 import os
 import stat
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import anyio
 
-from gateway import bundle, shield
+from gateway import shield
 from gateway.app import Gateway, Lasting
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import AuditUnavailable, Overloaded, SetupError
+from gateway.http.client import Client
 from gateway.log import Log
-from gateway.parts import Shared, assemble, make_lasting
 from gateway.settings import Settings
+from gateway.shield import Shield
 from gateway.store.store import open_store
-
-if TYPE_CHECKING:
-    from gateway.shield import Shield
+from gateway.wiring import Shared, make_gateway, make_lasting
 
 DATABASE = "gateway.db"
-_LEAST_FREE_BYTES = 1_048_576  # with less, what cannot be written has no room
+_LEAST_FREE_BYTES = 1_048_576  # with less, a write that fails fails for want of room
 _UNTIL_RESTART = (
     "host", "port", "workers", "data_dir", "tls_cert", "tls_key", "allowed_hosts", "drain_seconds", "log_level",
     "mcp_enabled", "mcp_port", "mcp_api_key",
@@ -30,12 +28,12 @@ _UNTIL_RESTART = (
 
 
 def database_path(settings: Settings) -> str:
-    """Return where the database of these settings lies, or ``:memory:``."""
+    """Return the path of the database, or ``:memory:``."""
     return settings.data_dir if settings.data_dir == ":memory:" else os.path.join(settings.data_dir, DATABASE)
 
 
-def load_shield(path: str | None) -> "Shield":
-    """Load the rules, given or built in.
+def load_shield(path: str | None) -> Shield:
+    """Load the rules of a file, or the built-in ones.
 
     Raises:
         SetupError: the rule file is bad; names the rule, the field and the reason.
@@ -47,23 +45,8 @@ def load_shield(path: str | None) -> "Shield":
         raise SetupError(f"The rules cannot be used: {why}") from error
 
 
-def load_early(path: str | None) -> "Shield | None":
-    """Load the rules unless they can wait: those of an archive are whole when its file is, and were tried with it.
-
-    Raises:
-        SetupError: the rules cannot be used.
-    """
-    if path is not None or bundle.archive_path() is None:
-        return load_shield(path)
-    try:
-        bundle.read("rules.plans")
-    except OSError as error:
-        raise SetupError(f"The rules cannot be used: {error.strerror}") from error
-    return None
-
-
 def keep_lasting(old: Settings, new: Settings, log: Log) -> Settings:
-    """Return `new` with what cannot change before a restart as it was in `old`, and log the names of what would."""
+    """Return `new` with the old value of every setting that needs a restart, and log the names of those that differ."""
     kept = {name: getattr(old, name) for name in _UNTIL_RESTART}
     waiting = [name for name, value in kept.items() if getattr(new, name) != value]
     if waiting:
@@ -72,26 +55,24 @@ def keep_lasting(old: Settings, new: Settings, log: Log) -> Settings:
 
 
 class Composition:
-    """A gateway that can be made anew over the same store, keys and connections.
+    """A gateway that can be made anew over the same store, caches and upstream connections."""
 
-    scanner: None to load the rules when somebody first asks for the shield.
-    """
-
-    def __init__(self, settings: Settings, scanner: "Shield | None", lasting: Lasting) -> None:
+    def __init__(self, settings: Settings, rules: Shield, lasting: Lasting, client: Client) -> None:
         self._settings = settings
         self._lasting = lasting
-        self.gateway = assemble(settings, scanner, lasting)
+        self._client = client
+        self.gateway = make_gateway(settings, rules, lasting, client)
 
     def reload(self, settings: Settings) -> Gateway:
-        """Make the gateway of other settings and freshly read rules, and return it.
+        """Make the gateway of other settings and freshly read rules, and return it. May run in a thread.
 
-        Address, TLS, data folder and limits of the server stay as they were until a restart. May run in a thread.
+        The address, TLS, the data folder and the limits of the server change only with a restart.
 
         Raises:
             SetupError: the rules cannot be used; the old gateway goes on.
         """
         settings = keep_lasting(self._settings, settings, self.gateway.log)
-        self.gateway = assemble(settings, load_shield(settings.rules), self._lasting)
+        self.gateway = make_gateway(settings, load_shield(settings.rules), self._lasting, self._client)
         return self.gateway
 
 
@@ -106,67 +87,58 @@ async def open_gateway(settings: Settings, *, log: Log, is_shell: bool = False) 
 async def open_composition(
     settings: Settings, *, log: Log, shared: Shared | None = None, is_shell: bool = False
 ) -> AsyncGenerator[Composition]:
-    """Open the data folder, made if need be, and yield the parts put together; close everything afterwards.
+    """Open the data folder, making it if needed, and yield the whole gateway; close everything afterwards.
 
     shared: given when this process is one of several workers. is_shell: it is a command, which serves nobody.
 
     Raises:
         SetupError: the rules, the data folder or the database cannot be used.
     """
-    scanner = shared.scanner if shared else load_early(settings.rules)
+    rules = shared.shield if shared else load_shield(settings.rules)
     async with open_lasting(settings, log=log, shared=shared, is_shell=is_shell) as lasting:
-        yield Composition(settings, scanner, lasting)
+        client = Client(ca_file=settings.upstream_ca_file)
+        try:
+            yield Composition(settings, rules, lasting, client)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await client.aclose()
 
 
 @asynccontextmanager
 async def open_lasting(
     settings: Settings, *, log: Log, shared: Shared | None = None, is_shell: bool = False
 ) -> AsyncGenerator[Lasting]:
-    """Open the data folder, made if need be, and yield the parts that need no rules; close everything afterwards.
+    """Open the data folder, making it if needed, and yield the services that need no rules; close them afterwards.
 
     Raises:
         SetupError: the data folder or the database cannot be used.
     """
-    with _naming_a_full_disk(settings.data_dir):
-        async with _open_lasting(settings, log, shared, is_shell=is_shell) as lasting:
-            yield lasting
-
-
-@asynccontextmanager
-async def _open_lasting(
-    settings: Settings, log: Log, shared: Shared | None, *, is_shell: bool
-) -> AsyncGenerator[Lasting]:
     clock = SystemClock()
     ids = SystemIds(clock)
     identity = shared.database if shared else None
-    if identity is None:
-        make_data_dir(settings.data_dir)
-    store = await open_store(database_path(settings), clock=clock, ids=ids, log=log, identity=identity)
-    try:
-        lasting = make_lasting(
-            store, clock, ids, log, shared=shared, ca_file=settings.upstream_ca_file, is_shell=is_shell
-        )
+    with _naming_a_full_disk(settings.data_dir):
+        if identity is None:
+            make_data_dir(settings.data_dir)
+        store = await open_store(database_path(settings), clock=clock, ids=ids, log=log, identity=identity)
         try:
-            yield lasting
+            lasting = make_lasting(store, clock, ids, log, shared=shared, is_shell=is_shell)
+            try:
+                yield lasting
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await lasting.authentication.aclose()
+                    lasting.access.flush_hits()
         finally:
             with anyio.CancelScope(shield=True):
-                if lasting.has("client"):
-                    await lasting.client.aclose()
-                if lasting.has("refusals"):
-                    await lasting.authentication.aclose()
-                if lasting.has("access"):
-                    lasting.access.flush_hits()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.aclose()
+                await store.aclose()
 
 
 @contextmanager
 def _naming_a_full_disk(folder: str) -> Iterator[None]:
-    """Say that the disk is full where that is why something could not be opened or recorded.
+    """Say that the disk is full where that is the reason that something could not be opened or recorded.
 
     Raises:
-        SetupError: the disk is full, or what it was.
+        SetupError: the disk is full; otherwise the error passes as it is.
     """
     try:
         yield
@@ -183,16 +155,16 @@ def _naming_a_full_disk(folder: str) -> Iterator[None]:
 
 
 def make_data_dir(path: str) -> None:
-    """Make the data folder, for its owner alone. One that is there is closed to others if it is ours and in use.
+    """Make the data folder, for its owner alone. An existing one that is ours and in use is closed to others.
 
     Raises:
-        SetupError: it cannot be made or is no folder.
+        SetupError: it cannot be made, or it is not a folder.
     """
     if path == ":memory:":
         return
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
-        if _is_ours(path):
+        if _is_ours_and_open(path):
             os.chmod(path, 0o700)
     except OSError as error:
         raise SetupError(
@@ -200,8 +172,8 @@ def make_data_dir(path: str) -> None:
         ) from error
 
 
-def _is_ours(path: str) -> bool:
-    """Tell whether a folder is open to others although it is ours, holds our database, and nothing of anybody else."""
+def _is_ours_and_open(path: str) -> bool:
+    """Return whether others may enter a folder that is ours, holds our database, and holds nothing of anybody else."""
     found = os.stat(path)
     if not found.st_mode & 0o077 or found.st_mode & stat.S_ISVTX or not os.path.isfile(os.path.join(path, DATABASE)):
         return False

@@ -17,7 +17,7 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 
-from gateway import __version__, bundle, compose, parts
+from gateway import __version__, bundle, compose, wiring
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
@@ -93,7 +93,7 @@ class Live:
     async def get_ready(self) -> None:
         """Do what the first prompt would wait for."""
         gateway = self._composition.gateway
-        await to_thread.run_sync(lambda: gateway.shield.ready())  # which may have to be loaded
+        await to_thread.run_sync(gateway.shield.ready)
 
     async def reload(self, options: argparse.Namespace) -> None:
         """Read settings and rules again, and keep the old ones when the new cannot be used."""
@@ -109,7 +109,7 @@ class Live:
             log.error("reload_refused", reason=error.message)
 
 
-async def answer(site: Site, shared: parts.Shared | None = None, child: Child | None = None) -> None:
+async def answer(site: Site, shared: wiring.Shared | None = None, child: Child | None = None) -> None:
     """Open the gateway and answer until told to stop. child: this process is one of several workers."""
     report_faults(site.log)
     if child is None:
@@ -118,7 +118,7 @@ async def answer(site: Site, shared: parts.Shared | None = None, child: Child | 
         await _answer(site, shared, child, when_closed)
 
 
-async def _answer(site: Site, shared: parts.Shared | None, child: Child | None, when_closed: ExitStack) -> None:
+async def _answer(site: Site, shared: wiring.Shared | None, child: Child | None, when_closed: ExitStack) -> None:
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         if child is None:
             await begin(composition.gateway, site.console)

@@ -8,11 +8,10 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import anyio
 
-from gateway import bundle, compose, parts, settings, shield
+from gateway import bundle, compose, settings, shield, wiring
 from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.deadline import CLOSING_SECONDS, Deadline
@@ -25,13 +24,11 @@ from gateway.http.server import Server
 from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
 from gateway.settings import Settings
+from gateway.shield import Shield
 from gateway.signals import heed_signals, hold_reload, hold_signals, ignore_signals
 from gateway.store import metric_board, rate_windows
 from gateway.store.database_file import identify
 from gateway.supervisor import Child, Supervisor
-
-if TYPE_CHECKING:
-    from gateway.shield import Shield
 
 _SCHEME = {True: "https", False: "http"}
 _CLOSING_SECONDS = 20.0
@@ -170,7 +167,7 @@ def serve_group(site: Site) -> int:
     return ended or (FAILED if last else OK)
 
 
-def ready_shield(config: Settings) -> "Shield":
+def ready_shield(config: Settings) -> Shield:
     """Load the rules and make them ready to scan, so that no worker does it for itself.
 
     Raises:
@@ -186,8 +183,8 @@ class Group:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.shared = parts.Shared(
-            scanner=ready_shield(site.config),
+        self.shared = wiring.Shared(
+            shield=ready_shield(site.config),
             limiter=rate_windows.RateWindows(),
             # While a reload replaces them, there are twice as many.
             board=metric_board.MetricBoard(2 * site.config.workers + 1),
@@ -203,19 +200,19 @@ class Group:
             self.site.log.error("reload_refused", reason=error.message)
             return False
         self.site = replace(self.site, config=compose.keep_lasting(self.site.config, config, self.site.log))
-        self.shared = replace(self.shared, scanner=scanner)
+        self.shared = replace(self.shared, shield=scanner)
         tidy_up()
         return True
 
 
-async def begin_group(site: Site, shared: parts.Shared) -> None:
+async def begin_group(site: Site, shared: wiring.Shared) -> None:
     """Make the database and the first credentials, and note the start."""
     heed_signals()
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await begin(composition.gateway, site.console)
 
 
-async def end_group(site: Site, shared: parts.Shared) -> None:
+async def end_group(site: Site, shared: wiring.Shared) -> None:
     """Note the end."""
     Deadline(site.log).set(CLOSING_SECONDS)
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:

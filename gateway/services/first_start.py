@@ -2,11 +2,9 @@
 
 import os
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import TYPE_CHECKING
 
 from gateway.auth import keyhash, passwords
 from gateway.clock import Clock, Ids
@@ -15,12 +13,10 @@ from gateway.domain import users
 from gateway.domain.principals import RequestContext, Role, Scope, local
 from gateway.errors import SetupError
 from gateway.services.audit import Audit
+from gateway.services.keys import Keys
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
-
-if TYPE_CHECKING:
-    from gateway.services.keys import Keys
 
 USERNAME = "admin"
 FILE = "first-credentials.txt"
@@ -46,7 +42,7 @@ class FirstCredentials:
 class FirstStart:
     """Makes the first credentials. keys: returns the service, which most starts do without."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, keys: Callable[[], "Keys"]) -> None:
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, keys: Keys) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -71,7 +67,7 @@ class FirstStart:
             _refuse_other(folder)
         who = local("first-start")
         context = RequestContext(request_id=self._ids.new("req"))
-        key, insert_key = self._keys().prepare(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
+        key, insert_key = self._keys.prepare(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
         password = passwords.make_password(self._ids.random_bytes(keyhash.KEY_RANDOM_BYTES))
         password_hash = passwords.hash_random_password(password, self._ids.random_bytes(SALT_BYTES))
 

@@ -1,14 +1,11 @@
 """What works right now: shield, database, upstream. Asks nobody on the network; the last outcomes tell."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from gateway.clock import Clock, SystemClock
 from gateway.errors import GatewayError
+from gateway.shield import Shield
 from gateway.store.store import Store
-
-if TYPE_CHECKING:
-    from gateway.shield import Shield
 
 HEALTHY = "healthy"
 _GOOD_SECONDS = 1.0
@@ -21,7 +18,7 @@ class Health:
     """
 
     def __init__(
-        self, *, shield: "Shield", store: Store, upstream: Callable[[], str] | None, clock: Clock | None = None
+        self, *, shield: Shield, store: Store, upstream: Callable[[], str] | None, clock: Clock | None = None
     ) -> None:
         self._shield = shield
         self._store = store

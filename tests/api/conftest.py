@@ -5,7 +5,7 @@ import itertools
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +24,6 @@ from gateway.errors import InsufficientScope, InvalidApiKey, InvalidRequest, Key
 from gateway.http.messages import Headers, Request, Response
 from gateway.log import Log
 from gateway.metrics import Metrics
-from gateway.parts import LASTING, PARTS
 from gateway.services.scans import ScanAnswer, ScanStats, ScanText
 from gateway.services.shield_tests import LastShieldTests
 from gateway.settings import Settings
@@ -271,7 +270,7 @@ def make_house(settings: Settings) -> House:
         "shield_tests": cast(Any, FakeShieldTests()),
         "chat": cast(Any, FakeChat()), "health": cast(Any, health),
     }  # fmt: skip
-    gateway = Gateway(dict.fromkeys((*LASTING, *PARTS), lambda of: None), known)
+    gateway = Gateway(**dict.fromkeys((one.name for one in fields(Gateway)), cast(Any, None)) | known)
     return House(Dispatch(gateway), clock, authentication, scans, lists, health, metrics, log)
 
 
