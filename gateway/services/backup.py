@@ -167,7 +167,7 @@ async def _look(path: str, clock: Clock, ids: Ids, log: Log, *, about: About | N
     store = await open_store(path, clock=clock, ids=ids, log=log)
     try:
         if not await to_thread.run_sync(store.db.is_whole):
-            raise SetupError("The copy of the database is damaged: SQLite's own check fails.")
+            raise SetupError("The copy of the database is damaged: its own check fails.")
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         chain = await audit.verify()
         head = await store.db.read(lambda tx: store.audit.head(tx, store.instance_id))

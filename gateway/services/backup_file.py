@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import IO, TYPE_CHECKING
 
 from gateway.errors import SetupError
+from gateway.store.sqlite import MAGIC
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 ABOUT = "backup.json"
 DATABASE = "gateway.db"
-_MAGIC = b"SQLite format 3\0"
 _ABOUT_BYTES = 65_536
 _PIECE_BYTES = 1 << 20
 
@@ -65,7 +65,7 @@ def unpack(backup: str, target: str) -> About | None:
         SetupError: it is no whole backup, or of a later format.
     """
     with open(backup, "rb") as file:
-        if file.read(len(_MAGIC)) == _MAGIC:
+        if file.read(len(MAGIC)) == MAGIC:
             for ending in ("", "-wal"):  # what is not in the file yet is in the log beside it
                 if os.path.exists(backup + ending):
                     _copy(backup + ending, target + ending)

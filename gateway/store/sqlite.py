@@ -30,6 +30,7 @@ from gateway.store.writer import PendingWrite, Writer
 T = TypeVar("T")
 
 MEMORY = ":memory:"
+MAGIC = b"SQLite format 3\0"  # with which a database file begins
 BUSY_SECONDS = 5.0
 _APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _LEAST_BYTES = 512  # of a page, so of any database that holds something

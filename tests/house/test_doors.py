@@ -36,6 +36,7 @@ NAMES = {
     r"\b(time\.time|time_ns|datetime\.now|datetime\.utcnow|os\.urandom)\b": ("gateway/clock.py",),
     r"\bsys\.stdout\b|\bprint\(": ("gateway/cli/", "gateway/mcp/stdio.py"),
     r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\s": ("gateway/store/",),
+    r"(?i)\bPRAGMA\b|\browid\b|\bINSERT OR\b|VACUUM INTO|\bsqlite_|SQLite format": ("gateway/store/sqlite.py",),
     r"\bexcept Exception\b": (
         "gateway/api/dispatch.py",
         "gateway/mcp/server.py",
@@ -86,6 +87,16 @@ def test_a_thing_is_named_only_behind_its_door(pattern: str) -> None:
     for path in FILES:
         found = re.search(pattern, code(path))
         assert not found or place(path).startswith(NAMES[pattern]), f"{place(path)} has {found and found[0]!r}"
+
+
+def test_the_schema_is_in_a_dialect_that_other_databases_read() -> None:
+    for path in sorted((ROOT / "gateway" / "store" / "migrations").glob("*.sql")):
+        found = re.search(r"(?i)\b(PRAGMA|rowid|INSERT OR|AUTOINCREMENT|GLOB|sqlite)\b", _without_notes(path))
+        assert not found, f"{place(path)} has {found and found[0]!r}"
+
+
+def _without_notes(path: Path) -> str:
+    return "\n".join(line.split("--")[0] for line in path.read_text("utf-8").splitlines())
 
 
 def test_no_module_of_a_package_takes_the_place_of_a_name_that_the_package_imports() -> None:
