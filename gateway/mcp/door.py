@@ -1,7 +1,8 @@
-"""Who may come in over HTTP: pages and programs of this host, with the key. Pure; knows no path and no message.
+"""Admission to the MCP port over HTTP, and the form of its answers. Pure; knows no path and no message.
 
-A page of another site can make a browser send requests to this host, and a name that changes its address can make them
-look like the site's own. So Origin, where there is one, names this host, and Host does always (the server checks it).
+Only programs and pages of this host may call, with the key. A page of another site can make a browser send requests to
+this host, and a DNS name that changes its address can make them look like the site's own. So an Origin must name this
+host, and so must Host (the server checks it).
 """
 
 import hmac
@@ -9,11 +10,15 @@ import re
 
 from gateway.auth.keyhash import without_keys
 from gateway.domain.principals import RequestContext
-from gateway.http.messages import Headers, HttpError, Request
+from gateway.http.messages import Headers, HttpError, Request, Response
+from gateway.mcp import jsonrpc
+from gateway.mcp.jsonrpc import Reply
+from gateway.mcp.sessions import Outcome
+from gateway.strict_json import write_json
 
+JSON = (("content-type", "application/json"),)
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _LOCAL_ORIGIN = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.ASCII)
-
 _MAY_SEND = (
     "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
     "x-service-key"
@@ -21,48 +26,50 @@ _MAY_SEND = (
 _MAY_READ = "mcp-session-id, www-authenticate, x-request-id"
 _PREFLIGHT_SECONDS = "600"
 _USER_AGENT_CHARS = 200
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_COMMON = (("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer"))
 
 HeaderList = tuple[tuple[str, str], ...]
 
 
 def caller_of(request: Request, request_id: str) -> RequestContext:
-    """Return where a request came from, for the audit."""
+    """Return the origin of a request, for the audit log."""
     agent = request.headers.get("user-agent")
     user_agent = without_keys(agent)[:_USER_AGENT_CHARS] if agent else None
     return RequestContext(request_id=request_id, ip=request.peer or None, user_agent=user_agent)
 
 
 def check_origin(headers: Headers) -> None:
-    """Let pass what comes from no page, or from a page of this host.
+    """Admit a request that comes from no page, or from a page of this host.
 
     Raises:
-        HttpError: 403, the page is of another site, or of none that it would name.
+        HttpError: 403, the page belongs to another site, or hides its site.
     """
     origin = headers.get("origin")
-    if origin is not None and _LOCAL_ORIGIN.fullmatch(origin) is None:
+    if origin is not None and not _is_local(origin):
         raise HttpError(403, "access_denied", "Only pages of this host may call.")
 
 
 def check_key(headers: Headers, key: str | None) -> None:
-    """Let pass who sends `key`: in `X-Service-Key`, else as `Authorization: Bearer`. Nowhere else is looked.
+    """Admit a request with `key` in `X-Service-Key`, or else in `Authorization: Bearer`.
 
     Raises:
-        HttpError: 401, there is no key or another, or None is expected.
+        HttpError: 401, the key is missing or wrong, or `key` is None.
     """
     given = headers.get("x-service-key")
     if given is None:
         scheme, _, token = (headers.get("authorization") or "").partition(" ")
         given = token.strip(" ") if scheme.lower() == "bearer" else ""
     if not given:
-        raise _no_entry("missing_api_key", "An API key is needed: Authorization: Bearer, or X-Service-Key.")
+        raise _unauthorized("missing_api_key", "An API key is needed: Authorization: Bearer, or X-Service-Key.")
     if key is None or not hmac.compare_digest(given.encode(), key.encode()):
-        raise _no_entry("invalid_api_key", "The API key is not the one of this server.")
+        raise _unauthorized("invalid_api_key", "The API key is not the one of this server.")
 
 
 def cors_headers(headers: Headers) -> HeaderList:
-    """Return what lets a page of this host read an answer. Always says that the answer depends on the origin."""
+    """Return the headers that let a page of this host read an answer. Every answer varies by the origin."""
     origin = headers.get("origin")
-    if origin is None or _LOCAL_ORIGIN.fullmatch(origin) is None:
+    if origin is None or not _is_local(origin):
         return (("vary", "Origin"),)
     return (
         ("vary", "Origin"),
@@ -72,7 +79,7 @@ def cors_headers(headers: Headers) -> HeaderList:
 
 
 def preflight_headers(methods: str) -> HeaderList:
-    """Return what a browser wants to know before it sends a request with a key. methods: as in Allow."""
+    """Return the answer to a browser's question before it sends a request with a key. methods: as in Allow."""
     return (
         ("allow", methods),
         ("access-control-allow-methods", methods),
@@ -81,5 +88,34 @@ def preflight_headers(methods: str) -> HeaderList:
     )
 
 
-def _no_entry(code: str, message: str) -> HttpError:
+def answered(outcome: Outcome) -> Response:
+    """Return the answer for the outcome of a call; 202 if it has no body."""
+    return Response(202) if outcome.body is None else Response(outcome.status, JSON, outcome.body)
+
+
+def faulty(reply: Reply) -> Response:
+    """Refuse a bad message with 400 and a JSON-RPC error."""
+    return Response(400, JSON, jsonrpc.render(reply))
+
+
+def refusal(error: HttpError, request_id: str) -> Response:
+    """Render a refusal in the error shape of the API."""
+    kind = _TYPES.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
+    named = {"message": error.message, "type": kind, "code": error.code, "param": error.param, "request_id": request_id}
+    return Response(error.status, JSON + error.headers, write_json({"ok": False, "error": named}))
+
+
+def finished(response: Response, request_id: str, more: HeaderList) -> Response:
+    """Return `response` with the headers of every answer, and `more`. A stream has its own cache-control."""
+    no_store = (("cache-control", "no-store"),) if response.stream is None else ()
+    ids = (("x-service-request-id", request_id), ("x-request-id", request_id))
+    headers = (*response.headers, *_COMMON, *no_store, *ids, *more)
+    return Response(response.status, headers, response.body, response.stream, response.ends_with_peer)
+
+
+def _is_local(origin: str) -> bool:
+    return _LOCAL_ORIGIN.fullmatch(origin) is not None
+
+
+def _unauthorized(code: str, message: str) -> HttpError:
     return HttpError(401, code, message, headers=(("www-authenticate", 'Bearer realm="mcp"'),))

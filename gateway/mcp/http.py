@@ -1,10 +1,10 @@
 """MCP over HTTP: HTTP+SSE of 2024-11-05 (/sse, /message) and Streamable HTTP (/mcp) of the later versions.
 
-Theory of operation. A message that is answered at once is answered in its request. A tool's call runs beside it. Over
-HTTP+SSE its answer goes to the session's stream. Over Streamable HTTP the request waits a moment for it, to answer with
-JSON, and then answers with a stream that carries comments until the answer is there. When the peer leaves such a
-stream, a call without a session is cancelled, since nobody can get its answer any more; one in a session goes on, as
-the versions with sessions want it, until the session ends. Everything lives in one process and is bounded.
+Theory of operation. A quick message is answered in its request. A tool's call runs in a task of its own. Over HTTP+SSE
+its answer goes to the session's stream. Over Streamable HTTP the request waits up to `QUICK_SECONDS` and answers with
+JSON; after that it answers with a stream that carries comments until the result is there. When the peer leaves such a
+stream, a call without a session is cancelled, since nobody can get its result. A call in a session continues until the
+session ends, as those versions require. Everything lives in one process and is bounded.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,9 +18,7 @@ from gateway.domain.principals import RequestContext, local
 from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, LoginThrottled, MissingApiKey
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
-from gateway.mcp import jsonrpc, stateless
-from gateway.mcp.answers import JSON, answered, faulty, finished, refusal
-from gateway.mcp.door import caller_of, check_key, check_origin, cors_headers, preflight_headers
+from gateway.mcp import door, jsonrpc, stateless
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Reply
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
 from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
@@ -41,9 +39,9 @@ Handler = Callable[[Request, RequestContext], Awaitable[Response]]
 
 
 class HttpMcp:
-    """Answers every request of the MCP port: `handle`, `refuse` and `body_limit` are what the server asks for.
+    """Answers every request of the MCP port. The server calls `handle`, `check`, `refuse` and `body_limit`.
 
-    gateway: returns the one that answers now. tasks: where calls run. streams: how many /sse streams there may be.
+    gateway: returns the current one. tasks: runs the calls. streams: most /sse streams at a time.
     make_server: makes the server of a new peer.
     """
 
@@ -69,23 +67,25 @@ class HttpMcp:
         }
 
     def stop(self) -> None:
-        """End every session and its stream at once. Calls that a request waits for go on."""
+        """End every session and its stream at once. Calls that a request waits for continue."""
         self._is_stopping = True
         self._streams.end_all()
 
     def body_limit(self, method: str, path: str) -> int:
-        """Return how many bytes the body of a request may have."""
+        """Return the largest body of a request, in bytes."""
         return MESSAGE_BYTES if method == "POST" and path in ("/mcp", "/message") else _OTHER_BYTES
 
     def refuse(self, error: HttpError) -> Response:
-        """Render a request that the server refused by itself, in the one error shape."""
+        """Render the refusal of a request that the server did not hand on."""
         gateway = self._gateway()
         gateway.metrics.count("gateway_refused_requests_total", code=error.code)
-        return finished(refusal(error, request_id := gateway.ids.new("req")), request_id, (("vary", "Origin"),))
+        return door.finished(
+            door.refusal(error, request_id := gateway.ids.new("req")), request_id, (("vary", "Origin"),)
+        )
 
     async def check(self, request: Request) -> Response | None:
-        """Look whether a request may come in, by its head: before a large body of it is read. None: it may."""
-        context = caller_of(request, self._gateway().ids.new("req"))
+        """Check the head of a request before a large body is read. None: it is admitted."""
+        context = door.caller_of(request, self._gateway().ids.new("req"))
         try:
             await self._handler(request, context)
         except HttpError as error:
@@ -94,13 +94,13 @@ class HttpMcp:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
-        context = caller_of(request, self._gateway().ids.new("req"))
+        context = door.caller_of(request, self._gateway().ids.new("req"))
         try:
             handler = await self._handler(request, context)
             response = await handler(request, context)
         except HttpError as error:
             return self._refused(error, request, context)
-        return finished(response, context.request_id, cors_headers(request.headers))
+        return door.finished(response, context.request_id, door.cors_headers(request.headers))
 
     def _refused(self, error: HttpError, request: Request, context: RequestContext) -> Response:
         gateway = self._gateway()
@@ -109,11 +109,11 @@ class HttpMcp:
             refused = _REFUSED[error.code](error.message)
             gateway.authentication.refusals.note(refused, context, action=KEY_REFUSED, resource_type="mcp")
         request_id = context.request_id
-        return finished(refusal(error, request_id), request_id, cors_headers(request.headers))
+        return door.finished(door.refusal(error, request_id), request_id, door.cors_headers(request.headers))
 
     async def _handler(self, request: Request, context: RequestContext) -> Handler:
-        """Return what answers a request. Raises HttpError for whoever may not ask for it."""
-        check_origin(request.headers)
+        """Return the handler of a request. Raises HttpError if it is not admitted."""
+        door.check_origin(request.headers)
         methods = self._routes.get(request.path)
         if methods is None:
             raise HttpError(404, "not_found", "There is no such path.")
@@ -129,17 +129,17 @@ class HttpMcp:
         return handler
 
     async def _check_key(self, request: Request, context: RequestContext) -> None:
-        """Let in who has the key, and throttle wrong keys like passwords.
+        """Admit a request with the key, and throttle wrong keys like passwords.
 
-        The right key is never made to wait: on this host everybody shares one address, so any program could lock the
-        assistant out. Its length protects it.
+        The right key never waits: all programs of this host share one address, so any of them could lock the assistant
+        out. The length of the key protects it.
 
         Raises:
             HttpError: 401, there is no key or a wrong one; 429, too many wrong ones; 503, they cannot be counted.
         """
         gateway = self._gateway()
         try:
-            check_key(request.headers, gateway.settings.mcp_api_key)
+            door.check_key(request.headers, gateway.settings.mcp_api_key)
         except HttpError as refused:
             if refused.code != InvalidApiKey.code:
                 raise
@@ -152,7 +152,7 @@ class HttpMcp:
                 raise HttpError(status, error.code, error.message, headers=wait) from None
 
     async def _health(self, request: Request, context: RequestContext) -> Response:
-        return Response(200, JSON, write_json({"status": "ok", "name": NAME}))
+        return Response(200, door.JSON, write_json({"status": "ok", "name": NAME}))
 
     # HTTP+SSE.
 
@@ -168,11 +168,11 @@ class HttpMcp:
     async def _message(self, request: Request, context: RequestContext) -> Response:
         message = _parsed(request)
         if isinstance(message, Invalid):
-            return faulty(Reply(message.id, Fault(message.code, message.reason)))
+            return door.faulty(Reply(message.id, Fault(message.code, message.reason)))
         session_id = _session_id(request.query)
         if session_id is None:
             reason = "Invalid request: sessionId is missing; GET /sse tells the address to send to"
-            return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+            return door.faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
         session = self._streams.find(session_id)
         call = self._in_session(session, message, context, session.notify)
         if _is_long(message):
@@ -186,45 +186,45 @@ class HttpMcp:
     async def _post(self, request: Request, context: RequestContext) -> Response:
         message = _parsed(request)
         if isinstance(message, Invalid):
-            return faulty(Reply(message.id, Fault(message.code, message.reason)))
+            return door.faulty(Reply(message.id, Fault(message.code, message.reason)))
         if stateless.is_stateless(message, request.headers):
             return await self._post_stateless(request, message, context)
         version = request.headers.get("mcp-protocol-version")
         if version is not None and version not in SESSION_VERSIONS:
             reason = f"Invalid request: MCP-Protocol-Version must be one of {', '.join(SESSION_VERSIONS)}"
-            return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+            return door.faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
         if isinstance(message, jsonrpc.Request) and message.method == "initialize":
             return await self._begin(message, context)
         session_id = request.headers.get("mcp-session-id")
         if session_id is None:
             reason = "Invalid request: Mcp-Session-Id is missing; the answer to initialize has it"
-            return faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+            return door.faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
         session = self._sessions.find(session_id)
         waiting = _Waiting()
         call = self._in_session(session, message, context, waiting.notify)
         if _is_long(message):
             return await self._call(request, call, session, waiting)
-        return answered(await call())
+        return door.answered(await call())
 
     async def _begin(self, message: jsonrpc.Request, context: RequestContext) -> Response:
-        """Answer `initialize` with a new session. Where there is no room, the one that rested longest ends."""
+        """Answer `initialize` with a new session. At the limit, the session that was idle longest ends."""
         session = Session(self._new_id(), self._make_server(self._gateway()))
         outcome = await self._in_session(session, message, context)()
         if session.server.version is None:  # refused
-            return answered(outcome)
+            return door.answered(outcome)
         self._sessions.end_idle()
         self._sessions.add(session)
-        response = answered(outcome)
+        response = door.answered(outcome)
         return Response(response.status, (*response.headers, ("mcp-session-id", session.id)), response.body)
 
     async def _post_stateless(self, request: Request, message: Message | Batch, context: RequestContext) -> Response:
         server = self._make_server(self._gateway())
         if not isinstance(message, jsonrpc.Request):
             body = await server.answer(message)
-            return Response(202) if body is None else Response(400, JSON, body)
+            return Response(202) if body is None else Response(400, door.JSON, body)
         fault = stateless.mismatch(message, request.headers)
         if fault is not None:
-            return faulty(Reply(message.id, fault))
+            return door.faulty(Reply(message.id, fault))
 
         waiting = _Waiting()
 
@@ -232,13 +232,13 @@ class HttpMcp:
             reply = await server.handle(message, waiting.notify, context)
             return Outcome(202, None) if reply is None else Outcome(stateless.status_of(reply), server.render(reply))
 
-        return await self._call(request, call, None, waiting) if _is_long(message) else answered(await call())
+        return await self._call(request, call, None, waiting) if _is_long(message) else door.answered(await call())
 
     async def _delete(self, request: Request, context: RequestContext) -> Response:
         session_id = request.headers.get("mcp-session-id")
         if session_id is None:
             reason = "Invalid request: Mcp-Session-Id is missing"
-            return faulty(Reply(None, Fault(jsonrpc.INVALID_REQUEST, reason)))
+            return door.faulty(Reply(None, Fault(jsonrpc.INVALID_REQUEST, reason)))
         self._sessions.find(session_id)
         self._sessions.end(session_id)
         return Response(204)
@@ -248,7 +248,7 @@ class HttpMcp:
     async def _call(
         self, request: Request, call: Callable[[], Awaitable[Outcome]], session: Session | None, waiting: "_Waiting"
     ) -> Response:
-        """Run a call and answer with JSON if it is quick, else with a stream, as the peer takes them."""
+        """Run a call; answer with JSON if it is quick, else with a stream, as far as the peer accepts them."""
         scope = self._calls.start(call, waiting.answered, session)
         accept = (request.headers.get("accept") or "").lower()
         takes_stream = "text/event-stream" in accept
@@ -260,7 +260,7 @@ class HttpMcp:
             scope.cancel()
             raise
         if waiting.outcome is not None:
-            return answered(waiting.outcome)
+            return door.answered(waiting.outcome)
         left = scope.cancel if session is None else _nothing
         return Response(200, SSE_HEADERS, stream=waiting.open_stream(left), ends_with_peer=True)
 
@@ -272,7 +272,7 @@ class HttpMcp:
             body = await session.server.answer(message, notify, context)
             if body is None:
                 return Outcome(202, None)
-            # A batch is answered by an array, unless it is refused as a whole.
+            # The answer to a batch is an array, unless the batch is refused as a whole.
             return Outcome(400 if isinstance(message, Batch) and body.startswith(b"{") else 200, body)
 
         return call
@@ -282,31 +282,31 @@ class HttpMcp:
 
 
 class _Waiting:
-    """A request that waits for a call: for its outcome, or by a stream, on which what was said before goes out."""
+    """A request that waits for a call. Once it has a stream, earlier messages and the outcome go there."""
 
     def __init__(self) -> None:
         self.done = anyio.Event()
         self.outcome: Outcome | None = None
         self._stream: EventStream | None = None
-        self._said: list[bytes] = []
+        self._earlier: list[bytes] = []
 
     def open_stream(self, left: Callable[[], None]) -> EventStream:
-        """Answer by a stream from now on. left: called when it is over."""
+        """Answer by a stream from now on. left: called when the stream ends."""
         self._stream = EventStream(left)
-        for said in self._said:
-            self._stream.send(render_event(said))
-        self._said.clear()
+        for message in self._earlier:
+            self._stream.send(render_event(message))
+        self._earlier.clear()
         return self._stream
 
     async def notify(self, message: bytes) -> None:
-        """Take what is said before the answer. An answer without a stream has no place for it."""
+        """Take a message that precedes the answer. Without a stream, it is dropped at the end."""
         if self._stream is not None:
             self._stream.send(render_event(message))
         else:
-            self._said.append(message)
+            self._earlier.append(message)
 
     def answered(self, outcome: Outcome) -> None:
-        """Take what became of the call."""
+        """Take the outcome of the call."""
         self.outcome = outcome
         self.done.set()
         if self._stream is not None:
@@ -316,14 +316,14 @@ class _Waiting:
 
 
 async def _preflight(allowed: str, request: Request, context: RequestContext) -> Response:
-    return Response(204, preflight_headers(allowed))
+    return Response(204, door.preflight_headers(allowed))
 
 
 def _parsed(request: Request) -> Message | Batch:
     """Read the message of a request.
 
     Raises:
-        HttpError: 415, it is no JSON by its own word; so a page cannot send it without asking (a simple request).
+        HttpError: 415, the body is not declared as JSON. A page cannot send JSON without a CORS preflight.
     """
     media_type = (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
     if media_type != "application/json":
@@ -342,7 +342,7 @@ def _id(message: Message | Batch) -> jsonrpc.RequestId | None:
 
 
 def _session_id(query: str) -> str | None:
-    """Return the id in the address that the endpoint event told."""
+    """Return the session id of the address that the endpoint event named."""
     for part in query.split("&"):
         name, _, value = part.partition("=")
         if name == "sessionId" and value:
@@ -351,4 +351,4 @@ def _session_id(query: str) -> str | None:
 
 
 def _nothing() -> None:
-    """A call in a session goes on when the peer leaves."""
+    """Do nothing: a call in a session continues when the peer leaves."""

@@ -1,6 +1,6 @@
-"""JSON-RPC 2.0 as MCP narrows it: bytes to messages and back. Pure; knows no method and no version of MCP.
+"""JSON-RPC 2.0 with the limits of MCP: bytes to messages and back. Pure; knows no method and no version of MCP.
 
-MCP narrows it in two places: an id is a string or an integer and never null, and `params` is an object.
+MCP sets two limits: an id is a string or an integer and never null, and `params` is an object.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-# Given out by MCP 2026-07-28, "Error codes".
+# Assigned by MCP 2026-07-28, "Error codes".
 UNSUPPORTED_VERSION = -32022
 
 BATCH_MESSAGES = 100
@@ -43,12 +43,12 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a peer answers to a request of ours. The gateway asks nothing, so it is read and dropped."""
+    """A peer's answer. The gateway sends no requests, so it is read and dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """What is no message. It is answered by an error, under the id where one could be read."""
+    """Bytes that are not a message. The answer is an error, under the id if one could be read."""
 
     id: RequestId | None
     code: int
@@ -67,7 +67,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a request failed, for its `error` member. The message repeats nothing the peer sent but names."""
+    """The `error` member of a failed request. The message repeats nothing of the peer's except names."""
 
     code: int
     message: str
@@ -76,14 +76,14 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to one request: a result, or the fault that stands in its place."""
+    """The answer to one request: a result, or a fault."""
 
     id: RequestId | None
     outcome: Mapping[str, object] | Fault
 
 
 def parse(raw: bytes | bytearray | memoryview) -> Message | Batch:
-    """Read one message or one batch. Whatever the bytes are, the answer is a record and never an exception."""
+    """Read one message or one batch. Bad bytes give an `Invalid`, never an exception."""
     try:
         value = read_json(raw)
     except InvalidJson as error:
@@ -107,7 +107,7 @@ def render(reply: Reply) -> bytes:
 
 
 def join(answers: Sequence[bytes]) -> bytes:
-    """Make the rendered replies of one batch one array, without a line break."""
+    """Join the rendered replies of a batch into one array, without a line break."""
     return b"[" + b",".join(answers) + b"]"
 
 

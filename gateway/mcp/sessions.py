@@ -1,4 +1,4 @@
-"""The conversations that last over several HTTP requests, and the calls that run in them. Knows no header, no path."""
+"""Sessions that span several HTTP requests, and the calls that run in them. Knows no header and no path."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ SESSION_CALLS = 64
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a call. status: for an answer that carries it alone. body: None when nothing is answered."""
+    """The outcome of a call. status: of an answer that carries only this call. body: None for no answer."""
 
     status: int
     body: bytes | None
@@ -24,7 +24,7 @@ class Outcome:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One peer's conversation. stream: where answers go to, when they do not go to the requests themselves."""
+    """One peer's session. stream: where its answers go, if they do not go to its requests."""
 
     id: str
     server: McpServer
@@ -32,17 +32,17 @@ class Session:
     calls: set[anyio.CancelScope] = field(default_factory=set)
 
     def deliver(self, outcome: Outcome) -> None:
-        """Send an answer by the stream."""
+        """Send an answer on the stream."""
         if self.stream is not None and outcome.body is not None:
             self.stream.send(render_event(outcome.body))
 
     async def notify(self, message: bytes) -> None:
-        """Send what is said before an answer by the stream."""
+        """Send a message that precedes an answer on the stream."""
         if self.stream is not None:
             self.stream.send(render_event(message))
 
     def close(self) -> None:
-        """End the stream and cancel what runs."""
+        """End the stream and cancel the running calls."""
         if self.stream is not None:
             self.stream.end()
         for scope in self.calls:
@@ -70,10 +70,10 @@ class Sessions:
         self._by_id[session.id] = session
 
     def find(self, session_id: str) -> Session:
-        """Return a session, which is the last used from now on.
+        """Return a session and mark it as the last used.
 
         Raises:
-            HttpError: 404, it has ended or never was.
+            HttpError: 404, it has ended or never existed.
         """
         session = self._by_id.pop(session_id, None)
         if session is None:
@@ -88,7 +88,7 @@ class Sessions:
             session.close()
 
     def end_idle(self) -> None:
-        """Where there is no room, end the session that was used least of late and in which nothing runs."""
+        """At the limit, end the least recently used session without a running call."""
         if len(self._by_id) >= self._limit:
             idle = next((session.id for session in self._by_id.values() if not session.calls), None)
             if idle is not None:
@@ -101,7 +101,7 @@ class Sessions:
 
 
 class Calls:
-    """Runs what takes a while beside the requests that asked for it, in `tasks` and within a limit."""
+    """Runs calls in `tasks`, apart from their requests and within a limit."""
 
     def __init__(self, tasks: TaskGroup) -> None:
         self._tasks = tasks
@@ -110,7 +110,10 @@ class Calls:
     def start(
         self, call: Callable[[], Awaitable[Outcome]], answered: Callable[[Outcome], None], session: Session | None
     ) -> anyio.CancelScope:
-        """Start a call and return what cancels it; the session's end does too. answered: gets what became of it.
+        """Start a call and return the scope that cancels it. The end of its session cancels it too.
+
+        answered: gets the outcome.
+
 
         Raises:
             HttpError: 503, too many run already.
@@ -143,5 +146,5 @@ class Calls:
 
 
 def overloaded() -> HttpError:
-    """Return the refusal of what there is no room for."""
+    """Return the refusal of a request beyond a limit."""
     return HttpError(503, "overloaded", "Too much runs at once; try again.", headers=(("retry-after", "1"),))

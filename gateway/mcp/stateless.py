@@ -1,6 +1,6 @@
-"""The checks of MCP 2026-07-28 over HTTP: which requests are of it, do headers and body say the same. Pure.
+"""The checks of MCP 2026-07-28 over HTTP: which requests use it, and whether headers and body agree. Pure.
 
-A request of that version repeats in headers what its body says, for those on the way who do not read bodies.
+A request of that version repeats parts of its body in headers, for proxies that do not read bodies.
 """
 
 import base64
@@ -11,7 +11,7 @@ from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Fault, Message, Reply, Request
 from gateway.mcp.server import META, STATELESS_VERSION
 
-# Given out by MCP 2026-07-28, "Error codes".
+# Assigned by MCP 2026-07-28, "Error codes".
 HEADER_MISMATCH = -32020
 _STATUS = {
     jsonrpc.PARSE_ERROR: 400,
@@ -26,7 +26,7 @@ _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri
 
 
 def is_stateless(message: Message | Batch, headers: Headers) -> bool:
-    """Tell whether a request is of the version without sessions, or asks for it in a wrong way."""
+    """Tell whether a request uses the stateless version, or tries to."""
     if headers.get("mcp-protocol-version") == STATELESS_VERSION:
         return True
     if not isinstance(message, Request):
@@ -37,7 +37,7 @@ def is_stateless(message: Message | Batch, headers: Headers) -> bool:
 
 
 def mismatch(request: Request, headers: Headers) -> Fault | None:
-    """Return the fault of a request whose headers and body differ, or lack what must be in both."""
+    """Return the fault of a request whose headers and body differ, or lack a required field."""
     version = _meta(request).get(_VERSION)
     if version is None:
         return Fault(jsonrpc.INVALID_PARAMS, f"Invalid params: _meta must hold {_VERSION}")
@@ -53,7 +53,7 @@ def mismatch(request: Request, headers: Headers) -> Fault | None:
 
 
 def status_of(reply: Reply) -> int:
-    """Return the HTTP status under which a reply is sent."""
+    """Return the HTTP status of a reply."""
     return _STATUS.get(reply.outcome.code, 200) if isinstance(reply.outcome, Fault) else 200
 
 
@@ -63,7 +63,7 @@ def _meta(request: Request) -> dict[str, object]:
 
 
 def _plain(value: str | None) -> str | None:
-    """Undo the form in which a header carries what is no plain ASCII, ``=?base64?...?=``. None: it is malformed."""
+    """Decode ``=?base64?...?=``, the form of a header value beyond ASCII. None: it is malformed."""
     if value is None or not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     try:

@@ -1,7 +1,7 @@
-"""MCP over standard input and output: one message a line. The door to stdout of the `mcp` command; knows no tool.
+"""MCP over standard input and output, one message on each line. The only writer to stdout of the `mcp` command.
 
-Reading and writing block, so each has a daemon thread: it works for pipes, terminals, files and /dev/null alike, and
-neither a silent peer nor one that reads nothing can keep the process from ending.
+Reading and writing block, so each has a daemon thread. That works for pipes, terminals, files and /dev/null alike, and
+a peer that sends nothing or reads nothing cannot keep the process from ending.
 """
 
 import os
@@ -27,12 +27,12 @@ LINE_BYTES = 8 * 1024 * 1024
 RUNNING_CALLS = 64
 GRACE_SECONDS = 1.2  # clients kill what has not ended 2 seconds after the end of its input
 _CHUNK_BYTES = 65_536
-# What a thread is told when the conversation has ended before it.
+# Raised in a thread that outlives the event loop.
 _LOOP_ENDED = (RuntimeError, CancelledError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
 class Lines:
-    """Cuts bytes into lines. Pure. A line over the limit is given as None, once, and the rest of it is dropped."""
+    """Splits bytes into lines. Pure. A line over the limit gives one None, and the rest of it is dropped."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -40,7 +40,7 @@ class Lines:
         self._is_dropping = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes | None]:
-        """Give the lines that `chunk` completes, without their ends; blank ones are left out."""
+        """Yield the lines that `chunk` completes, without line breaks and without blank lines."""
         parts = chunk.split(b"\n")
         for part in parts[:-1]:
             yield from self._add(part)
@@ -48,7 +48,7 @@ class Lines:
         yield from self._add(parts[-1])
 
     def finish(self) -> Iterator[bytes | None]:
-        """Give what stands after the last line break."""
+        """Yield what follows the last line break."""
         line = bytes(self._begun).strip(b" \t\r")
         self._begun.clear()
         self._is_dropping = False
@@ -67,10 +67,7 @@ class Lines:
 
 
 class _Output:
-    """Writes lines from a daemon thread, in the order they were given; `send` returns when its line is written.
-
-    fd: closed by the thread at its end.
-    """
+    """Writes lines from a daemon thread, in order. `send` returns when its line is written; the thread closes `fd`."""
 
     def __init__(self, fd: int, closed: anyio.Event) -> None:
         self._fd = fd
@@ -85,7 +82,7 @@ class _Output:
         await written.wait()
 
     def stop(self) -> None:
-        """End the thread once what it was given before is written."""
+        """End the thread when the queued lines are written."""
         self._queue.put(None)
 
     def _work(self) -> None:
@@ -97,17 +94,17 @@ class _Output:
                     while rest:
                         rest = rest[os.write(self._fd, rest) :]
                     anyio.from_thread.run_sync(written.set, token=self._token)
-            except OSError:  # the peer has gone: nobody is left to answer
+            except OSError:  # the peer has closed its end
                 anyio.from_thread.run_sync(self._closed.set, token=self._token)
             finally:
                 _close(self._fd)
 
 
 def _read(fd: int, chunks: MemoryObjectSendStream[bytes], end: Callable[[], None], token: EventLoopToken) -> None:
-    """Pass on what can be read, from a daemon thread that closes `fd`; when nothing more will come, say so."""
+    """Pass on the input from a daemon thread that closes `fd`. end: called at the end of the input."""
     try:
         with suppress(*_LOOP_ENDED):
-            with suppress(OSError):  # taken away: no more input, the same as its end
+            with suppress(OSError):  # a closed terminal or file: the end of the input
                 while chunk := os.read(fd, _CHUNK_BYTES):
                     anyio.from_thread.run(chunks.send, chunk, token=token)
             anyio.from_thread.run_sync(end, token=token)
@@ -116,7 +113,7 @@ def _read(fd: int, chunks: MemoryObjectSendStream[bytes], end: Callable[[], None
 
 
 def _own(fd: int) -> int:
-    """Return another descriptor of the same file; -1, which is none, when it is closed already."""
+    """Return another descriptor of the same file, or -1 if it is closed."""
     try:
         return os.dup(fd)
     except OSError:
@@ -136,13 +133,13 @@ async def serve(
     ear: Ear | None = None,
     ending: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve one peer until its input ends, it stops listening, or a signal comes.
+    """Serve one peer until its input ends, it closes its end, or a signal comes.
 
-    What runs then is finished within `GRACE_SECONDS` or cancelled. Without `write_fd` the protocol takes standard
-    output for itself, and whatever else writes there goes to standard error. ear: what it hears is the end of the
-    input; None where nobody hears. ending: called when nothing more is taken, before what runs is waited for.
+    Calls that run then are finished within `GRACE_SECONDS` or cancelled. Without `write_fd` the protocol takes standard
+    output, and everything else that writes there goes to standard error. ear: receives signals, which count as the end
+    of the input. ending: called when no more input is read, before running calls are waited for.
     """
-    # Each thread has a descriptor of its own: one that outlives the conversation never meets the number of another.
+    # Each thread has its own descriptor: if it outlives the event loop, the number cannot belong to another file.
     output_fd = _own(1 if write_fd is None else write_fd)
     if write_fd is None:
         os.dup2(2, 1)
@@ -170,7 +167,7 @@ async def serve(
 
 
 async def _converse(server: McpServer, output: _Output, chunks: MemoryObjectReceiveStream[bytes]) -> None:
-    """Answer line by line. Tool calls run beside each other, all else in the order in which it came."""
+    """Answer line by line. Tool calls run concurrently, all other messages in order."""
     slots = anyio.Semaphore(RUNNING_CALLS)
 
     async def respond(message: Message | Batch) -> None:
@@ -194,7 +191,7 @@ async def _converse(server: McpServer, output: _Output, chunks: MemoryObjectRece
 
 
 async def _messages(chunks: MemoryObjectReceiveStream[bytes]) -> AsyncGenerator[Message | Batch, None]:
-    """Read messages to the end of the input; what stands after the last line break is one too."""
+    """Yield messages to the end of the input, including one without a line break at the end."""
     lines = Lines(LINE_BYTES)
     async for chunk in chunks:
         for line in lines.feed(chunk):
@@ -210,7 +207,7 @@ def _parsed(line: bytes | None) -> Message | Batch:
 
 
 async def _end_on_signal(ear: Ear, end: Callable[[], None]) -> None:
-    """Take each signal for the end of the input."""
+    """Treat each signal as the end of the input."""
     while True:
         await anyio.wait_readable(ear.descriptor)
         ear.hear()
@@ -224,7 +221,7 @@ async def _cancel_when(event: anyio.Event, ending: Callable[[], None], group: Ta
 
 
 async def _cancel_late(ended: anyio.Event, group: TaskGroup) -> None:
-    """After the end, leave what runs a moment to finish, and no longer."""
+    """After the end of the input, cancel calls that run longer than the grace period."""
     await ended.wait()
     await anyio.sleep(GRACE_SECONDS)
     group.cancel_scope.cancel()
