@@ -67,7 +67,7 @@ async def _entry_id(call: ToolCall, command: ManageAccess) -> str:
     if command.id is None:
         if not is_described:
             raise InvalidRequest("id is missing, or list_type, entry_type and value: which entry?", param="id")
-        return (await call.gateway.access_list.find(*_named(command))).id
+        return (await call.gateway.access_list.find_global(*_named(command))).id
     if is_described:
         raise InvalidRequest("Give id, or list_type, entry_type and value.", param="id")
     return command.id

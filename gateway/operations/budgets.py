@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gateway.app import Gateway
 from gateway.domain.budgets import (
     MAX_AMOUNT,
     MICRO,
@@ -12,9 +13,10 @@ from gateway.domain.budgets import (
     BudgetWindow,
     Standing,
 )
-from gateway.domain.principals import Permission
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, with_id
+from gateway.operations.rows import Noun, whole, with_id
 from gateway.operations.views import project
 from gateway.schema import JsonSchema
 from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride, shown_amount
@@ -85,6 +87,12 @@ def view_budget(standing: Standing, now_at: int) -> BudgetView:
     )
 
 
+async def list_budgets(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[BudgetView]:
+    """Return all budgets as one page."""
+    now_at = gateway.clock.now_at()
+    return whole(tuple(view_budget(standing, now_at) for standing in await gateway.budgets.standings()))
+
+
 _USD: dict[str, JsonSchema] = {"unit": {"enum": ["usd"]}, "limit": {"maximum": MAX_AMOUNT // MICRO}}
 _COUNTED: dict[str, JsonSchema] = {"unit": {"enum": ["tokens", "requests"]}, "limit": {"type": "integer"}}
 _OF_ALL: dict[str, JsonSchema] = {"scope": {"enum": ["global"]}, "scope_value": {"type": "null"}}
@@ -104,7 +112,10 @@ _BUDGETS = Noun(
 )
 
 BUDGET_OPERATIONS = (
-    _BUDGETS.list("List the budgets, oldest first: what is spent, reserved and left, and when the period ends."),
+    _BUDGETS.list(
+        "List the budgets, oldest first: what is spent, reserved and left, and when the period ends.",
+        call=list_budgets,
+    ),
     _BUDGETS.create(
         WantedBudget,
         "Create a budget: `limit`, and maybe `unit`, `scope`, `scope_value`, `window`, `soft_pct`, `action`.",
@@ -115,7 +126,10 @@ BUDGET_OPERATIONS = (
             kind(("unit", "scope", "scope_value"), **_COUNTED, **_OF_SOME),
         ),
     ),
-    _BUDGETS.show("Show one budget and how it stands."),
+    _BUDGETS.show(
+        "Show one budget and how it stands.",
+        call=_BUDGETS.showing(lambda budgets, who, command, context: budgets.standing(command.id)),
+    ),
     _BUDGETS.change(
         ChangedBudget, "Change `limit`, `soft_pct`, `action` or `name` of a budget; `version` or `If-Match` guards."
     ),

@@ -1,10 +1,9 @@
-"""The access list kept: made, changed, removed, listed, audited. A change that locks out its maker needs `force`."""
+"""The access list: its entries, and the rule that a change may lock nobody out unless forced."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from gateway.clock import Clock, Ids
 from gateway.domain.access_list import (
     GLOBAL,
     MAX_ENTRIES,
@@ -18,19 +17,16 @@ from gateway.domain.access_list import (
     same,
     without,
 )
-from gateway.domain.keys import KEEP_AT, KeyRecord
+from gateway.domain.keys import KEEP_AT
 from gateway.domain.lock_out import shut_out
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.field_types import Expiry, is_line, line
-from gateway.schema import Bounds
-from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail, check_version
+from gateway.field_types import Expiry, line
+from gateway.schema import Bounds, check
+from gateway.services.resource import Resource, check_future, find_key, patched
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
-from gateway.strict_json import LAST_AT
 
 _Value = Annotated[
     str,
@@ -44,7 +40,7 @@ _Reason = Annotated[str, line(MAX_REASON_CHARS, 0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedEntry:
-    """What is said of an entry to be made. Checked by `AccessList`. force: even if it locks somebody out."""
+    """An entry to create. force: even if it locks somebody out."""
 
     list_name: ListName = field(metadata={"json_name": "list"})
     entry_type: EntryType = field(metadata={"json_name": "type"})
@@ -57,7 +53,7 @@ class WantedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedChange:
-    """What is to change of an entry; None leaves a field as it is. version: refused unless the entry still has it."""
+    """Changes of an entry; None leaves a field as it is. version: that of the entry, else the change is refused."""
 
     list_name: ListName | None = field(default=None, metadata={"json_name": "list"})
     value: Annotated[str, line(MAX_VALUE_CHARS), "In the form of the entry's type."] | None = None
@@ -68,117 +64,99 @@ class WantedChange:
     version: int | None = None
 
 
-class AccessList:
-    """The entries of this gateway. Who may manage them is checked by the edges."""
+class AccessList(Resource[AccessEntry]):
+    """The entries of this gateway. A change that would lock out its maker needs `force`."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
-        self._trail = AuditTrail(audit, "access_entry")
+    noun, nouns = "entry on the access list", "entries on the access list"
+    resource_type = "access_entry"
+    repository = "access_list"
 
     async def page(self, wanted: EntryFilter) -> Page[AccessEntry]:
-        """Return a part of the entries, newest first, expired ones included.
+        """Return a page of the entries, newest first, expired ones included.
 
         Raises:
             InvalidRequest: the limit or the cursor.
         """
         return await self._store.db.read(lambda tx: self._store.access_list.page(tx, wanted))
 
-    async def show(self, entry_id: str) -> AccessEntry:
-        """Return one entry.
+    async def create(self, principal: Principal, new: WantedEntry, context: RequestContext) -> AccessEntry:
+        """Create an entry. It holds for every process at its next request.
 
         Raises:
-            NotFound: there is none.
-        """
-        return await self._store.db.read(lambda tx: self._find(tx, entry_id))
-
-    async def create(self, principal: Principal, wanted: WantedEntry, context: RequestContext) -> AccessEntry:
-        """Make an entry. It holds for every process at its next request.
-
-        Raises:
-            InvalidRequest: a field; `param` says which.
+            InvalidRequest: a field; `param` names it.
             Conflict: there is such an entry, no such key, too many, or it locks somebody out and `force` is not set.
-            AuditUnavailable: the entry was not made.
+            AuditUnavailable: the entry was not created.
         """
         now_at = self._clock.now_at()
-        reason = _checked_reason(wanted.reason)
-        expires_at = _checked_expiry(wanted.expires_at, now_at)
-        # What is wrong by itself is told before what is not there.
-        read_value(wanted.entry_type, wanted.value)
-        _check_scope(wanted.entry_type, wanted.scope)
+        check(new)
+        check_future(new.expires_at, now_at)
+        # A value that is wrong by itself is refused before one that names no key.
+        read_value(new.entry_type, new.value)
+        _check_scope(new.entry_type, new.scope)
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             entry = AccessEntry(
                 id=self._ids.new("acl"),
-                list_name=wanted.list_name,
-                entry_type=wanted.entry_type,
-                value=self._read_value(tx, wanted.entry_type, wanted.value),
-                scope=self._read_scope(tx, wanted.entry_type, wanted.scope),
-                reason=reason,
+                list_name=new.list_name,
+                entry_type=new.entry_type,
+                value=self._read_value(tx, new.entry_type, new.value),
+                scope=self._read_scope(tx, new.entry_type, new.scope),
+                reason=(new.reason or "").strip() or None,
                 created_at=now_at,
                 created_by=principal.name,
-                expires_at=expires_at,
+                expires_at=new.expires_at,
             )
             others = self._store.access_list.all(tx)
             if len(others) >= MAX_ENTRIES:
                 raise Conflict(f"The access list has {MAX_ENTRIES} entries; remove some first.")
             _check_unique(entry, others, now_at)
-            if not wanted.force:
-                self._check_lock_out(tx, principal, context, others, [*others, entry])
-            self._store.access_list.insert(tx, entry)
-            self._trail.note(tx, "access_entry_created", principal, context, id=entry.id, after=_shown(entry))
-            return entry
+            self._check_lock_out(tx, principal, context, others, [*others, entry], force=new.force)
+            return self._insert(tx, principal, context, entry)
 
         return await self._audit.commit_authority(work)
 
     async def change(
-        self, principal: Principal, entry_id: str, wanted: WantedChange, context: RequestContext
+        self, principal: Principal, name: str, changes: WantedChange, context: RequestContext
     ) -> AccessEntry:
-        """Change an entry; what holds already is left alone.
+        """Change an entry.
 
         Raises:
-            InvalidRequest: a field; `param` says which. NotFound: there is none.
-            Conflict: another version, what its type cannot have, such an entry, no such key, or it
+            InvalidRequest: a field; `param` names it. NotFound: there is none.
+            Conflict: another version, a value that its type cannot have, such an entry, no such key, or it
                 locks somebody out and `force` is not set.
             AuditUnavailable: nothing was changed.
         """
         now_at = self._clock.now_at()
-        keeps_expiry = wanted.expires_at == KEEP_AT
-        expires_at = None if keeps_expiry else _checked_expiry(wanted.expires_at, now_at)
-        reason = _checked_reason(wanted.reason)
+        check(changes)
+        if changes.expires_at != KEEP_AT:
+            check_future(changes.expires_at, now_at)
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
-            before = self._find(tx, entry_id)
-            check_version(wanted.version, before.version, "entry")
-            value, scope = self._read_change(tx, before, wanted)
-            after = replace(
-                before,
-                list_name=wanted.list_name or before.list_name,
-                value=value,
-                scope=scope,
-                reason=before.reason if wanted.reason is None else reason,
-                expires_at=before.expires_at if keeps_expiry else expires_at,
-            )
-            if after == before:
-                return before
-            entries = self._store.access_list.all(tx)
-            others = without(entries, before.id)
-            _check_unique(after, others, now_at)
-            if not wanted.force:
-                self._check_lock_out(tx, principal, context, entries, [*others, after])
-            self._store.access_list.change(tx, after)
-            shown = {"before": _shown(before), "after": _shown(after)}
-            self._trail.note(tx, "access_entry_changed", principal, context, id=before.id, **shown)
-            return self._find(tx, before.id)
+            def changed(before: AccessEntry) -> AccessEntry:
+                value, scope = self._read_change(tx, before, changes)
+                after = patched(
+                    before,
+                    changes,
+                    value=value,
+                    scope=scope,
+                    reason=before.reason if changes.reason is None else changes.reason.strip() or None,
+                    expires_at=before.expires_at if changes.expires_at == KEEP_AT else changes.expires_at,
+                )
+                if after != before:
+                    entries = self._store.access_list.all(tx)
+                    others = without(entries, before.id)
+                    _check_unique(after, others, now_at)
+                    self._check_lock_out(tx, principal, context, entries, [*others, after], force=changes.force)
+                return after
+
+            return self._update(tx, principal, context, name, changes.version, changed)
 
         return await self._audit.commit_authority(work)
 
     async def remove(
-        self, principal: Principal, entry_id: str, context: RequestContext, *, force: bool = False
+        self, principal: Principal, name: str, context: RequestContext, *, force: bool = False
     ) -> AccessEntry:
-        """Remove an entry and return what it was.
+        """Remove an entry and return it as it was.
 
         Raises:
             NotFound: there is none. Conflict: it locks somebody out and `force` is not set.
@@ -186,21 +164,18 @@ class AccessList:
         """
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
-            entry = self._find(tx, entry_id)
+            entry = self.find(tx, name)
             entries = self._store.access_list.all(tx)
-            if not force:
-                self._check_lock_out(tx, principal, context, entries, without(entries, entry.id))
-            self._store.access_list.remove(tx, entry.id)
-            self._trail.note(tx, "access_entry_removed", principal, context, id=entry.id, before=_shown(entry))
-            return entry
+            self._check_lock_out(tx, principal, context, entries, without(entries, entry.id), force=force)
+            return self._delete(tx, principal, context, entry.id)
 
         return await self._audit.commit_authority(work)
 
-    async def find(self, list_name: ListName, entry_type: EntryType, value: str) -> AccessEntry:
-        """Return the entry for everybody that says this, an unexpired one first.
+    async def find_global(self, list_name: ListName, entry_type: EntryType, value: str) -> AccessEntry:
+        """Return the entry of scope `global` with this list, type and value, an unexpired one first.
 
         Raises:
-            InvalidRequest: the value. NotFound: there is none. Conflict: it is for a key that is not there.
+            InvalidRequest: the value. NotFound: there is none. Conflict: there is no such key.
         """
         now_at = self._clock.now_at()
 
@@ -218,11 +193,15 @@ class AccessList:
 
         return await self._store.db.read(work)
 
-    def _find(self, tx: Transaction, entry_id: str) -> AccessEntry:
-        entry = self._store.access_list.by_id(tx, entry_id)
-        if entry is None:
-            raise NotFound("There is no such entry on the access list.")
-        return entry
+    def _shown(self, record: AccessEntry) -> dict[str, object]:
+        return {
+            "list": record.list_name,
+            "type": record.entry_type,
+            "value": record.value,
+            "scope": record.scope,
+            "reason": record.reason,
+            "expires_at": record.expires_at,
+        }
 
     def _check_lock_out(
         self,
@@ -231,8 +210,12 @@ class AccessList:
         context: RequestContext,
         before: Sequence[AccessEntry],
         after: Sequence[AccessEntry],
+        *,
+        force: bool,
     ) -> None:
-        """Refuse a change that shuts out its maker, the callers on this host, every key or every chat, now or later."""
+        """Refuse a change that locks out its maker, the callers on this host, every key or every chat, now or later."""
+        if force:
+            return
         now_at = self._clock.now_at()
         refused = shut_out(
             before,
@@ -247,14 +230,14 @@ class AccessList:
 
     def _read_value(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
         value = read_value(entry_type, text)
-        return self._key(tx, value, "value").id if entry_type is EntryType.KEY else value
+        return find_key(self._store, tx, value, param="value").id if entry_type is EntryType.KEY else value
 
     def _read_scope(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
         _check_scope(entry_type, text)
-        return GLOBAL if text == GLOBAL else self._key(tx, text, "scope").id
+        return GLOBAL if text == GLOBAL else find_key(self._store, tx, text, param="scope").id
 
     def _read_change(self, tx: Transaction, before: AccessEntry, wanted: WantedChange) -> tuple[str, str]:
-        """Return value and scope as they shall be. Which type the entry has, who changes it need not know: Conflict."""
+        """Return the wanted value and scope. One that the entry's type forbids is a Conflict, not an InvalidRequest."""
         kind, value, scope = before.entry_type, before.value, before.scope
         try:
             if wanted.value is not None:
@@ -264,29 +247,6 @@ class AccessList:
         except InvalidRequest as error:
             raise Conflict(error.message, param=error.param) from None
         return value, scope
-
-    def _key(self, tx: Transaction, id_or_prefix: str, param: str) -> KeyRecord:
-        if id_or_prefix.startswith("key_"):
-            one = self._store.keys.by_id(tx, id_or_prefix)
-            found: tuple[KeyRecord, ...] = (one,) if one else ()
-        else:
-            found = self._store.keys.by_prefix(tx, id_or_prefix)
-        if len(found) != 1:
-            reason = "names several keys; use the id" if found else "must be the id or the prefix of an API key"
-            raise Conflict(f"{param} {reason}.", param=param)
-        return found[0]
-
-
-def _shown(entry: AccessEntry) -> dict[str, object]:
-    """Return what the audit log keeps of an entry."""
-    return {
-        "list": entry.list_name,
-        "type": entry.entry_type,
-        "value": entry.value,
-        "scope": entry.scope,
-        "reason": entry.reason,
-        "expires_at": entry.expires_at,
-    }
 
 
 def _check_unique(entry: AccessEntry, others: Sequence[AccessEntry], now_at: int) -> None:
@@ -298,18 +258,3 @@ def _check_unique(entry: AccessEntry, others: Sequence[AccessEntry], now_at: int
 def _check_scope(entry_type: EntryType, text: str) -> None:
     if entry_type is EntryType.KEY and text != GLOBAL:
         raise InvalidRequest("An entry of type KEY is about one key already: its scope is global.", param="scope")
-
-
-def _checked_reason(reason: str | None) -> str | None:
-    if reason is None:
-        return None
-    reason = reason.strip()
-    if len(reason) > MAX_REASON_CHARS or not is_line(reason):
-        raise InvalidRequest(f"reason must be at most {MAX_REASON_CHARS} printable characters.", param="reason")
-    return reason or None
-
-
-def _checked_expiry(expires_at: int | None, now_at: int) -> int | None:
-    if expires_at is not None and not now_at < expires_at <= LAST_AT:
-        raise InvalidRequest("expires_at must be in the future, before the year 10000.", param="expires_at")
-    return expires_at

@@ -28,7 +28,7 @@ from gateway.field_types import is_line, line
 from gateway.schema import Bounds
 from gateway.services.agent_discovery import MAX_AGENTS
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail, check_version
+from gateway.services.resource import AuditTrail, check_version
 from gateway.services.traffic import Traffic
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction

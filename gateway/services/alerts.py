@@ -27,8 +27,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import is_line, is_note
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.findings import described
+from gateway.services.resource import AuditTrail, check_version
 from gateway.shield.detections import Direction, ScanResult, Severity
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store

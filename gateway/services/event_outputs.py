@@ -26,8 +26,8 @@ from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import read_plain_name
 from gateway.outputs.delivery import DeliveryFailed
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.event_sinks import EventSinks
+from gateway.services.resource import AuditTrail, check_version
 from gateway.services.typed_keys import STORED, commit_with_key, id_of, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store

@@ -9,7 +9,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import is_line, line
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail
+from gateway.services.resource import AuditTrail
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 

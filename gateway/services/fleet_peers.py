@@ -22,9 +22,9 @@ from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
 from gateway.field_types import is_line, line
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
+from gateway.services.resource import AuditTrail
 from gateway.services.typed_keys import commit_with_key, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store

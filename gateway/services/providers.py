@@ -15,9 +15,9 @@ from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import read_plain_name
 from gateway.log import Log
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
+from gateway.services.resource import AuditTrail, check_version
 from gateway.services.typed_keys import commit_with_key, keep
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction

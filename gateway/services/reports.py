@@ -30,8 +30,8 @@ from gateway.domain.reports import (
 from gateway.errors import Conflict, NotFound, PermissionDenied
 from gateway.schema import Bounds, ByTime
 from gateway.services.audit import Audit, source_of
-from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.report_sections import SECTIONS, Make, Source
+from gateway.services.resource import AuditTrail, check_version
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.strict_json import TIME_PATTERN, read_time

@@ -15,7 +15,7 @@ from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import is_line, line
 from gateway.schema import Bounds
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail, check_version
+from gateway.services.resource import AuditTrail, check_version
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
 from gateway.shield.engine import BUDGET_RULE

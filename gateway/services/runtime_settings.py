@@ -7,7 +7,7 @@ from gateway import settings
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail
+from gateway.services.resource import AuditTrail
 from gateway.settings import Settings
 from gateway.store.database import Transaction
 from gateway.store.store import Store

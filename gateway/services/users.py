@@ -1,73 +1,58 @@
-"""The people who may sign in: made, listed, changed. Nobody grants more than they hold; one admin always remains."""
+"""The people who may sign in. Nobody grants more than they hold, and one admin always remains."""
 
 from dataclasses import replace
 
 from gateway.clock import Clock, Ids
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContext, Role
 from gateway.domain.users import ChangedUser, NewUser, User, check_new_password, check_username
-from gateway.errors import Conflict, NotFound, PermissionDenied
+from gateway.errors import Conflict, PermissionDenied
 from gateway.services.audit import Audit
-from gateway.services.audit_trail import AuditTrail, check_version
 from gateway.services.passwords import Passwords
+from gateway.services.resource import Resource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 
-class Users:
-    """The users of this gateway. Who may manage them is checked by the edges."""
+class Users(Resource[User]):
+    """The users of this gateway."""
+
+    noun, nouns = "user", "users"
+    resource_type = "user"
+    repository = "users"
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, passwords: Passwords) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
-        self._trail = AuditTrail(audit, "user")
+        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._passwords = passwords
 
     async def create(self, principal: Principal, new: NewUser, context: RequestContext) -> User:
-        """Make a user.
+        """Create a user.
 
         Raises:
-            InvalidRequest: the name or the password; `param` says which.
-            Conflict: the name is taken, or it is the password as well.
-            PermissionDenied: the role may do what `principal` may not. AuditUnavailable: the user was not made.
+            InvalidRequest: the name or the password; `param` names it.
+            Conflict: the name is taken, or is also the password.
+            PermissionDenied: the role may do what `principal` may not. AuditUnavailable: the user was not created.
         """
-        username = check_username(new.username)
-        check_new_password(new.password, username=username)
+        check_username(new.username)
+        check_new_password(new.password, username=new.username)
         _check_grant(principal, new.role)
         user = User(
             id=self._ids.new("usr"),
-            username=username,
+            username=new.username,
             password_hash=await self._passwords.hash(new.password),
             role=new.role,
             created_at=self._clock.now_at(),
             disabled_at=None,
         )
 
-        def work(tx: AuthorityTransaction) -> None:
-            if self._store.users.by_name(tx, username) is not None:
-                raise Conflict("There is a user of this name already.", param="username")
-            self._store.users.insert(tx, user)
-            self._trail.note(tx, "user_created", principal, context, id=user.id, after=_shown(user))
+        def work(tx: AuthorityTransaction) -> User:
+            self._check_name(self._store.users.by_name(tx, user.username), user, param="username")
+            return self._insert(tx, principal, context, user)
 
-        await self._audit.commit_authority(work)
-        return user
+        return await self._audit.commit_authority(work)
 
-    async def list(self) -> tuple[User, ...]:
-        """Return all users, oldest first."""
-        return await self._store.db.read(self._store.users.all)
-
-    async def show(self, id_or_name: str) -> User:
-        """Return one user by id or name.
-
-        Raises:
-            NotFound: there is none.
-        """
-        return await self._store.db.read(lambda tx: self._find(tx, id_or_name))
-
-    async def change(self, principal: Principal, id_or_name: str, wanted: ChangedUser, context: RequestContext) -> User:
-        """Change role or password of a user, disable or enable; what holds already is left alone.
+    async def change(self, principal: Principal, name: str, changes: ChangedUser, context: RequestContext) -> User:
+        """Change the role or password of a user, or disable or enable the user.
 
         A new password and being disabled end all sessions of the user.
 
@@ -77,53 +62,43 @@ class Users:
             PermissionDenied: the user may, or would, do what `principal` may not.
             InvalidRequest: the password. AuditUnavailable: nothing was changed.
         """
-        user = await self.show(id_or_name)
+        user = await self.show(name)
         password_hash = None
-        if wanted.password is not None:
-            check_new_password(wanted.password, username=user.username)
+        if changes.password is not None:
+            check_new_password(changes.password, username=user.username)
             _check_grant(principal, user.role)
-            password_hash = await self._passwords.hash(wanted.password)
-        now_at = self._clock.now_at()
+            password_hash = await self._passwords.hash(changes.password)
 
-        def work(tx: AuthorityTransaction) -> User:
-            before = self._find(tx, user.id)
-            check_version(wanted.version, before.version, "user")
-            after = _changed(before, wanted, password_hash, now_at)
-            if after == before:
-                return before
-            _check_grant(principal, before.role)
-            _check_grant(principal, after.role)
-            self._check_somebody_remains(tx, before, after)
-            self._store.users.change(tx, after)
-            ended = 0
-            if after.disabled_at is not None or password_hash is not None:
-                ended = self._store.sessions.end_of_user(tx, user.id)
-            self._trail.note(
-                tx,
-                "user_changed",
-                principal,
-                context,
-                id=before.id,
-                before=_shown(before),
-                after=_shown(after),
-                details={"password_changed": password_hash is not None, "sessions_ended": ended},
-            )
-            return self._find(tx, user.id)
+        def changed(before: User) -> User:
+            after = _changed(before, changes, password_hash, self._clock.now_at())
+            if after != before:
+                _check_grant(principal, before.role)
+                _check_grant(principal, after.role)
+            return after
 
-        return await self._audit.commit_authority(work)
+        return await self._audit.commit_authority(
+            lambda tx: self._update(tx, principal, context, user.id, changes.version, changed)
+        )
 
-    def _find(self, tx: Transaction, id_or_name: str) -> User:
+    def _lookup(self, tx: Transaction, name: str) -> User | None:
         # An id and a name can have the same form; the id wins.
-        user = self._store.users.by_id(tx, id_or_name) or self._store.users.by_name(tx, id_or_name)
-        if user is None:
-            raise NotFound("There is no such user.")
-        return user
+        return self._store.users.by_id(tx, name) or self._store.users.by_name(tx, name)
 
-    def _check_somebody_remains(self, tx: Transaction, before: User, after: User) -> None:
+    def _write(self, tx: AuthorityTransaction, before: User, after: User) -> dict[str, object]:
         was_admin = before.role is Role.ADMIN and before.disabled_at is None
         is_admin = after.role is Role.ADMIN and after.disabled_at is None
         if was_admin and not is_admin and self._store.users.count_active(tx, Role.ADMIN) <= 1:
             raise Conflict("This is the last admin who can sign in; make another one first.")
+        self._store.users.change(tx, after)
+        is_new_password = after.password_hash != before.password_hash
+        ended = 0
+        if after.disabled_at is not None or is_new_password:
+            ended = self._store.sessions.end_of_user(tx, after.id)
+        return {"password_changed": is_new_password, "sessions_ended": ended}
+
+    def _shown(self, record: User) -> dict[str, object]:
+        status = "active" if record.disabled_at is None else "disabled"
+        return {"username": record.username, "role": record.role, "status": status}
 
 
 def _changed(user: User, wanted: ChangedUser, password_hash: str | None, now_at: int) -> User:
@@ -136,11 +111,6 @@ def _changed(user: User, wanted: ChangedUser, password_hash: str | None, now_at:
         disabled_at=disabled_at,
         password_hash=password_hash or user.password_hash,
     )
-
-
-def _shown(user: User) -> dict[str, object]:
-    status = "active" if user.disabled_at is None else "disabled"
-    return {"username": user.username, "role": user.role, "status": status}
 
 
 def _check_grant(principal: Principal, role: Role) -> None:

@@ -1,0 +1,271 @@
+"""What all kept records have in common: found or 404, limited in number, versioned, and audited before and after.
+
+A noun is a subclass of `Resource`. It names itself and its repository, and supplies two checks: `_made` returns a new
+record, `_changed` a changed one. The transaction that writes the record also appends its audit event and makes every
+process read authority again. A change that changes nothing writes nothing: no event, no new version.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+
+from gateway.clock import Clock, Ids
+from gateway.domain.keys import KEEP_AT, KEEP_TEXT, KeyRecord
+from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.schema import check
+from gateway.services.audit import Audit, source_of
+from gateway.store.authority import AuthorityTransaction
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+from gateway.strict_json import LAST_AT
+
+_NEVER_CHANGED = frozenset(("id", "version"))
+
+
+class Kept(Protocol):
+    """A record that has an id and a version."""
+
+    @property
+    def id(self) -> str:
+        """The id of the record."""
+
+    @property
+    def version(self) -> int:
+        """A number that rises with every change."""
+
+
+R = TypeVar("R", bound=Kept)
+T = TypeVar("T")
+
+
+class AuditTrail:
+    """The audit events of one kind of record. resource_type: its name in the audit log, such as ``policy``."""
+
+    def __init__(self, audit: Audit, resource_type: str) -> None:
+        self._audit = audit
+        self._resource_type = resource_type
+
+    def note(
+        self,
+        tx: Transaction,
+        action: str,
+        principal: Principal,
+        context: RequestContext,
+        *,
+        id: str,
+        before: Mapping[str, object] | None = None,
+        after: Mapping[str, object] | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        """Append in `tx` that `principal` did `action` to the record `id`. Never pass a secret."""
+        event = self._audit.event(
+            action,
+            source=source_of(principal),
+            principal=principal,
+            request=context,
+            resource_type=self._resource_type,
+            resource_id=id,
+            before=before,
+            after=after,
+            details=details,
+        )
+        self._audit.append(tx, event)
+
+
+class Resource(Generic[R]):
+    """The records of one noun. The edges check who may manage them.
+
+    noun, nouns: for messages. resource_type: in the audit log. repository: the attribute of `Store` that keeps them.
+    most: how many records there may be. audited: the fields that the audit log keeps.
+    """
+
+    noun: ClassVar[str]
+    nouns: ClassVar[str] = ""
+    resource_type: ClassVar[str]
+    repository: ClassVar[str]
+    most: ClassVar[int] = 0
+    audited: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._audit = audit
+        self._trail = AuditTrail(audit, self.resource_type)
+        self._repository: Any = getattr(store, self.repository)
+
+    def _lookup(self, tx: Transaction, name: str) -> R | None:
+        """Return the record that a path names by id, or by another unique name."""
+        return cast("R | None", self._repository.by_id(tx, name))
+
+    def _made(self, tx: AuthorityTransaction, principal: Principal, new: Any) -> R:
+        """Return the record that `new` describes, checked."""
+        raise NotImplementedError
+
+    def _changed(self, tx: AuthorityTransaction, principal: Principal, before: R, changes: Any) -> R:
+        """Return `before` with `changes`, checked."""
+        raise NotImplementedError
+
+    def _check_removal(self, tx: AuthorityTransaction, record: R) -> None:
+        """Refuse to remove a record that something else needs."""
+
+    def _shown(self, record: R) -> dict[str, object]:
+        """Return what the audit log keeps of a record."""
+        return {name: getattr(record, name) for name in self.audited}
+
+    async def list(self) -> tuple[R, ...]:
+        """Return all records, oldest first."""
+        return cast("tuple[R, ...]", await self._store.db.read(self._repository.all))
+
+    async def show(self, name: str) -> R:
+        """Return one record.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return await self._store.db.read(lambda tx: self.find(tx, name))
+
+    async def create(self, principal: Principal, new: Any, context: RequestContext) -> Any:
+        """Create a record.
+
+        Raises:
+            InvalidRequest: a field; `param` names it. Conflict: another record forbids it, or there are too many.
+            AuditUnavailable: nothing was created.
+        """
+        check(new)
+        return await self._audit.commit_authority(
+            lambda tx: self._insert(tx, principal, context, self._made(tx, principal, new))
+        )
+
+    async def change(self, principal: Principal, name: str, changes: Any, context: RequestContext) -> Any:
+        """Change a record. The change holds for every process at its next request.
+
+        Raises:
+            InvalidRequest: a field; `param` names it. NotFound: there is no such record.
+            Conflict: the record has another version, or another record forbids the change.
+            AuditUnavailable: nothing was changed.
+        """
+        check(changes)
+        return await self._audit.commit_authority(
+            lambda tx: self._update(
+                tx, principal, context, name, changes.version, lambda old: self._changed(tx, principal, old, changes)
+            )
+        )
+
+    async def remove(self, principal: Principal, name: str, context: RequestContext) -> Any:
+        """Remove a record and return it as it was.
+
+        Raises:
+            NotFound: there is none. Conflict: something needs it. AuditUnavailable: it is still there.
+        """
+        return await self._audit.commit_authority(lambda tx: self._delete(tx, principal, context, name))
+
+    def find(self, tx: Transaction, name: str) -> R:
+        """Return one record.
+
+        Raises:
+            NotFound: there is none.
+        """
+        record = self._lookup(tx, name)
+        if record is None:
+            raise NotFound(f"There is no such {self.noun}.")
+        return record
+
+    def _insert(
+        self, tx: Any, principal: Principal, context: RequestContext, record: R, *, action: str = "created"
+    ) -> R:
+        if self.most and self._repository.count(tx) >= self.most:
+            raise Conflict(f"There are {self.most} {self.nouns}; remove some first.")
+        self._repository.insert(tx, record)
+        self._note(tx, action, principal, context, id=record.id, after=self._shown(record))
+        return record
+
+    def _update(
+        self,
+        tx: Any,
+        principal: Principal,
+        context: RequestContext,
+        name: str,
+        version: int | None,
+        change: Callable[[R], R],
+        *,
+        action: str = "changed",
+    ) -> R:
+        """Find a record, compare its version, and write what `change` makes of it unless it is the same."""
+        before = self.find(tx, name)
+        check_version(version, before.version, self.noun)
+        after = change(before)
+        if after == before:
+            return before
+        details = self._write(tx, before, after)
+        shown = {"before": self._shown(before), "after": self._shown(after)}
+        self._note(tx, action, principal, context, id=before.id, details=details, **shown)
+        return self.find(tx, before.id)
+
+    def _write(self, tx: Any, before: R, after: R) -> Mapping[str, object] | None:
+        """Write a change and return the details of its audit event."""
+        self._repository.change(tx, after)
+        return None
+
+    def _delete(self, tx: Any, principal: Principal, context: RequestContext, name: str) -> R:
+        record = self.find(tx, name)
+        self._check_removal(tx, record)
+        self._repository.remove(tx, record.id)
+        self._note(tx, "removed", principal, context, id=record.id, before=self._shown(record))
+        return record
+
+    def _note(self, tx: Any, action: str, principal: Principal, context: RequestContext, **what: Any) -> None:
+        self._trail.note(tx, f"{self.resource_type}_{action}", principal, context, **what)
+
+    def _check_name(self, other: R | None, record: R, *, param: str = "name") -> None:
+        """Refuse a name that another record has."""
+        if other is not None and other.id != record.id:
+            raise Conflict(f"There is already a {self.noun} of this name.", param=param)
+
+
+def patched(record: T, changes: object, **others: object) -> T:
+    """Return `record` with the fields of `changes`. None, KEEP_AT and KEEP_TEXT leave a field as it is.
+
+    Fields that the record does not have are left out. others: fields that the caller has computed.
+    """
+    own = {one.name for one in fields(cast(Any, record))} - _NEVER_CHANGED
+    given = {one.name: getattr(changes, one.name) for one in fields(cast(Any, changes)) if one.name in own}
+    kept = {name: value for name, value in given.items() if value is not None and value not in (KEEP_AT, KEEP_TEXT)}
+    return cast(T, replace(cast(Any, record), **(kept | others)))
+
+
+def check_version(wanted: int | None, have: int, noun: str) -> None:
+    """Refuse a change that was made to another version. wanted: None if the caller does not say.
+
+    Raises:
+        Conflict: the record has changed meanwhile.
+    """
+    if wanted is not None and wanted != have:
+        raise Conflict(f"The {noun} was changed meanwhile: it has version {have}.", param="version")
+
+
+def check_future(at: int | None, now_at: int, *, param: str = "expires_at", days: int | None = None) -> None:
+    """Refuse a time that is past, or too far ahead. None is never. days: at most so many from now.
+
+    Raises:
+        InvalidRequest: it is refused.
+    """
+    latest = LAST_AT if days is None else now_at + days * 86_400_000
+    if at is not None and not now_at < at <= latest:
+        limit = "before the year 10000" if days is None else f"at most {days} days from now"
+        raise InvalidRequest(f"{param} must be in the future, {limit}.", param=param)
+
+
+def find_key(store: Store, tx: Transaction, id_or_prefix: str, *, param: str) -> KeyRecord:
+    """Return the API key that a field of another record names.
+
+    Raises:
+        Conflict: the text is not the id or the prefix of exactly one key.
+    """
+    one = store.keys.by_id(tx, id_or_prefix)
+    found = (one,) if one is not None else store.keys.by_prefix(tx, id_or_prefix)
+    if len(found) != 1:
+        reason = "names several keys; use the id" if found else "must be the id or the prefix of one API key"
+        raise Conflict(f"{param} {reason}.", param=param)
+    return found[0]
