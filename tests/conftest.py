@@ -1,14 +1,26 @@
 """Fixtures of every test: the one anyio backend, and rules that are planned ahead as in the archive."""
 
 import functools
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from running import one_at_a_time
 
 import build_zipapp
 from gateway import shield
 from gateway.shield import matcher
+
+TESTS = Path(__file__).parent
+# Folders whose tests never load the real rules: they need not wait for the plans after a change of the shield.
+WITHOUT_RULES = {"auth", "domain", "house", "http"}
+
+# A shell starts background jobs with SIGINT ignored, and children inherit that. A handled signal has its default action
+# again in a child, so every program that a test starts can be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same texts in each run, and none is a fault because the host was busy with something else meanwhile.
 settings.register_profile(
@@ -17,9 +29,12 @@ settings.register_profile(
 settings.load_profile("same")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _planned_rules() -> None:
-    build_zipapp.plan_rules()
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Plan the rules, as an archive has them, when a test of this run may load them."""
+    folders = {item.path.relative_to(TESTS).parts[0] for item in session.items}
+    if not session.config.option.collectonly and folders - WITHOUT_RULES:
+        with one_at_a_time(build_zipapp.HERE / "build" / "plans.lock"):
+            build_zipapp.plan_rules()
 
 
 @pytest.fixture(scope="session", autouse=True)

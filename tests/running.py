@@ -1,5 +1,7 @@
 """A gateway process started from the archive, and one HTTP call to it. For the tests that need the real thing."""
 
+import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -8,6 +10,7 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,6 +123,15 @@ def environment(**more: str) -> dict[str, str]:
     """Return an environment without the developer's own settings."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "SSL_CERT_FILE") if name in os.environ}
     return kept | more
+
+
+@contextlib.contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Let one process of a test run at a time past this file."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def launch(command: list[str], **more: Any) -> Process:

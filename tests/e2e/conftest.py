@@ -1,5 +1,6 @@
 """The real archive: built once, started as a process on a free port, spoken to over real sockets."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,16 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, ROOT, Process, Served, make_key, start
+from running import ALL_SCOPES, ROOT, Process, Served, make_key, one_at_a_time, start
 
 
 @pytest.fixture(scope="session")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build gateway.pyz and return its path."""
-    path = tmp_path_factory.mktemp("archive") / "gateway.pyz"
-    command = [sys.executable, str(ROOT / "build_zipapp.py"), "--output", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
+    """Build gateway.pyz, once for all processes of a test run, and return its path."""
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    path = folder / "gateway.pyz"
+    with one_at_a_time(folder / "gateway.lock"):
+        if not path.exists():
+            command = [sys.executable, str(ROOT / "build_zipapp.py"), "--output", str(path)]
+            done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            assert done.returncode == 0, done.stderr
     return path
 
 

@@ -1,14 +1,10 @@
 """Every outside thing has one door. A second door is a defect even when it works."""
 
 import ast
-import functools
 import re
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted((ROOT / "gateway").rglob("*.py"))
+from house.source import sources
 
 DOORS = {
     "h11": ("gateway/http/",),
@@ -48,66 +44,28 @@ NAMES = {
 }
 
 
-def place(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-@functools.cache
-def modules(path: Path) -> frozenset[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.split(".")[0])
-    return frozenset(found)
-
-
-@functools.cache
-def code(path: Path) -> str:
-    """Return the file without comments, docstrings and other free-standing strings."""
-    text = path.read_text("utf-8")
-    lines = text.split("\n")
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
-                lines[number] = ""
-    return "\n".join(line.split("  # ")[0] for line in lines if not line.lstrip().startswith("#"))
-
-
 @pytest.mark.parametrize("module", DOORS)
 def test_a_module_is_imported_only_behind_its_door(module: str) -> None:
-    for path in FILES:
-        if module in modules(path):
-            assert place(path).startswith(DOORS[module]) if DOORS[module] else False, f"{place(path)} imports {module}"
+    behind = [source.name for source in sources() if module in {name.split(".")[0] for name in source.imported}]
+    assert [name for name in behind if not any(name.startswith(door) for door in DOORS[module])] == []
 
 
 @pytest.mark.parametrize("pattern", NAMES)
 def test_a_thing_is_named_only_behind_its_door(pattern: str) -> None:
-    for path in FILES:
-        found = re.search(pattern, code(path))
-        assert not found or place(path).startswith(NAMES[pattern]), f"{place(path)} has {found and found[0]!r}"
+    naming = [source.name for source in sources() if re.search(pattern, source.code)]
+    assert [name for name in naming if not name.startswith(NAMES[pattern])] == []
 
 
-def test_the_schema_is_in_a_dialect_that_other_databases_read() -> None:
-    for path in sorted((ROOT / "gateway" / "store" / "migrations").glob("*.sql")):
-        found = re.search(r"(?i)\b(PRAGMA|rowid|INSERT OR|AUTOINCREMENT|GLOB|sqlite)\b", _without_notes(path))
-        assert not found, f"{place(path)} has {found and found[0]!r}"
-
-
-def _without_notes(path: Path) -> str:
-    return "\n".join(line.split("--")[0] for line in path.read_text("utf-8").splitlines())
-
-
-def test_no_module_of_a_package_takes_the_place_of_a_name_that_the_package_imports() -> None:
-    """Whoever imports the module puts it into its package under its own name."""
-    for path in FILES:
-        if path.name == "__init__.py":
-            beside = {other.stem for other in path.parent.iterdir()}
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+def test_a_package_imports_no_name_that_one_of_its_modules_has() -> None:
+    """Importing the module sets that name of its package, and hides what the package imported."""
+    hidden = []
+    for source in sources():
+        if source.path.name == "__init__.py":
+            beside = {other.stem for other in source.path.parent.iterdir()}
+            for node in source.nodes:
                 if isinstance(node, ast.Import | ast.ImportFrom):
-                    own = place(path.parent).replace("/", ".")
-                    for alias in node.names:
-                        name = alias.asname or alias.name
-                        is_own = isinstance(node, ast.ImportFrom) and (node.module or "") in (own, f"{own}.{name}")
-                        assert is_own or name not in beside, f"{place(path)}: {name}"
+                    for name in (alias.asname or alias.name for alias in node.names):
+                        own = (source.module, f"{source.module}.{name}")
+                        is_own = isinstance(node, ast.ImportFrom) and (node.module or "") in own
+                        hidden += [f"{source.name}: {name}"] if name in beside and not is_own else []
+    assert hidden == []
