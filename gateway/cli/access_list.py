@@ -7,10 +7,11 @@ from gateway.operations.access_list import ACCESS_OPERATIONS
 _FORCE = Flag("force", "even if it locks out this host or every API key")
 
 COMMANDS = commands_of(
+    "access",
     ACCESS_OPERATIONS,
+    "id (acl_…) of the entry",
     Row(
-        "access list",
-        "access.list",
+        "list",
         "List the access list.",
         "--json",
         columns={
@@ -23,11 +24,9 @@ COMMANDS = commands_of(
             "EXPIRES": lambda view: view["expires_at"] or "never",
             "REASON": lambda view: as_text(view["reason"] or ""),
         },
-        has_json=True,
     ),
     Row(
-        "access add",
-        "access.add",
+        "add",
         "Allow or deny an address, key, model, provider, tool, agent or domain.",
         "--list deny --type CIDR --value 192.0.2.0/24 --reason abuse --expires 7d",
         flags=(
@@ -43,11 +42,9 @@ COMMANDS = commands_of(
         prints="id",
     ),
     Row(
-        "access remove",
-        "access.remove",
+        "remove",
         "Remove an entry of the access list.",
         "acl_01ARZ3NDEKTSV4RRFFQ69G5FAV",
-        "id (acl_…) of the entry",
         flags=(_FORCE,),
         note="{id} ({type} {value}) is removed",
     ),

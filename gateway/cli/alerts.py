@@ -7,8 +7,6 @@ from gateway.cli.resource import Flag, Row, Values, View, commands_of, expiry
 from gateway.operations.alerts import ALERT_OPERATIONS
 from gateway.operations.traffic import TRAFFIC_OPERATIONS
 
-_ALERT = "id of the alert (alr_…)"
-
 
 def _default_scope(values: Values, options: argparse.Namespace, console: Console) -> None:
     """List active alerts alone, but every alert that a request was counted on."""
@@ -24,16 +22,18 @@ def _print_marked(view: View, values: Values, options: argparse.Namespace, conso
 
 
 COMMANDS = commands_of(
+    "alerts",
     (*ALERT_OPERATIONS, *TRAFFIC_OPERATIONS),
+    "id of the alert (alr_…)",
     Row(
-        "alerts list",
-        "alerts.find",
+        "list",
         "List alerts, newest first; by default the active ones.",
         "--severity critical --since 24h",
+        operation="alerts.find",
         flags=(
-            Flag("status"),
-            Flag("severity"),
-            Flag("source"),
+            "status",
+            "severity",
+            "source",
             Flag("scope", "which (active; all with --request-id)"),
             Flag("request_id", "alerts in any state that count this request (req_…)", metavar="ID"),
             Flag("since", "seen at or after: a time, a date, or an age such as 24h", metavar="TIME"),
@@ -48,22 +48,14 @@ COMMANDS = commands_of(
             "WHO": lambda view: shown(view["agent"] or view["key_prefix"] or "", 24),
             "TITLE": lambda view: shown(view["title"], 60),
         },
-        has_json=True,
         before=_default_scope,
     ),
+    Row("show", "Show one alert with its evidence and its timeline, as JSON.", "alr_01J0000000000000000000000"),
     Row(
-        "alerts show",
-        "alerts.show",
-        "Show one alert with its evidence and its timeline, as JSON.",
-        "alr_01J0000000000000000000000",
-        _ALERT,
-    ),
-    Row(
-        "alerts set",
-        "alerts.change",
+        "set",
         "Change the state of an alert, assign it, or add a note.",
         "alr_01J0000000000000000000000 --status resolved --note 'Prompt was changed.'",
-        _ALERT,
+        operation="alerts.change",
         flags=(
             Flag("status", "acknowledged, investigating, resolved, false_positive, …", metavar="STATUS"),
             Flag("note", "why; the resolution of an alert that this closes"),
@@ -74,11 +66,11 @@ COMMANDS = commands_of(
         note="{id} is {status}",
     ),
     Row(
-        "alerts false-positive",
-        "traffic.false_positive",
+        "false-positive",
         "Mark a request as harmless: closes the alerts that it added to, and no other.",
         "req_01J0000000000000000000000 --note 'A test of ours.'",
-        "id of the request (req_… or trf_…)",
+        operation="traffic.false_positive",
+        subject="id of the request (req_… or trf_…)",
         flags=(Flag("note", "why it is harmless; the resolution of its alerts"),),
         after=_print_marked,
     ),

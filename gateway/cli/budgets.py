@@ -7,8 +7,6 @@ from gateway.cli.resource import Flag, Row, Values, View, commands_of, expiry
 from gateway.errors import InvalidRequest
 from gateway.operations.budgets import BUDGET_OPERATIONS
 
-_BUDGET = "id (bud_…) of the budget"
-
 
 def _scope(view: View) -> str:
     return f"{view['scope']} {shown(view['scope_value'] or '', 40)}".rstrip()
@@ -39,10 +37,11 @@ def _declare_override(parser: argparse.ArgumentParser) -> None:
 
 
 _LIST, _CREATE, _UPDATE, _RAISE, _END, _REMOVE = commands_of(
+    "budgets",
     BUDGET_OPERATIONS,
+    "id (bud_…) of the budget",
     Row(
-        "budgets list",
-        "budgets.list",
+        "list",
         "List the budgets: what is spent, reserved and left.",
         "--json",
         columns={
@@ -55,46 +54,41 @@ _LIST, _CREATE, _UPDATE, _RAISE, _END, _REMOVE = commands_of(
             "STATUS": "status",
             "RESETS": "resets_at",
         },
-        has_json=True,
     ),
     Row(
-        "budgets create",
-        "budgets.create",
+        "create",
         "Limit what is spent in a period.",
         "--limit 25 --window day --scope model --scope-value 'gpt-4o*'",
         flags=(
             Flag("limit", "most that is spent in a period, in the unit"),
-            Flag("unit", "usd (default), tokens or requests"),
-            Flag("scope", "global (default), key, agent, model or provider"),
+            "unit",
+            "scope",
             Flag("scope_value", "which key, agent, model (a glob) or provider", metavar="VALUE"),
             Flag("window", "hour, day (default), week or month, of the UTC calendar"),
             Flag("soft_pct", "percentage of the limit at which to warn (80)"),
-            Flag("action", "block (default) or warn"),
+            "action",
             Flag("name", "what it is for"),
         ),
         note="the budget counts from now on:",
         prints="id",
     ),
     Row(
-        "budgets update",
-        "budgets.change",
+        "update",
         "Change a budget; what was spent stays spent.",
         "bud_01J… --limit 40",
-        _BUDGET,
+        operation="budgets.change",
         flags=(
             Flag("limit", "new limit, in the unit"),
             Flag("soft_pct", "percentage of the limit at which to warn"),
-            Flag("action", "block or warn"),
+            "action",
             Flag("name", "what it is for"),
         ),
         note="{id} has version {version}",
     ),
     Row(
-        "budgets override",
-        "budgets.override",
+        "override",
         "Raise the limit of a budget for a while.",
         "bud_01J… --limit 100 --until 4h --reason 'release night'",
-        _BUDGET,
         flags=(
             Flag("limit", "the temporary limit, in the unit", required=False),
             expiry("until", "such as 4h, 2d or 2030-01-31", required=False),
@@ -102,8 +96,8 @@ _LIST, _CREATE, _UPDATE, _RAISE, _END, _REMOVE = commands_of(
         ),
         after=_raised,
     ),
-    Row("budgets override", "budgets.override.end", "End an override.", "", _BUDGET, after=_raised),
-    Row("budgets remove", "budgets.remove", "Remove a budget.", "bud_01J…", _BUDGET, note="{id} is removed"),
+    Row("override", "End an override.", "", operation="budgets.override.end", after=_raised),
+    Row("remove", "Remove a budget.", "bud_01J…", note="{id} is removed"),
 )
 
 COMMANDS = (

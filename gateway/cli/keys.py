@@ -3,13 +3,12 @@
 from gateway.cli.resource import Flag, Row, as_text, commands_of, expiry
 from gateway.operations.keys import KEY_OPERATIONS
 
-_KEY = "id (key_…) or prefix (svc_…) of the key"
-
 COMMANDS = commands_of(
+    "keys",
     KEY_OPERATIONS,
+    "id (key_…) or prefix (svc_…) of the key",
     Row(
-        "keys create",
-        "keys.create",
+        "create",
         "Create an API key; it is printed once, alone on stdout.",
         "--name ci --scopes shield:scan --expires 90d",
         flags=(
@@ -17,15 +16,14 @@ COMMANDS = commands_of(
             Flag("scopes", "comma-separated, such as shield:scan,chat:completions"),
             Flag("rate_limit", "requests a minute (60)"),
             expiry("expires_at", "such as 90d or 2030-01-31; never if left out", "expires"),
-            Flag("policy", "id or name of the policy that holds for the key"),
+            Flag("policy", "id or name of the policy that applies to the key"),
             Flag("models", "comma-separated models it may use, * and ? stand for any; all if left out"),
         ),
         note="{id} created; the key is shown this once:",
         prints="key",
     ),
     Row(
-        "keys list",
-        "keys.list",
+        "list",
         "List the API keys.",
         "--json",
         columns={
@@ -37,16 +35,13 @@ COMMANDS = commands_of(
             "SCOPES": lambda view: as_text(view["scopes"], separator=",", limit=1_000),
             "LAST USED": lambda view: view["last_used_at"] or "never used",
         },
-        has_json=True,
     ),
-    Row("keys show", "keys.show", "Show one API key's record.", "svc_1a2b3c", _KEY, has_json=True),
-    Row("keys revoke", "keys.revoke", "Revoke an API key.", "svc_1a2b3c", _KEY, note="{id} ({name}) is revoked"),
+    Row("show", "Show one API key's record.", "svc_1a2b3c", has_json=True),
+    Row("revoke", "Revoke an API key.", "svc_1a2b3c", note="{id} ({name}) is revoked"),
     Row(
-        "keys rotate",
-        "keys.rotate",
+        "rotate",
         "Create a replacement key; the old one is revoked when the grace period ends.",
         "svc_1a2b3c --grace-seconds 3600",
-        _KEY,
         flags=(Flag("grace_seconds", "how long the old key still works (86400, a day)"),),
         note="{id} replaces {rotated_from}; the new key is shown this once:",
         prints="key",

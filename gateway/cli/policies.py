@@ -7,8 +7,6 @@ from gateway.domain.captures import MAX_CAPTURE_DAYS
 from gateway.errors import InvalidRequest
 from gateway.operations.policies import POLICY_OPERATIONS
 
-_POLICY = "id (pol_…) or name of the policy"
-
 
 def read_actions(texts: Sequence[str]) -> dict[str, str]:
     """Read ``pii=redact``, as often as it was given. ``none`` alone removes all."""
@@ -20,7 +18,7 @@ def read_actions(texts: Sequence[str]) -> dict[str, str]:
 
 
 _FIELDS = (
-    Flag("mode", "block or observe"),
+    "mode",
     Flag("block_score", "lowest score of a BLOCK, 1 to 100"),
     Flag("review_score", "lowest score of a REVIEW, 1 to 100"),
     Flag(
@@ -38,10 +36,11 @@ _FIELDS = (
 )
 
 COMMANDS = commands_of(
+    "policies",
     POLICY_OPERATIONS,
+    "id (pol_…) or name of the policy",
     Row(
-        "policies list",
-        "policies.list",
+        "list",
         "List the policies that keys may have.",
         "--json",
         columns={
@@ -52,11 +51,9 @@ COMMANDS = commands_of(
             "REVIEW": "review_score",
             "CATEGORIES": "category_actions",
         },
-        has_json=True,
     ),
     Row(
-        "policies create",
-        "policies.create",
+        "create",
         "Create a policy: mode, thresholds and weights for the keys that get it.",
         "--name lab --mode observe --category pii=redact",
         flags=(Flag("name", "what the policy is called"), *_FIELDS),
@@ -64,20 +61,12 @@ COMMANDS = commands_of(
         prints="id",
     ),
     Row(
-        "policies update",
-        "policies.change",
+        "update",
         "Change a policy; it holds for its keys at their next request.",
         "lab --block-score 80",
-        _POLICY,
+        operation="policies.change",
         flags=(Flag("name", "new name"), *_FIELDS),
         note="{id} ({name}) has version {version}",
     ),
-    Row(
-        "policies remove",
-        "policies.remove",
-        "Remove a policy that no key has.",
-        "lab",
-        _POLICY,
-        note="{id} ({name}) is removed",
-    ),
+    Row("remove", "Remove a policy that no key has.", "lab", note="{id} ({name}) is removed"),
 )

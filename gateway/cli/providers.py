@@ -4,11 +4,9 @@ import argparse
 
 from gateway.cli.command import FOUND, OK, Console, shown
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of
-from gateway.domain.providers import MAX_KEY_BYTES, ProviderType
+from gateway.domain.providers import MAX_KEY_BYTES
 from gateway.errors import InvalidRequest
 from gateway.operations.providers import PROVIDER_OPERATIONS
-
-_PROVIDER = "id (prv_…) or name of the provider"
 
 
 def _read_key(values: Values, options: argparse.Namespace, console: Console) -> None:
@@ -41,19 +39,20 @@ _FIELDS = (
     Flag("base_url", "with the version in its path, such as https://api.example.com/v1"),
     Flag("api_key", "env:NAME, file:/PATH, cred:NAME, none, or - to type the key on stdin", metavar="REF"),
     Flag("models", "names or globs, comma-separated"),
-    Flag("priority", "the lowest is tried first (100)"),
-    Flag("weight", "share among those of one priority (1)"),
-    Flag("timeout_seconds", "longest wait for a whole answer (600)"),
-    Flag("max_retries", "how often a request is repeated before the next provider is tried (1)"),
+    "priority",
+    "weight",
+    "timeout_seconds",
+    "max_retries",
     Flag("prices", 'such as {"gpt-*": {"input": 2.5, "output": 10}}', metavar="JSON"),
     Flag("allow_private", "allow a private or loopback address", choices=("true", "false"), read="true".__eq__),
 )
 
 COMMANDS = commands_of(
+    "providers",
     PROVIDER_OPERATIONS,
+    "id (prv_…) or name of the provider",
     Row(
-        "providers list",
-        "providers.list",
+        "list",
         "List the providers.",
         "--json",
         columns={
@@ -67,77 +66,58 @@ COMMANDS = commands_of(
             "WEIGHT": "weight",
             "STATE": lambda view: "enabled" if view["enabled"] else "disabled",
         },
-        has_json=True,
-        needs_rules=True,
     ),
-    Row("providers show", "providers.show", "Show one provider.", "openai", _PROVIDER, has_json=True, needs_rules=True),
+    Row("show", "Show one provider.", "openai", has_json=True),
     Row(
-        "providers add",
-        "providers.create",
+        "add",
         "Add a provider of models; a running gateway uses it for the next prompt.",
         "--name lab --base-url https://lab.example/v1 --api-key env:GATEWAY_PROVIDER_LAB",
+        operation="providers.create",
         flags=(
             Flag("name", "what it is called"),
-            Flag("type", f"one of {', '.join(ProviderType)} ({ProviderType.OPENAI})"),
+            "type",
             *_FIELDS,
         ),
         note="{name} answers from the next prompt on:",
         prints="id",
         has_json=True,
-        needs_rules=True,
         before=_read_key,
     ),
     Row(
-        "providers update",
-        "providers.change",
+        "update",
         "Change a provider.",
         "openai --models 'gpt-*,o3' --priority 10",
-        _PROVIDER,
+        operation="providers.change",
         flags=(Flag("name", "new name"), *_FIELDS),
         note="{id} ({name}) is changed",
         has_json=True,
-        needs_rules=True,
         before=_read_key,
     ),
+    Row("remove", "Remove a provider and its stored key.", "openai", note="{id} ({name}) is removed"),
     Row(
-        "providers remove",
-        "providers.remove",
-        "Remove a provider and its stored key.",
-        "openai",
-        _PROVIDER,
-        note="{id} ({name}) is removed",
-        needs_rules=True,
-    ),
-    Row(
-        "providers enable",
-        "providers.change",
+        "enable",
         "Enable a provider.",
         "openai",
-        _PROVIDER,
+        operation="providers.change",
         fixed={"enabled": True},
         note="{id} ({name}) is enabled",
         has_json=True,
-        needs_rules=True,
     ),
     Row(
-        "providers disable",
-        "providers.change",
+        "disable",
         "Disable a provider.",
         "openai",
-        _PROVIDER,
+        operation="providers.change",
         fixed={"enabled": False},
         note="{id} ({name}) is disabled",
         has_json=True,
-        needs_rules=True,
     ),
     Row(
-        "providers test",
-        "providers.test",
+        "test",
         "Send one real request to a provider; exit 1 if it cannot be used.",
         "openai",
-        _PROVIDER,
         has_json=True,
-        needs_rules=True,
         after=_print_test,
     ),
+    needs_rules=True,
 )

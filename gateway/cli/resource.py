@@ -7,7 +7,7 @@ of a noun holds `Row`s alone, and a hook where one needs a decision of its own, 
 import argparse
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, cast
 
@@ -56,29 +56,33 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One command and the operation it calls.
+    """One command of a noun, and the operation it calls.
 
-    example: what follows the command's name in a line that works. subject: help of the positional argument, for an
-    operation on one thing. fixed: values that no flag sets. columns: of a list. note: format of a line for a person,
-    over the fields of the view. prints: the field that goes to stdout, alone. needs_rules: whether the operation uses
-    the shield or the settings; all others work while the rule file is broken. before: completes the values. after:
-    replaces the output and returns the exit code.
+    name: the verb. example: what follows the verb in a line that works. operation: if its name is not noun and verb.
+    flags: a text is the name of a field, with the help of its schema. fixed: values that no flag sets. columns: of a
+    list. note: format of a line for a person, over the fields of the view. prints: the field that goes to stdout,
+    alone. subject, needs_rules: see `commands_of`. before: completes the values. after: replaces the output and returns
+    the exit code.
     """
 
     name: str
-    operation: str
     summary: str
-    example: str = ""
-    subject: str = ""
-    flags: Sequence[Flag] = ()
+    example: str
+    operation: str = ""
+    flags: Sequence[Flag | str] = ()
     fixed: Mapping[str, object] | None = None
     columns: Mapping[str, Cell] | None = None
     note: str = ""
     prints: str = ""
     has_json: bool = False
+    subject: str = ""
     needs_rules: bool = False
     before: Callable[[Values, argparse.Namespace, Console], None] | None = None
     after: Callable[[View, Values, argparse.Namespace, Console], int] | None = None
+
+    def all_flags(self) -> list[Flag]:
+        """Return the flags, those with the help of their schema too."""
+        return [Flag(one) if isinstance(one, str) else one for one in self.flags]
 
 
 def expiry(field: str, help: str, name: str = "", *, required: bool | None = None) -> Flag:
@@ -90,16 +94,30 @@ def _midnight(text: str) -> str:
     return f"{text}T00:00:00Z" if len(text) == len("2030-01-31") else text
 
 
-def commands_of(operations: Sequence[Operation], *rows: Row) -> tuple[Command, ...]:
-    """Return the commands of `rows`, which call these operations."""
+def commands_of(
+    noun: str, operations: Sequence[Operation], subject: str, *rows: Row, needs_rules: bool = False
+) -> tuple[Command, ...]:
+    """Return the commands of a noun.
+
+    subject: help of the positional argument, for operations on one thing. needs_rules: whether the operations use the
+    shield or the settings; all others work while the rule file is broken.
+    """
     by_name = {one.name: one for one in operations}
-    return tuple(_command(row, by_name[row.operation]) for row in rows)
-
-
-def _command(row: Row, operation: Operation) -> Command:
-    example = f"gateway.pyz {row.name} {row.example}".rstrip()
-    declare = partial(declare_row, row, operation)
-    return Command(row.name, row.summary, example, declare, partial(run_row, row, operation), has_json=row.has_json)
+    commands = []
+    for row in rows:
+        operation = by_name[row.operation or f"{noun}.{row.name}"]
+        has_subject = "{id}" in operation.route[1]
+        row = replace(
+            row,
+            name=f"{noun} {row.name}",
+            subject=(row.subject or subject) if has_subject else "",
+            has_json=row.has_json or row.columns is not None,
+            needs_rules=row.needs_rules or needs_rules,
+        )
+        example = f"gateway.pyz {row.name} {row.example}".rstrip()
+        declare, run = partial(declare_row, row, operation), partial(run_row, row, operation)
+        commands.append(Command(row.name, row.summary, example, declare, run, has_json=row.has_json))
+    return tuple(commands)
 
 
 def declare_row(row: Row, operation: Operation, parser: argparse.ArgumentParser) -> None:
@@ -107,13 +125,15 @@ def declare_row(row: Row, operation: Operation, parser: argparse.ArgumentParser)
     if row.subject:
         parser.add_argument("id", help=row.subject)
     schemas, required = _schemas(operation)
-    for flag in row.flags:
+    defaults = {one.name: one.default for one in fields(operation.takes)} if operation.takes else {}  # type: ignore[arg-type]
+    for flag in row.all_flags():
         schema = schemas[flag.field]
-        about: dict[str, Any] = {"dest": flag.field, "help": flag.help or None}
+        choices = flag.choices or (schema.get("enum") if operation.query else None)
+        help = flag.help or (None if choices else _help(schema, defaults.get(flag.field)))
+        about: dict[str, Any] = {"dest": flag.field, "help": help}
         if (constant := _constant(flag, schema)) is not None:
             parser.add_argument(flag.word, action="store_const", const=constant, **about)
             continue
-        choices = flag.choices or (schema.get("enum") if operation.query else None)
         metavar = flag.metavar or ("N" if schema.get("type") in ("integer", "number") else None)
         parser.add_argument(
             flag.word,
@@ -125,9 +145,18 @@ def declare_row(row: Row, operation: Operation, parser: argparse.ArgumentParser)
         )
 
 
+def _help(schema: Mapping[str, Any], default: object) -> str | None:
+    """Return the help of a field: its description or its choices, and its default."""
+    text = str(schema.get("description", ""))
+    if "enum" in schema:
+        text = f"one of {', '.join(schema['enum'])}"
+    is_told = isinstance(default, str | int) and not isinstance(default, bool) and default
+    return (f"{text} ({default})" if is_told else text).replace("%", "%%") or None
+
+
 def run_row(row: Row, operation: Operation, options: argparse.Namespace, console: Console) -> int:
     """Call the operation and print what it gives."""
-    words = {flag.field: flag.word for flag in row.flags if flag.sets is None}
+    words = {flag.field: flag.word for flag in row.all_flags() if flag.sets is None}
 
     async def work(gateway: Gateway) -> int:
         try:
@@ -181,7 +210,7 @@ def _schemas(operation: Operation) -> tuple[dict[str, Any], frozenset[str]]:
     if operation.takes is None:
         return {}, frozenset()
     whole = cast("dict[str, Any]", json_schema(operation.takes))
-    schemas = {name: one["anyOf"][0] if "anyOf" in one else one for name, one in whole["properties"].items()}
+    schemas = {name: one | one["anyOf"][0] if "anyOf" in one else one for name, one in whole["properties"].items()}
     return schemas, frozenset(whole["required"])
 
 
@@ -196,7 +225,7 @@ def _values(row: Row, operation: Operation, options: argparse.Namespace) -> Valu
     """Return the values that were typed, as JSON has them. A flag that was left out leaves its field out."""
     values: Values = dict(row.fixed or {}) | ({"id": options.id} if row.subject else {})
     schemas, _ = _schemas(operation)
-    for flag in row.flags:
+    for flag in row.all_flags():
         typed = getattr(options, flag.field)
         if typed is None:
             continue

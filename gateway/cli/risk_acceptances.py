@@ -5,12 +5,14 @@ from gateway.cli.resource import Flag, Row, commands_of, expiry
 from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
 
 COMMANDS = commands_of(
+    "acceptances",
     ACCEPTANCE_OPERATIONS,
+    "id (ra_…) of the acceptance",
     Row(
-        "acceptances list",
-        "risk_acceptances.list",
+        "list",
         "List the risk acceptances, newest first.",
         "--json",
+        operation="risk_acceptances.list",
         columns={
             "ID": "id",
             "SCOPE": "scope",
@@ -21,13 +23,12 @@ COMMANDS = commands_of(
             "BY": "accepted_by",
             "REASON": lambda view: shown(view["reason"], 50),
         },
-        has_json=True,
     ),
     Row(
-        "acceptances create",
-        "risk_acceptances.create",
+        "create",
         "Accept what a rule finds, for a while: it stays visible and adds nothing to scores.",
         "--scope rule --rule override-prior-orders --until 30d --reason 'test data'",
+        operation="risk_acceptances.create",
         flags=(
             Flag("scope", "finding, rule_agent or rule"),
             Flag("rule", "id of the rule"),
@@ -45,11 +46,10 @@ COMMANDS = commands_of(
         needs_rules=True,
     ),
     Row(
-        "acceptances revoke",
-        "risk_acceptances.revoke",
+        "revoke",
         "Revoke a risk acceptance.",
         "ra_01J…",
-        "id (ra_…) of the acceptance",
+        operation="risk_acceptances.revoke",
         note="{id} ({rule}) is revoked",
     ),
 )

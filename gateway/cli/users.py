@@ -7,13 +7,11 @@ from gateway.auth.passwords import make_password
 from gateway.cli.command import OK, Console
 from gateway.cli.resource import Flag, Row, Values, View, commands_of
 from gateway.clock import SystemClock, SystemIds
-from gateway.domain.principals import Role
 from gateway.domain.users import MAX_PASSWORD_CHARS
 from gateway.errors import InvalidRequest
 from gateway.operations.users import USER_OPERATIONS
 
 PASSWORD_RANDOM_BYTES = 20
-_USER = "id (usr_…) or name of the user"
 # Not the password itself: `ps` shows every command line to all users of the host.
 _FROM_STDIN = Flag("password", "read the password from stdin instead of generating one", "password_stdin", sets=True)
 
@@ -40,44 +38,37 @@ def _print_password(done: str, view: View, values: Values, options: argparse.Nam
 
 
 COMMANDS = commands_of(
+    "users",
     USER_OPERATIONS,
+    "id (usr_…) or name of the user",
     Row(
-        "users create",
-        "users.create",
+        "create",
         "Create a user; a generated password is printed once, alone on stdout.",
         "--username alice --role operator",
-        flags=(
-            Flag("username", "what the user signs in with"),
-            Flag("role", f"one of {', '.join(Role)}"),
-            _FROM_STDIN,
-        ),
+        flags=(Flag("username", "what the user signs in with"), "role", _FROM_STDIN),
         before=_password,
         after=partial(_print_password, "{id} ({username}, {role}) created"),
     ),
     Row(
-        "users list",
-        "users.list",
+        "list",
         "List the users.",
         "--json",
         columns={"ID": "id", "USERNAME": "username", "ROLE": "role", "STATUS": "status", "CREATED": "created_at"},
-        has_json=True,
     ),
     Row(
-        "users passwd",
-        "users.change",
+        "passwd",
         "Set a new password for a user and end all their sessions.",
         "alice --password-stdin < password.txt",
-        _USER,
+        operation="users.change",
         flags=(_FROM_STDIN,),
         before=_password,
         after=partial(_print_password, "{username} has a new password; all their sessions are ended"),
     ),
     Row(
-        "users disable",
-        "users.change",
+        "disable",
         "Disable a user and end all their sessions.",
         "alice",
-        _USER,
+        operation="users.change",
         flags=(Flag("disabled", "enable the user again", "undo", sets=False),),
         fixed={"disabled": True},
         note="{username} is {status}",
