@@ -14,7 +14,7 @@ import anyio
 from gateway.clock import Clock
 from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS, HOUR_MS, MINUTE_MS
 from gateway.services.audit import Audit
-from gateway.store.audit_pruning import prune_chain
+from gateway.store.audit import prune_chain
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 

@@ -20,7 +20,7 @@ from gateway.domain.principals import RequestContext
 from gateway.errors import LoginThrottled, Overloaded
 from gateway.services.refusals import SIGN_IN_THROTTLED, Refusals
 from gateway.store.database import Transaction
-from gateway.store.sign_in_failures import SignInPlace
+from gateway.store.sessions import SignInOrigin
 from gateway.store.store import Store
 
 WAITING = 64
@@ -33,13 +33,13 @@ class SignInThrottle:
         self._store = store
         self._clock = clock
         self._refusals = refusals
-        self._turns: dict[SignInPlace, anyio.Lock] = {}
+        self._turns: dict[SignInOrigin, anyio.Lock] = {}
         self._entered = 0
 
     @asynccontextmanager
     async def attempt(
         self, account: str, context: RequestContext, *, resource_type: str = "session"
-    ) -> AsyncGenerator[SignInPlace]:
+    ) -> AsyncGenerator[SignInOrigin]:
         """Wait for the turn of this account and address, count the attempt, and yield what `forget` takes.
 
         resource_type: what is tried to be entered, for the audit.
@@ -62,11 +62,11 @@ class SignInThrottle:
             if not turn.locked() and not turn.statistics().tasks_waiting:
                 self._turns.pop(place, None)
 
-    def forget(self, tx: Transaction, place: SignInPlace) -> None:
+    def forget(self, tx: Transaction, place: SignInOrigin) -> None:
         """Forget the failures of this account from this network: the password was right."""
         self._store.sign_in_failures.forget(tx, place)
 
-    async def _count(self, place: SignInPlace, context: RequestContext, resource_type: str) -> None:
+    async def _count(self, place: SignInOrigin, context: RequestContext, resource_type: str) -> None:
         failures, now_at = self._store.sign_in_failures, self._clock.now_at()
         since = now_at - REMEMBER_MS
 
@@ -91,6 +91,6 @@ class SignInThrottle:
             )
 
 
-def _place(account: str, context: RequestContext) -> SignInPlace:
+def _place(account: str, context: RequestContext) -> SignInOrigin:
     folded = account.lower().encode("utf-8", "surrogatepass")
-    return SignInPlace(account=hashlib.sha256(folded).hexdigest(), network=network_of(context.ip))
+    return SignInOrigin(account=hashlib.sha256(folded).hexdigest(), network=network_of(context.ip))

@@ -14,7 +14,7 @@ from gateway.services.passwords import Passwords
 from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.sign_in_failures import SignInPlace
+from gateway.store.sessions import SignInOrigin
 from gateway.store.store import Store
 
 _NOTE_SEEN_MS = 15_000
@@ -207,7 +207,7 @@ class SignIn:
         )
 
     async def _set_password(
-        self, found: SignedIn, password_hash: str, place: SignInPlace, context: RequestContext
+        self, found: SignedIn, password_hash: str, place: SignInOrigin, context: RequestContext
     ) -> int:
         user = found.user
         event = self._audit.event(
@@ -235,7 +235,7 @@ class SignIn:
             raise error
 
     async def _begin(
-        self, user: User, place: SignInPlace, context: RequestContext, *, old_digest: str | None
+        self, user: User, place: SignInOrigin, context: RequestContext, *, old_digest: str | None
     ) -> NewSession:
         now_at = self._clock.now_at()
         token = make_token(self._ids.random_bytes(TOKEN_RANDOM_BYTES))

@@ -1,45 +1,56 @@
-"""Every SQL statement about instances and peers."""
+"""Store the gateways of a fleet: those that share this database, what each may do alone, and peers with their own."""
 
 import json
-from dataclasses import fields
 
-from gateway.domain.fleet import Heartbeat, InstanceStatus, Peer
-from gateway.store.database import Row, Transaction
+from gateway.domain.fleet import Heartbeat, Peer
+from gateway.store.database import Transaction
+from gateway.store.table import Codec, Table
+from gateway.strict_json import json_text
 
-_BEAT = tuple(field.name for field in fields(Heartbeat))
-_PEER = tuple("answer" if field.name == "instances" else field.name for field in fields(Peer))
-_PEER_NAMES = ", ".join(_PEER)
-BEAT = f"""
-    INSERT INTO instances ({", ".join(_BEAT)}) VALUES ({", ".join(":" + name for name in _BEAT)})
-        ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _BEAT if name != "id")}
-"""  # noqa: S608  # our own column names
-INSTANCES = f"SELECT {', '.join(_BEAT)} FROM instances ORDER BY id"  # noqa: S608
-FORGET = "DELETE FROM instances WHERE last_seen_at < :before"
-INSERT_PEER = f"""
-    INSERT INTO fleet_peers ({_PEER_NAMES}) VALUES ({", ".join(":" + name for name in _PEER)})
-"""  # noqa: S608
-PEERS = f"SELECT {_PEER_NAMES} FROM fleet_peers ORDER BY id"  # noqa: S608
-NOTE_PEER = """
-    UPDATE fleet_peers SET asked_at = :asked_at, answered_at = :answered_at, problem = :problem, answer = :answer
-     WHERE id = :id
+INSTANCES = Table("instances", Heartbeat)
+FORGET_INSTANCES = "DELETE FROM instances WHERE last_seen_at < :before"
+PEERS = Table(
+    "fleet_peers",
+    Peer,
+    columns={"instances": "answer"},
+    codecs={
+        "instances": Codec(
+            lambda instances: json_text(instances) if instances else None,
+            lambda text: tuple(json.loads(text)) if text else (),
+        )
+    },
+    changes=("asked_at", "answered_at", "problem", "instances"),
+)
+HELD = "SELECT holder, until_at FROM leases WHERE name = :name"
+TAKE = """
+    INSERT INTO leases (name, holder, until_at) VALUES (:name, :holder, :until_at)
+        ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_at = excluded.until_at
+        WHERE leases.holder = excluded.holder OR leases.until_at <= :now_at OR leases.until_at > :latest_at
 """
-REMOVE_PEER = "DELETE FROM fleet_peers WHERE id = :id"
+NOTE_RUNNING = """
+    INSERT INTO running_gateways (instance_id, seen_at, facts) VALUES (:id, :seen_at, :facts)
+        ON CONFLICT (instance_id) DO UPDATE SET seen_at = excluded.seen_at, facts = excluded.facts
+"""
+NEWEST_RUNNING = """
+    SELECT instance_id, facts FROM running_gateways WHERE seen_at >= :since ORDER BY seen_at DESC LIMIT 1
+"""
+FORGET_RUNNING = "DELETE FROM running_gateways"
 
 
 class FleetRepository:
     """The tables of instances and peers."""
 
     def beat(self, tx: Transaction, beat: Heartbeat) -> None:
-        """Write what a gateway says of itself in place of what it said before."""
-        tx.execute(BEAT, {name: getattr(beat, name) for name in _BEAT})
+        """Write what a gateway reports about itself in place of its last report."""
+        INSTANCES.put(tx, beat)
 
     def instances(self, tx: Transaction) -> tuple[Heartbeat, ...]:
         """Return all gateways of this database, oldest first."""
-        return tuple(_beat(row) for row in tx.query(INSTANCES))
+        return INSTANCES.all(tx)
 
     def forget(self, tx: Transaction, *, before: int) -> int:
-        """Delete the gateways that were not heard of since a time; return how many."""
-        return tx.execute(FORGET, {"before": before})
+        """Delete the gateways whose last report is from before a time, and return how many."""
+        return tx.execute(FORGET_INSTANCES, {"before": before})
 
     def insert_peer(self, tx: Transaction, peer: Peer) -> None:
         """Insert a peer.
@@ -47,37 +58,59 @@ class FleetRepository:
         Raises:
             Conflict: its name is taken.
         """
-        tx.execute(INSERT_PEER, _values(peer))
+        PEERS.insert(tx, peer)
 
     def peers(self, tx: Transaction) -> tuple[Peer, ...]:
         """Return all peers, oldest first."""
-        return tuple(_peer(row) for row in tx.query(PEERS))
+        return PEERS.all(tx)
 
     def note_peer(self, tx: Transaction, peer: Peer) -> bool:
-        """Write what came of asking a peer; tell whether it is still there."""
-        values = _values(peer)
-        names = ("id", "asked_at", "answered_at", "problem", "answer")
-        return tx.execute(NOTE_PEER, {name: values[name] for name in names}) == 1
+        """Write the result of a request to a peer and return whether the peer still exists."""
+        return PEERS.update(tx, peer)
 
     def remove_peer(self, tx: Transaction, peer_id: str) -> None:
         """Delete a peer."""
-        tx.execute(REMOVE_PEER, {"id": peer_id})
+        PEERS.delete(tx, peer_id)
 
 
-def _beat(row: Row) -> Heartbeat:
-    values = {name: row[name] for name in _BEAT}
-    values["status"] = InstanceStatus(values["status"])
-    return Heartbeat(**values)
+class LeaseRepository:
+    """The table of leases: what one process at a time may do."""
+
+    def is_held(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool | None:
+        """Return whether the holder has a lease, or another process has it; None when it is time to `take` it."""
+        rows = tx.query(HELD, {"name": name})
+        if not rows:
+            return None
+        held_until_at = int(rows[0]["until_at"])
+        if rows[0]["holder"] == holder:
+            return True if until_at - (until_at - now_at) // 3 < held_until_at <= until_at else None
+        return False if now_at < held_until_at <= _latest(now_at, until_at) else None
+
+    def take(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool:
+        """Take or renew a lease and return whether the holder has it now.
+
+        A lease that ends later than any can comes from a wrong clock, so it may be taken.
+        """
+        params = {"name": name, "holder": holder, "now_at": now_at, "until_at": until_at}
+        return tx.execute(TAKE, params | {"latest_at": _latest(now_at, until_at)}) == 1
 
 
-def _values(peer: Peer) -> dict[str, object]:
-    values: dict[str, object] = {name: getattr(peer, name) for name in _PEER if name != "answer"}
-    values["allow_private"] = int(peer.allow_private)
-    values["answer"] = json.dumps(peer.instances, ensure_ascii=False, separators=(",", ":")) if peer.instances else None
-    return values
+class RunningRepository:
+    """The table of what serving gateways report about their settings, for commands that check them from a shell."""
+
+    def note(self, tx: Transaction, instance_id: str, seen_at: int, facts: str) -> None:
+        """Write what a gateway reports in place of its last report."""
+        tx.execute(NOTE_RUNNING, {"id": instance_id, "seen_at": seen_at, "facts": facts})
+
+    def newest(self, tx: Transaction, *, since: int) -> tuple[str, ...]:
+        """Return id and facts of the gateway with the newest report since a time, or nothing when there is none."""
+        rows = tx.query(NEWEST_RUNNING, {"since": since})
+        return (rows[0]["instance_id"], rows[0]["facts"]) if rows else ()
+
+    def forget(self, tx: Transaction) -> None:
+        """Delete all reports."""
+        tx.execute(FORGET_RUNNING)
 
 
-def _peer(row: Row) -> Peer:
-    values = {name: row[name] for name in _PEER if name != "answer"}
-    values["allow_private"] = bool(values["allow_private"])
-    return Peer(**values, instances=tuple(json.loads(row["answer"])) if row["answer"] else ())
+def _latest(now_at: int, until_at: int) -> int:
+    return now_at + 10 * (until_at - now_at)

@@ -235,8 +235,8 @@ _AUDIT_QUERIES = {
 _RECORD_QUERIES = {
     "keys": Query(
         "API keys that are not revoked, oldest first",
-        """SELECT name, prefix, scopes, rate_limit, created_by, created_at, last_used_at, expires_at FROM api_keys
-            WHERE revoked_at IS NULL OR revoked_at > :now ORDER BY created_at""",
+        """SELECT name, prefix, REPLACE(scopes, '","', '", "'), rate_limit, created_by, created_at, last_used_at,
+                  expires_at FROM api_keys WHERE revoked_at IS NULL OR revoked_at > :now ORDER BY created_at""",
         (
             "name",
             "prefix",

@@ -1,104 +1,117 @@
-"""Every SQL statement about sign-in sessions. Knows digests, never a token."""
+"""Store sign-in sessions and failed sign-ins. The tables hold digests and never a token or a password."""
 
-from gateway.domain.paging import ID_NUMBERS, Page, id_at, position_of, read_cursor, write_cursor
-from gateway.domain.principals import Role
+from dataclasses import dataclass
+
+from gateway.domain.paging import Page
 from gateway.domain.sessions import IDLE_MS, MAX_SESSION_LIMIT, Session, SignedIn
-from gateway.domain.users import User
-from gateway.store.database import Row, Transaction
-from gateway.store.filters import check_limit
+from gateway.store.database import Transaction
+from gateway.store.filters import Where
+from gateway.store.table import Table
+from gateway.store.users import USERS
 
-_COLUMNS = "id, digest, user_id, created_at, last_seen_at, expires_at, ip, user_agent"
-_OF_SESSION = ", ".join(f"s.{name}" for name in _COLUMNS.split(", "))
-_OF_USER = "u.username, u.password_hash, u.role, u.created_at AS user_created_at, u.disabled_at, u.version"
-_JOINED = f"SELECT {_OF_SESSION}, {_OF_USER} FROM sessions s JOIN users u ON u.id = s.user_id"  # noqa: S608
-INSERT = f"""
-    INSERT INTO sessions ({_COLUMNS})
-    VALUES (:id, :digest, :user_id, :created_at, :last_seen_at, :expires_at, :ip, :user_agent)
-"""  # noqa: S608  # our own column names
-BY_DIGEST = f"{_JOINED} WHERE s.digest = :digest"
-BY_ID = f"{_JOINED} WHERE s.id = :id"
-PAGE = f"""{_JOINED}
-     WHERE s.id < :before AND s.expires_at > :now_at AND s.last_seen_at > :idle_since
-       AND s.user_id = COALESCE(:user_id, s.user_id)
-     ORDER BY s.id DESC LIMIT :limit
-"""
-COUNT_LIVE = "SELECT COUNT(*) AS count FROM sessions WHERE expires_at > :now_at AND last_seen_at > :idle_since"
+SESSIONS = Table("sessions", Session, id_prefix="ses")
+BY_DIGEST = SESSIONS.select("WHERE digest = :digest")
+_IS_LIVE = "expires_at > :now_at AND last_seen_at > :idle_since"
 MARK_SEEN = "UPDATE sessions SET last_seen_at = :now_at WHERE id = :id AND last_seen_at < :now_at"
-END = "DELETE FROM sessions WHERE id = :id"
 END_OF_USER = "DELETE FROM sessions WHERE user_id = :user_id AND id <> :but_id"
 PRUNE = "DELETE FROM sessions WHERE expires_at <= :now_at"
 
 
 class SessionRepository:
-    """The table of sessions. Every request looks its session up, so that an end holds at once and everywhere."""
+    """The table of sessions. Every request looks its session up, so that a sign-out holds at once and everywhere."""
 
     def insert(self, tx: Transaction, session: Session) -> None:
-        """Insert a session, and drop those that are over."""
+        """Insert a session, and delete those that have expired."""
         tx.execute(PRUNE, {"now_at": session.created_at})
-        tx.execute(INSERT, {name: getattr(session, name) for name in _COLUMNS.split(", ")})
+        SESSIONS.insert(tx, session)
 
     def by_digest(self, tx: Transaction, digest: str) -> SignedIn | None:
-        """Return the session of the token with this SHA-256, over or not, and its user."""
-        rows = tx.query(BY_DIGEST, {"digest": digest})
-        return _signed_in(rows[0]) if rows else None
+        """Return the session of the token with this SHA-256, live or not, and its user."""
+        return _signed_in(tx, SESSIONS.one(tx, BY_DIGEST, digest=digest))
 
     def by_id(self, tx: Transaction, session_id: str) -> SignedIn | None:
-        """Return the session of this id, over or not, and its user."""
-        rows = tx.query(BY_ID, {"id": session_id})
-        return _signed_in(rows[0]) if rows else None
+        """Return the session of this id, live or not, and its user."""
+        return _signed_in(tx, SESSIONS.find(tx, session_id))
 
     def page(
         self, tx: Transaction, *, now_at: int, user_id: str | None, limit: int, cursor: str | None
     ) -> Page[SignedIn]:
-        """Return a part of the sessions that are not over, newest first; of one user, or of all.
+        """Return a part of the live sessions, newest first; of one user, or of all.
 
         Raises:
             InvalidRequest: the limit or the cursor.
         """
-        check_limit(limit, MAX_SESSION_LIMIT)
+        where = Where()
+        where.add(_IS_LIVE, now_at=now_at, idle_since=now_at - IDLE_MS)
+        where.add("user_id = :user_id", user_id=user_id)
         query = ("sessions", user_id)
-        before = id_at("ses", read_cursor(cursor, query, count=ID_NUMBERS)) if cursor else "ses`"
-        values = {"before": before, "now_at": now_at, "idle_since": now_at - IDLE_MS, "user_id": user_id}
-        rows = tx.query(PAGE, values | {"limit": limit + 1})
-        items = tuple(_signed_in(row) for row in rows[:limit])
-        after = write_cursor(query, position_of(items[-1].session.id)) if len(rows) > limit else None
-        return Page(items, limit, after)
+        found = SESSIONS.page(tx, where, query, limit=limit, highest=MAX_SESSION_LIMIT, cursor=cursor)
+        signed_in = (_signed_in(tx, session) for session in found.items)
+        return Page(tuple(one for one in signed_in if one is not None), limit, found.next)
 
     def count_live(self, tx: Transaction, *, now_at: int) -> int:
-        """Return how many sessions are not over."""
-        return int(tx.query(COUNT_LIVE, {"now_at": now_at, "idle_since": now_at - IDLE_MS})[0]["count"])
+        """Count the live sessions."""
+        return SESSIONS.count(tx, f"WHERE {_IS_LIVE}", now_at=now_at, idle_since=now_at - IDLE_MS)
 
     def mark_seen(self, tx: Transaction, session_id: str, *, now_at: int) -> None:
-        """Note that the session was used."""
+        """Record that the session was used."""
         tx.execute(MARK_SEEN, {"id": session_id, "now_at": now_at})
 
     def end(self, tx: Transaction, session_id: str) -> bool:
-        """End one session and tell whether it was there."""
-        return tx.execute(END, {"id": session_id}) == 1
+        """End a session and return whether it existed."""
+        return SESSIONS.delete(tx, session_id)
 
     def end_of_user(self, tx: Transaction, user_id: str, *, but_id: str = "") -> int:
-        """End the sessions of a user, but for one; return how many there were."""
+        """End the sessions of a user except one, and return how many there were."""
         return tx.execute(END_OF_USER, {"user_id": user_id, "but_id": but_id})
 
 
-def _signed_in(row: Row) -> SignedIn:
-    session = Session(
-        id=row["id"],
-        digest=row["digest"],
-        user_id=row["user_id"],
-        created_at=row["created_at"],
-        last_seen_at=row["last_seen_at"],
-        expires_at=row["expires_at"],
-        ip=row["ip"],
-        user_agent=row["user_agent"],
-    )
-    user = User(
-        id=row["user_id"],
-        username=row["username"],
-        password_hash=row["password_hash"],
-        role=Role(row["role"]),
-        created_at=row["user_created_at"],
-        disabled_at=row["disabled_at"],
-        version=row["version"],
-    )
-    return SignedIn(session, user)
+def _signed_in(tx: Transaction, session: Session | None) -> SignedIn | None:
+    user = None if session is None else USERS.find(tx, session.user_id)
+    return None if session is None or user is None else SignedIn(session, user)
+
+
+INSERT_FAILURE = "INSERT INTO sign_in_failures (account, network, failed_at) VALUES (:account, :network, :failed_at)"
+_FAILURES = "SELECT failed_at FROM sign_in_failures WHERE network = :network AND failed_at > :since"
+_NEWEST_FIRST = " ORDER BY failed_at DESC LIMIT :limit"
+FAILURES_OF_ACCOUNT = _FAILURES + " AND account = :account" + _NEWEST_FIRST
+FAILURES_OF_NETWORK = _FAILURES + _NEWEST_FIRST
+FORGET_FAILURES = "DELETE FROM sign_in_failures WHERE account = :account AND network = :network"
+PRUNE_FAILURES = "DELETE FROM sign_in_failures WHERE failed_at <= :before"
+
+
+@dataclass(frozen=True, slots=True)
+class SignInOrigin:
+    """Who tried to sign in, and from where.
+
+    account: SHA-256 of the name as typed. network: what `auth.throttle.network_of` returned.
+    """
+
+    account: str
+    network: str
+
+
+class SignInFailureRepository:
+    """The table of failed sign-ins. An attempt counts before its password is checked; `auth.throttle` sets the wait."""
+
+    def of_account(self, tx: Transaction, origin: SignInOrigin, *, since: int, limit: int) -> tuple[int, ...]:
+        """Return the times of the last failures of this account from this network, newest first."""
+        values = {"account": origin.account, "network": origin.network, "since": since, "limit": limit}
+        return tuple(int(row["failed_at"]) for row in tx.query(FAILURES_OF_ACCOUNT, values))
+
+    def of_network(self, tx: Transaction, network: str, *, since: int, limit: int) -> tuple[int, ...]:
+        """Return the times of the last failures from this network, newest first."""
+        values = {"network": network, "since": since, "limit": limit}
+        return tuple(int(row["failed_at"]) for row in tx.query(FAILURES_OF_NETWORK, values))
+
+    def insert(self, tx: Transaction, origin: SignInOrigin, *, failed_at: int) -> None:
+        """Count a failure."""
+        tx.execute(INSERT_FAILURE, {"account": origin.account, "network": origin.network, "failed_at": failed_at})
+
+    def forget(self, tx: Transaction, origin: SignInOrigin) -> None:
+        """Delete the failures of this account from this network."""
+        tx.execute(FORGET_FAILURES, {"account": origin.account, "network": origin.network})
+
+    def prune(self, tx: Transaction, *, before: int) -> None:
+        """Delete failures that are too old to count."""
+        tx.execute(PRUNE_FAILURES, {"before": before})

@@ -12,21 +12,18 @@ from gateway.log import Log
 from gateway.store.access_list import AccessRepository
 from gateway.store.agents import AgentRepository
 from gateway.store.alerts import AlertRepository
-from gateway.store.audit import AuditRepository
-from gateway.store.audit_checkpoints import CheckpointRepository
+from gateway.store.audit import AuditRepository, CheckpointRepository
 from gateway.store.backup import copy_before_migration, drop_needless_copy
 from gateway.store.budgets import BudgetRepository
-from gateway.store.captures import CaptureRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.database_file import Identity
 from gateway.store.event_outputs import EventOutputRepository
 from gateway.store.feed import FeedRepository
-from gateway.store.fleet import FleetRepository
+from gateway.store.fleet import FleetRepository, LeaseRepository, RunningRepository
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.keys import KeyRepository
-from gateway.store.leases import LeaseRepository
 from gateway.store.meta import MetaRepository
 from gateway.store.migrations import MIGRATIONS, migrate, prepare
 from gateway.store.old_redo import commit_old_redo
@@ -34,12 +31,10 @@ from gateway.store.policies import PolicyRepository, RuleOverrideRepository
 from gateway.store.providers import ProviderRepository
 from gateway.store.reports import ReportRepository
 from gateway.store.risk_acceptances import RiskAcceptanceRepository
-from gateway.store.running import RunningRepository
 from gateway.store.security_scans import SecurityScanRepository
-from gateway.store.sessions import SessionRepository
-from gateway.store.sign_in_failures import SignInFailureRepository
+from gateway.store.sessions import SessionRepository, SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
-from gateway.store.traffic import TrafficRepository
+from gateway.store.traffic import CaptureRepository, TrafficRepository
 from gateway.store.trust_audits import TrustAuditRepository
 from gateway.store.users import UserRepository
 

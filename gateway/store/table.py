@@ -57,8 +57,8 @@ class TableReader(Generic[R]):
     key: the column that identifies a row. columns: names of columns that differ from their field's, None for a field
     that has no column. extra: columns without a field, whose values are given on every write. changes: the fields
     that `update` writes, by default all but the key. It raises the version unless that is one of them.
-    reads: what is read instead of the table, such as a view. order: the columns by which pages are sorted, newest
-    first. id_prefix: of the ids when pages are sorted by them.
+    order: the columns by which pages are sorted, newest first; by default the key. id_prefix: that of the ids, where
+    pages are sorted by them.
     """
 
     def __init__(
@@ -71,11 +71,10 @@ class TableReader(Generic[R]):
         codecs: Mapping[str, Codec] | None = None,
         extra: Sequence[str] = (),
         changes: Sequence[str] = (),
-        reads: str | None = None,
-        order: Sequence[str] = ("id",),
+        order: Sequence[str] = (),
         id_prefix: str = "",
     ) -> None:
-        renamed, hints = columns or {}, get_type_hints(record)
+        renamed, hints, order = columns or {}, get_type_hints(record), order or (key,)
         self.name, self._record, self._key, self._order, self._id_prefix = name, record, key, order, id_prefix
         self._columns = {
             one.name: renamed.get(one.name) or one.name
@@ -86,7 +85,6 @@ class TableReader(Generic[R]):
         self.columns = tuple(self._columns.values())
         self.names = ", ".join(self.columns)
         self._get = attrgetter(*self._columns)
-        self._reads = reads or name
         written = (*self.columns, *extra)
         changed = (*(self._columns[field] for field in changes or self._columns if field != key), *extra)
         sets = [f"{column} = :{column}" for column in changed]
@@ -99,12 +97,12 @@ class TableReader(Generic[R]):
         self._update_sql = f"UPDATE {name} SET {', '.join(sets)} WHERE {key} = :{key}"  # noqa: S608
         self._delete_sql = f"DELETE FROM {name} WHERE {key} = :{key}"  # noqa: S608
         self._find_sql = self.select(f"WHERE {key} = :{key}")
-        self._list_sql = f"SELECT {', '.join(dict.fromkeys((*order, *self.columns)))} FROM {self._reads}"  # noqa: S608
+        self._list_sql = f"SELECT {', '.join(dict.fromkeys((*order, *self.columns)))} FROM {self.name}"  # noqa: S608
         self._newest_first = " ORDER BY " + ", ".join(f"{column} DESC" for column in order) + " LIMIT :limit"
 
     def select(self, rest: str = "") -> str:
         """Return the statement that reads whole records. rest: what follows its FROM."""
-        return f"SELECT {self.names} FROM {self._reads} {rest}"  # noqa: S608  # our own names
+        return f"SELECT {self.names} FROM {self.name} {rest}"  # noqa: S608  # our own names
 
     def values(self, record: R) -> tuple[object, ...]:
         """Return a record as the values of `columns`."""
@@ -144,7 +142,12 @@ class TableReader(Generic[R]):
 
     def count(self, tx: Transaction, condition: str = "", **params: object) -> int:
         """Count the rows. condition: a WHERE clause."""
-        return int(tx.query(f"SELECT COUNT(*) AS count FROM {self._reads} {condition}", params)[0]["count"])  # noqa: S608
+        return int(tx.query(f"SELECT COUNT(*) AS count FROM {self.name} {condition}", params)[0]["count"])  # noqa: S608
+
+    def count_up_to(self, tx: Transaction, where: Where, most: int) -> int:
+        """Count the rows that fulfil some conditions, and stop at `most`."""
+        sql = f"SELECT COUNT(*) AS count FROM (SELECT 1 FROM {self.name}{where.sql()} LIMIT :most) AS found"  # noqa: S608
+        return int(tx.query(sql, where.params | {"most": most})[0]["count"])
 
     def page(
         self, tx: Transaction, where: Where, query: Sequence[object], *, limit: int, highest: int, cursor: str | None
@@ -226,18 +229,15 @@ def _codec(hint: Any) -> Codec | None:
         return optional(inner) if inner is not None else None
     if hint is bool:
         return Codec(int, bool)
-    if isinstance(hint, type) and issubclass(hint, Enum):
+    if _is_enum(hint):
         return Codec(attrgetter("value"), hint)
     if get_origin(hint) is tuple:
-        item = _codec(options[0]) or Codec(_same, _same)
-        return Codec(
-            lambda items: json_text([item.write(one) for one in items]),
-            lambda text: tuple(map(item.read, json.loads(text))),
-        )
+        make: Any = options[0] if _is_enum(options[0]) else lambda item: item
+        return Codec(json_text, lambda text: tuple(map(make, json.loads(text))))
     if isinstance(origin := get_origin(hint), type) and issubclass(origin, Mapping):
         return Codec(lambda value: json_text(dict(value)), json.loads)
     return None
 
 
-def _same(value: object) -> object:
-    return value
+def _is_enum(hint: object) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)

@@ -1,11 +1,11 @@
-"""Every SQL statement about traffic rows and their sums."""
+"""Store traffic: a row for each request, sums over the rows, and the texts of requests that a policy keeps."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass, replace
 
-from gateway.domain.paging import Page, read_cursor, write_cursor
+from gateway.domain.captures import CapturedText, KeptText
+from gateway.domain.paging import Page
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
 from gateway.domain.traffic_sums import (
     BEYOND,
@@ -19,15 +19,13 @@ from gateway.domain.traffic_sums import (
     sum_up,
 )
 from gateway.store.database import Row, Transaction
-from gateway.store.filters import Where, check_limit, found_in, like
+from gateway.store.filters import Where, found_in, like
+from gateway.store.table import Table
 from gateway.strict_json import json_text
-
-_COLUMNS = tuple(field.name for field in fields(TrafficRow))
-_NAMES = ", ".join(_COLUMNS)
 
 
 def bound_sql(column: str, first: int = 0, last: int = len(BOUNDS_US)) -> str:
-    """Return the expression for the name of the bound of a time, as `Kind` has it, by halves."""
+    """Return the expression for the bound of a time, as `traffic_sums.Kind` has it. Finds it by halving the bounds."""
     if first == last:
         return f"'{BOUNDS_US[first]}'" if first < len(BOUNDS_US) else f"'{BEYOND}'"
     middle = (first + last) // 2
@@ -35,16 +33,14 @@ def bound_sql(column: str, first: int = 0, last: int = len(BOUNDS_US)) -> str:
     return f"CASE WHEN {column} <= {BOUNDS_US[middle]} THEN {low} ELSE {high} END"
 
 
-INSERT = f"INSERT INTO traffic ({_NAMES}) VALUES ({', '.join(':' + name for name in _COLUMNS)})"  # noqa: S608
-LIST = f"SELECT position, {_NAMES} FROM traffic"  # noqa: S608  # our own column names
-NEWEST_FIRST = " ORDER BY occurred_at DESC, position DESC LIMIT :limit"
+ROWS = Table("traffic", TrafficRow, order=("occurred_at", "position"))
 _EQUAL = ("agent", "model", "provider", "operation", "status", "request_id")
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
-BY_ID = f"SELECT position, {_NAMES} FROM traffic WHERE id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
-BY_REQUEST = f"SELECT position, {_NAMES} FROM traffic WHERE request_id = :id ORDER BY position DESC LIMIT 1"  # noqa: S608
-# Rows that are alike are added up here, where each costs a third of what it costs as an object.
+BY_ID = ROWS.select("WHERE id = :id ORDER BY position DESC LIMIT 1")
+BY_REQUEST = ROWS.select("WHERE request_id = :id ORDER BY position DESC LIMIT 1")
+# The database adds up rows that are alike, which costs a third of making an object of each.
 _KEPT_APART = "origin, agent, key_prefix, model, provider, operation, detections"
 _ADDED = "verdict, status, action, prompt_tokens, reply_tokens, cost_microusd, elapsed_us, overhead_us"
 _UNLIKE = f"minute_at, latency, overhead, {_KEPT_APART}"
@@ -80,7 +76,7 @@ _OF_WINDOW = """
      WHERE size_ms = :size_ms AND dimension = :dimension AND origin = :origin
        AND bucket_at >= :since AND bucket_at < :until
 """
-# Whole hours from the sums of hours, what stands before and after them from those of five minutes.
+# Whole hours come from the sums of hours; what lies before and after them from the sums of five minutes.
 _PIECES = (("hour", "hour_since", "hour_until"), ("fine", "since", "hour_since"), ("fine", "hour_until", "until"))
 BY_TIME = f"""
     SELECT bucket_at - bucket_at % :step_ms AS step_at, {_TOTALS} FROM traffic_sums {_OF_WINDOW} GROUP BY 1 ORDER BY 1
@@ -93,7 +89,7 @@ BY_VALUE = f"""
     SELECT value, {_TOTALS} FROM ({" UNION ALL ".join(_PIECE.format(*piece) for piece in _PIECES)}) AS pieces
      GROUP BY value
 """  # noqa: S608
-# The newest row stays, whatever its age: its place tells the next one's, and up to where the sums are made.
+# The newest row stays at any age, so that positions rise and those in `traffic_summed` stay true.
 PRUNE = """
     DELETE FROM traffic
      WHERE position IN (
@@ -106,9 +102,9 @@ PRUNE_SUMS = "DELETE FROM traffic_sums WHERE size_ms = :size_ms AND bucket_at < 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Rows that are not in the sums yet, added up. after, upto: the places between which they stand.
+    """Rows that are not in the sums yet, added up.
 
-    left: how many places after these are taken.
+    after, upto: the rows have positions above the first, up to the second. left: how many positions follow.
     """
 
     after: int
@@ -119,52 +115,45 @@ class Pending:
 
 
 class TrafficRepository:
-    """The table of requests. origin: of the rows that say nothing of theirs, and of what is counted."""
+    """The table of requests. origin: of rows that name none, and of what is counted."""
 
     def __init__(self, origin: str | None = None) -> None:
         self.origin = origin or PRODUCTION
 
     def insert(self, tx: Transaction, row: TrafficRow) -> None:
         """Insert a row."""
-        params = dict(zip(_COLUMNS, _VALUES(row), strict=True))
-        params["detections"] = json_text(row.detections) if row.detections else "[]"
-        params["origin"] = row.origin or self.origin
-        tx.execute(INSERT, params)
+        ROWS.insert(tx, row if row.origin else replace(row, origin=self.origin))
 
     def find(self, tx: Transaction, id: str) -> TrafficRow | None:
-        """Return the row of this id, or of this request id."""
-        rows = tx.query(BY_REQUEST if id.startswith("req_") else BY_ID, {"id": id})
-        return _row(rows[0]) if rows else None
+        """Return the row with this id or request id."""
+        return ROWS.one(tx, BY_REQUEST if id.startswith("req_") else BY_ID, id=id)
 
     def page(self, tx: Transaction, wanted: TrafficFilter) -> Page[TrafficRow]:
         """List rows, newest first.
 
         Raises:
-            InvalidRequest: `limit` or a text is out of bounds, or the cursor is of another query.
+            InvalidRequest: `limit` or a text is out of bounds, or the cursor belongs to another list.
         """
-        limit = check_limit(wanted.limit, MAX_TRAFFIC_LIMIT)
-        query = _query(wanted)
+        # An age such as 24h is another time on each page, so the times themselves are no part of the query.
+        named = (getattr(wanted, name) for name in ("key", "rule", "search", *_EQUAL))
+        query = ("traffic", str(wanted.verdict), wanted.origin, *named, wanted.since is None, wanted.until is None)
+        where = self._where(wanted)
+        return ROWS.page(tx, where, query, limit=wanted.limit, highest=MAX_TRAFFIC_LIMIT, cursor=wanted.cursor)
+
+    def _where(self, wanted: TrafficFilter) -> Where:
         where = Where()
         where.add("origin = :origin", origin=wanted.origin or self.origin)
-        where.add("verdict = :verdict", verdict=wanted.verdict)
-        # Said twice, so that the database sees that its index of what is no ALLOW will do.
+        where.equal(wanted, "verdict")
         if wanted.verdict is not None and wanted.verdict.value != "ALLOW":
-            where.add("verdict <> 'ALLOW'")
+            where.add("verdict <> 'ALLOW'")  # the condition of an index, which the database must find in the statement
         is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
         where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
-        for name in _EQUAL:
-            where.add(f"{name} = :{name}", **{name: getattr(wanted, name)})
+        where.equal(wanted, *_EQUAL)
         where.add("detections LIKE :rule ESCAPE '\\'", rule=like(wanted.rule and f'"rule":{json_text(wanted.rule)}'))
         where.add(SEARCHED, search=like(wanted.search))
         where.add("occurred_at >= :since", since=wanted.since)
         where.add("occurred_at <= :until", until=wanted.until)
-        if wanted.cursor is not None:
-            at, position = read_cursor(wanted.cursor, query, count=2)
-            where.add("(occurred_at, position) < (:after_at, :after_position)", after_at=at, after_position=position)
-        rows = tx.query(LIST + where.sql() + NEWEST_FIRST, where.params | {"limit": limit + 1})
-        last = rows[limit - 1] if len(rows) > limit else None
-        following = None if last is None else write_cursor(query, (last["occurred_at"], last["position"]))
-        return Page(tuple(_row(row) for row in rows[:limit]), limit, following)
+        return where
 
     def pending(self, tx: Transaction, *, limit: int) -> Pending:
         """Return the oldest rows that are not in the sums yet, added up."""
@@ -176,7 +165,7 @@ class TrafficRepository:
         return Pending(after, upto, rows, left, sum_up((kind, _rules(kind["detections"])) for kind in kinds))
 
     def add(self, tx: Transaction, pending: Pending) -> bool:
-        """Add rows to the sums, unless somebody else has done so; tell whether it was done."""
+        """Add rows to the sums and return true, or return false when another process has added them."""
         if self.summed(tx) != pending.after:
             return False
         for key, counters in pending.sums.items():
@@ -186,14 +175,14 @@ class TrafficRepository:
         return True
 
     def summed(self, tx: Transaction) -> int:
-        """Return the place of the last row that is in the sums."""
+        """Return the position of the last row that is in the sums."""
         rows = tx.query(SUMMED)
         return int(rows[0]["position"]) if rows else 0
 
     def by_time(
         self, tx: Transaction, *, size_ms: int, step_ms: int, origin: str, since: int, until: int
     ) -> dict[int, Counters]:
-        """Return the sums of all rows by steps of time, `since` to before `until`; a step without rows is left out."""
+        """Return the sums of all rows by steps of time, `since` to before `until`. A step without rows is left out."""
         params = {"size_ms": size_ms, "step_ms": step_ms, "origin": origin, "since": since, "until": until}
         rows = tx.query(BY_TIME, params | {"dimension": "all"})
         return {int(row["step_at"]): _counters(row) for row in rows}
@@ -214,27 +203,12 @@ class TrafficRepository:
         return {str(row["value"]): _counters(row) for row in tx.query(BY_VALUE, params)}
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
-        """Delete some of the rows before a time that are in the sums; return how many."""
+        """Delete some of the rows from before a time that are in the sums, and return how many."""
         return tx.execute(PRUNE, {"before": before, "summed": self.summed(tx), "limit": limit})
 
     def prune_sums(self, tx: Transaction, *, size_ms: int, before: int) -> int:
-        """Delete the sums of one size of buckets that began before a time; return how many."""
+        """Delete the sums of one size of buckets that began before a time, and return how many."""
         return tx.execute(PRUNE_SUMS, {"size_ms": size_ms, "before": before})
-
-
-_VALUES = attrgetter(*_COLUMNS)
-
-
-def _query(wanted: TrafficFilter) -> tuple[object, ...]:
-    # An age such as 24h is another time on each page, so the times themselves do not make another query.
-    named = tuple(getattr(wanted, name) for name in ("key", "rule", "search", *_EQUAL))
-    return ("traffic", str(wanted.verdict), wanted.origin, *named, wanted.since is None, wanted.until is None)
-
-
-def _row(row: Row) -> TrafficRow:
-    values = {name: row[name] for name in _COLUMNS}
-    values["detections"] = tuple(json.loads(values["detections"]))
-    return TrafficRow(**values)
 
 
 def _rules(detections: str) -> Sequence[str]:
@@ -243,3 +217,32 @@ def _rules(detections: str) -> Sequence[str]:
 
 def _counters(row: Row) -> Counters:
     return Counters(**{name: int(row[name]) for name in COUNTERS})
+
+
+CAPTURES = Table("captures", KeptText, key="traffic_id", extra=("traffic_id", "captured_at"))
+OF_REQUEST = CAPTURES.select("WHERE traffic_id = :traffic_id AND expires_at > :now_at ORDER BY direction")
+PRUNE_CAPTURES = """
+    DELETE FROM captures
+     WHERE (traffic_id, direction) IN (
+           SELECT traffic_id, direction FROM captures
+            WHERE expires_at <= :now_at OR captured_at < :before
+            LIMIT :limit)
+"""
+
+
+class CaptureRepository:
+    """The table of texts that a policy keeps for a while."""
+
+    def insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText) -> None:
+        """Insert a text of a request, in the transaction of its row."""
+        at = row.occurred_at
+        kept = KeptText(captured.direction, captured.mode, captured.text, captured.is_cut, captured.expires_at(at))
+        CAPTURES.insert(tx, kept, traffic_id=row.id, captured_at=at)
+
+    def of_request(self, tx: Transaction, traffic_id: str, *, now_at: int) -> tuple[KeptText, ...]:
+        """Return the texts of a request that have not expired, inbound first."""
+        return CAPTURES.many(tx, OF_REQUEST, traffic_id=traffic_id, now_at=now_at)
+
+    def prune(self, tx: Transaction, *, now_at: int, before: int, limit: int) -> int:
+        """Delete some texts that have expired, or are older than any row of traffic may be, and return how many."""
+        return tx.execute(PRUNE_CAPTURES, {"now_at": now_at, "before": before, "limit": limit})

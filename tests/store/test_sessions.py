@@ -5,11 +5,11 @@ from seeding import seed
 from gateway.domain.principals import Role
 from gateway.domain.sessions import IDLE_MS, Session
 from gateway.domain.users import User
-from gateway.store.sign_in_failures import SignInPlace
+from gateway.store.sessions import SignInOrigin
 from gateway.store.store import Store
 
 USER = User("usr_1", "alice", "hash", Role.VIEWER, 5, None)
-PLACE = SignInPlace("a" * 64, "192.0.2.1")
+PLACE = SignInOrigin("a" * 64, "192.0.2.1")
 
 
 def session(number: int, **changes: object) -> Session:
@@ -56,7 +56,7 @@ async def test_a_use_never_moves_back_and_idle_sessions_are_not_listed(store: St
 
 
 async def test_failures_are_counted_by_account_and_by_network(store: Store) -> None:
-    other = SignInPlace("b" * 64, PLACE.network)
+    other = SignInOrigin("b" * 64, PLACE.network)
 
     def work(tx) -> None:
         for at in (1, 2, 3):

@@ -1,36 +1,92 @@
 """Every record that a repository writes is the record that it reads back, whatever the types of its fields."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from enum import Enum
+from importlib import import_module
+from pkgutil import iter_modules
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from seeding import seed
 
+import gateway.store
 from gateway.domain.access_list import AccessEntry
+from gateway.domain.agents import AgentRecord
+from gateway.domain.alerts import Alert
+from gateway.domain.audit import GENESIS_HASH, AuditEvent, Checkpoint
 from gateway.domain.budgets import Budget
+from gateway.domain.captures import CapturedText, KeptText
+from gateway.domain.event_outputs import EventOutput
+from gateway.domain.fleet import Heartbeat, Peer
 from gateway.domain.keys import KeyRecord
 from gateway.domain.policies import PolicyRecord
+from gateway.domain.posture import PosturePoint, TrustAudit
+from gateway.domain.principals import Role
 from gateway.domain.providers import Provider
+from gateway.domain.reports import Report, ReportSchedule
 from gateway.domain.risk_acceptances import RiskAcceptance
 from gateway.domain.rule_overrides import RuleOverride
+from gateway.domain.security_scans import SecurityScan
+from gateway.domain.sessions import Session
+from gateway.domain.traffic import TrafficRow
 from gateway.domain.users import User
 from gateway.store.store import Store
+from gateway.store.table import TableReader
 
 Write = Callable[[Store, Any, Any], object]
 Read = Callable[[Store, Any, Any], object]
 
-# How each record is written and read. Fields that are no column of their table keep the values of the second entry.
+USER = User("usr_1", "ann", "hash", Role.ADMIN, 1, None)
+
+
+def keep_text(store: Store, tx: Any, one: KeptText) -> None:
+    captured = CapturedText(one.direction, one.mode, one.text, one.is_cut, days=1)
+    at = one.expires_at - 86_400_000
+    store.captures.insert(tx, TrafficRow("trf_1", at, "req_1", "op", "key_1", "ALLOW", 0), captured)
+
+
+# How each record is written and read. The last entry has the fields that the database decides upon.
 ROWS: Mapping[type, tuple[Write, Read, Mapping[str, object]]] = {
     AccessEntry: (lambda s, tx, one: s.access_list.insert(tx, one), lambda s, tx, one: s.access_list.by_id(tx, one.id), {}),
+    AgentRecord: (lambda s, tx, one: s.agents.insert(tx, one), lambda s, tx, one: s.agents.find(tx, one.id), {}),
+    Alert: (lambda s, tx, one: s.alerts.insert(tx, one), lambda s, tx, one: s.alerts.by_id(tx, one.id), {}),
+    AuditEvent: (
+        lambda s, tx, one: s.audit.append(tx, one),
+        lambda s, tx, one: replace(s.audit.chain(tx, one.instance_id, after_seq=0, limit=1)[0], hash=""),
+        {"seq": 1, "prev_hash": GENESIS_HASH, "hash": ""},
+    ),
     Budget: (lambda s, tx, one: s.budgets.insert(tx, one), lambda s, tx, one: s.budgets.by_id(tx, one.id), {"lineage": None}),
+    Checkpoint: (
+        lambda s, tx, one: s.checkpoints.insert(tx, one),
+        lambda s, tx, one: s.checkpoints.newest(tx, one.instance_id, limit=1)[0],
+        {},
+    ),
+    EventOutput: (lambda s, tx, one: s.event_outputs.insert(tx, one), lambda s, tx, one: s.event_outputs.all(tx)[0], {}),
+    Heartbeat: (lambda s, tx, one: s.fleet.beat(tx, one), lambda s, tx, one: s.fleet.instances(tx)[0], {}),
+    KeptText: (keep_text, lambda s, tx, one: s.captures.of_request(tx, "trf_1", now_at=0)[0], {}),
     KeyRecord: (lambda s, tx, one: s.keys.insert(tx, one), lambda s, tx, one: s.keys.by_id(tx, one.id), {}),
+    Peer: (lambda s, tx, one: s.fleet.insert_peer(tx, one), lambda s, tx, one: s.fleet.peers(tx)[0], {}),
     PolicyRecord: (lambda s, tx, one: s.policies.insert(tx, one), lambda s, tx, one: s.policies.find(tx, one.id), {}),
+    PosturePoint: (lambda s, tx, one: s.trust_audits.note(tx, one), lambda s, tx, one: s.trust_audits.points(tx, since=0)[0], {}),
     Provider: (lambda s, tx, one: s.providers.insert(tx, one), lambda s, tx, one: s.providers.find(tx, one.id), {"origin": "record"}),
-    RiskAcceptance: (lambda s, tx, one: s.risk_acceptances.insert(tx, one), lambda s, tx, one: s.risk_acceptances.by_id(tx, one.id), {}),
+    Report: (lambda s, tx, one: s.reports.insert(tx, one, "text"), lambda s, tx, one: s.reports.document(tx, one.id)[0], {}),
+    ReportSchedule: (lambda s, tx, one: s.reports.insert_schedule(tx, one), lambda s, tx, one: s.reports.schedules(tx)[0], {}),
+    RiskAcceptance: (
+        lambda s, tx, one: s.risk_acceptances.insert(tx, one),
+        lambda s, tx, one: s.risk_acceptances.by_id(tx, one.id),
+        {},
+    ),
     RuleOverride: (lambda s, tx, one: s.rule_overrides.keep(tx, one), lambda s, tx, one: s.rule_overrides.find(tx, one.rule), {}),
+    SecurityScan: (lambda s, tx, one: s.security_scans.insert(tx, one), lambda s, tx, one: s.security_scans.by_id(tx, one.id), {}),
+    Session: (
+        lambda s, tx, one: (s.users.insert(tx, USER), s.sessions.insert(tx, one)),
+        lambda s, tx, one: s.sessions.by_id(tx, one.id).session,
+        {"user_id": USER.id},
+    ),
+    TrafficRow: (lambda s, tx, one: s.traffic.insert(tx, one), lambda s, tx, one: s.traffic.find(tx, one.id), {}),
+    TrustAudit: (lambda s, tx, one: s.trust_audits.insert(tx, one), lambda s, tx, one: s.trust_audits.latest(tx), {}),
     User: (lambda s, tx, one: s.users.insert(tx, one), lambda s, tx, one: s.users.by_id(tx, one.id), {}),
 }  # fmt: skip
 
@@ -75,3 +131,15 @@ async def test_a_record_reads_back_as_it_was_written(store: Store, cls: type) ->
     assert found == record
     for one in fields(cls):
         assert type(getattr(found, one.name)) is type(getattr(record, one.name)), one.name
+
+
+def test_the_record_of_every_table_is_tried() -> None:
+    kept = {
+        one._record
+        for module in map(
+            import_module, ("gateway.store." + name for _, name, _ in iter_modules(gateway.store.__path__))
+        )
+        for one in vars(module).values()
+        if isinstance(one, TableReader)
+    }
+    assert kept == ROWS.keys()

@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.services.audit import Audit
-from gateway.store.audit_pruning import prune_chain
+from gateway.store.audit import prune_chain
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
