@@ -37,6 +37,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             build_zipapp.plan_rules()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With `-n`, run a file in one process, so that its tests share what they start. Files keep their order."""
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False
+    return LoadFileScheduling(config, log)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _shared_regexes() -> Iterator[None]:
     """Compile a rule's regex once for all shields of the tests: most of their time would go there."""
