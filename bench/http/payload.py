@@ -36,15 +36,22 @@ def chat_body() -> bytes:
     return json.dumps({"model": MODEL, "messages": messages, "temperature": 0.2, "max_tokens": 64}).encode()
 
 
-def completion(name: str = "chatcmpl-mock-0001") -> str:
-    """Return what the mock upstream answers to everything. name: its id."""
+def completion() -> str:
+    """Return what the mock upstream answers to everything. nginx fills in the variables: no two replies are alike."""
     answer = {
-        "id": name,
+        "id": "chatcmpl-$request_id",
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": MODEL,
         "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": prompt(330)}, "finish_reason": "stop"},
+            {
+                "index": 0,
+                "message": {
+                    "role": "assistant",
+                    "content": f"{prompt(300)} Note $connection, line $connection_requests.",
+                },
+                "finish_reason": "stop",
+            },
         ],
         "usage": {"prompt_tokens": 240, "completion_tokens": 70, "total_tokens": 310},
     }

@@ -1,10 +1,11 @@
 """The peer: a Starlette application that does the least for the same answers. For uvicorn; needs aiohttp to chat.
 
-It checks one key by its hash, calls the same shield for a scan, and passes a chat on without looking into it. It has
+It checks one key by its hash and calls the same shield: for a scan, and for the prompt and the reply of a chat. It has
 no rate limit, no records, no metrics and no deadlines.
 """
 
 import hashlib
+import json
 import os
 from dataclasses import asdict
 from typing import Any
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from gateway.shield import Direction, load
+from gateway.shield import Direction, Verdict, load
 
 SHIELD = load()
 KEYS = {hashlib.sha256(os.environ["BENCH_KEY"].encode()).digest()}
@@ -50,15 +51,25 @@ async def scan(request: Request) -> Response:
     return JSONResponse({"verdict": result.verdict.value, "score": result.score, "detections": found})
 
 
+def is_blocked(text: str, direction: Direction) -> bool:
+    """Tell whether the shield blocks a text."""
+    return SHIELD.scan(text, direction).verdict is Verdict.BLOCK
+
+
 async def chat(request: Request) -> Response:
-    """Pass a chat on."""
+    """Scan the prompt, pass the chat on as it came, and scan the reply."""
     if not is_known(request):
         return JSONResponse({"error": "unauthorized"}, 401)
     body = await request.body()
+    if any(is_blocked(message["content"], Direction.INBOUND) for message in json.loads(body)["messages"]):
+        return JSONResponse({"error": "blocked"}, 400)
     if "client" not in state:
         state["client"] = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=256))
     async with state["client"].post(UPSTREAM + "/chat/completions", data=body, headers={"content-type": JSON}) as reply:
-        return Response(await reply.read(), reply.status, media_type=JSON)
+        answer = await reply.read()
+        if is_blocked(json.loads(answer)["choices"][0]["message"]["content"], Direction.OUTBOUND):
+            return JSONResponse({"error": "blocked"}, 400)
+        return Response(answer, reply.status, media_type=JSON)
 
 
 app = Starlette(

@@ -21,11 +21,11 @@ START_SECONDS = 180.0
 SCAN, CHAT, HEALTH = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/v1/health"
 OURS, UNAUDITED, UNRECORDED = "serve", "serve, audit off", "serve, nothing recorded"
 OURS_TWO, OURS_THREE = "serve, 2 workers", "serve, 3 workers"
-OURS_NEW, OURS_BESIDE = "serve, every reply a new one", "serve, beside the other"
+OURS_BESIDE = "serve, beside the other"
 OURS_LARGE = "serve, a large database"
 _WORKERS = {OURS_TWO: "2", OURS_THREE: "3"}
 _LEFT_OUT = {UNAUDITED: "event", UNRECORDED: "all"}
-_OURS = (OURS, OURS_NEW, OURS_BESIDE, OURS_LARGE, OURS_TWO, OURS_THREE, *_LEFT_OUT)
+_OURS = (OURS, OURS_BESIDE, OURS_LARGE, OURS_TWO, OURS_THREE, *_LEFT_OUT)
 H11, COMPILED = "uvicorn h11 + Starlette", "uvicorn httptools uvloop + Starlette"
 LITELLM, PORTKEY, NGINX, DIRECT = "LiteLLM", "Portkey", "nginx", "mock upstream"
 KEYS = 4
@@ -40,7 +40,7 @@ http {{
 }}
 """
 _MOCK = """server {{ listen 127.0.0.1:{port};
-    location / {{ return 200 '{body}'; }} location /new/ {{ return 200 '{new}'; }} }}"""
+    location / {{ return 200 '{body}'; }} }}"""
 _PROXY = """upstream mock {{ server 127.0.0.1:{mock}; keepalive 128; keepalive_requests 1000000000; }}
   server {{ listen 127.0.0.1:{port};
     location / {{ proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://mock; }} }}"""
@@ -148,11 +148,11 @@ class Field:
         """Stop everything."""
         _end(self._processes)
 
-    def shot(self, name: str, path: str, *, is_anonymous: bool = False, is_new: bool = False) -> Shot:
-        """Return what to ask a server for `path`, in its own words. is_new: another text each time."""
+    def shot(self, name: str, path: str, *, is_anonymous: bool = False) -> Shot:
+        """Return what to ask a server for `path`, in its own words. Scans and chats have another text each time."""
         url = f"http://127.0.0.1:{self._ports[name]}"
         body = self._bodies.get(path)
-        text = self._text if is_new else None
+        text = self._text if path in (SCAN, CHAT) else None
         if name in _OURS:
             return Shot(url + path, body, None if is_anonymous else self._keys, text=text)
         if path == CHAT and name not in (H11, COMPILED):
@@ -202,7 +202,7 @@ class Field:
     def _ours(self, name: str, port: int) -> list[str] | None:
         if not self._keys.exists():
             self.make_keys()
-        upstream = f"http://127.0.0.1:{self._mock}{'/new' if name == OURS_NEW else ''}/v1"
+        upstream = f"http://127.0.0.1:{self._mock}/v1"
         options = ["serve", "--port", str(port), "--upstream-url", upstream]
         folder = self._folder(name)
         if name != OURS:
@@ -218,8 +218,8 @@ class Field:
 
     def _nginx(self, name: str, port: int) -> list[str]:
         short = "mock" if name == DIRECT else "proxy"
-        body, new = (completion(one).replace("'", "") for one in ("chatcmpl-mock-0001", "chatcmpl-$msec-$connection"))
-        rest = (_MOCK if name == DIRECT else _PROXY).format(port=port, mock=self._mock, body=body, new=new)
+        body = completion().replace("'", "")
+        rest = (_MOCK if name == DIRECT else _PROXY).format(port=port, mock=self._mock, body=body)
         config = self.work / f"{short}.conf"
         config.write_text(_NGINX.format(folder=self.work, name=short, rest=rest))
         return [str(self.peers.nginx), "-c", str(config), "-p", str(self.work)]

@@ -372,9 +372,9 @@ def encoded(coding: bytes, body: bytes) -> bytes:
 TEXT = b"hello " * 100
 RAW_DEFLATE = zlib.compressobj(wbits=-15)
 CODED = {
-    "gzip": (b"gzip", gzip.compress(TEXT)),
-    "x-gzip": (b"X-GZip", gzip.compress(TEXT)),
-    "two members": (b"gzip", gzip.compress(TEXT[:300]) + gzip.compress(TEXT[300:])),
+    "gzip": (b"gzip", gzip.compress(TEXT, mtime=0)),
+    "x-gzip": (b"X-GZip", gzip.compress(TEXT, mtime=0)),
+    "two members": (b"gzip", gzip.compress(TEXT[:300], mtime=0) + gzip.compress(TEXT[300:], mtime=0)),
     "deflate": (b"deflate", zlib.compress(TEXT)),
     "deflate without header": (b"deflate", RAW_DEFLATE.compress(TEXT) + RAW_DEFLATE.flush()),
 }
@@ -387,17 +387,17 @@ async def test_content_codings_are_undone(name: str) -> None:
 
 async def test_a_long_body_is_decoded_in_a_thread() -> None:
     noise = random.Random(7).randbytes(100_000)
-    reply = await ask_once(encoded(b"gzip", gzip.compress(noise)), max_reply_bytes=200_000)
+    reply = await ask_once(encoded(b"gzip", gzip.compress(noise, mtime=0)), max_reply_bytes=200_000)
     assert reply.body == noise
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        gzip.compress(TEXT)[:-1],
-        gzip.compress(TEXT) + b"x",
-        gzip.compress(b"a") * 17,
-        gzip.compress(TEXT)[:-8] + b"\0" * 8,
+        gzip.compress(TEXT, mtime=0)[:-1],
+        gzip.compress(TEXT, mtime=0) + b"x",
+        gzip.compress(b"a", mtime=0) * 17,
+        gzip.compress(TEXT, mtime=0)[:-8] + b"\0" * 8,
     ],
 )
 async def test_a_gzip_body_that_is_cut_or_goes_on_or_is_spoiled_is_refused(body: bytes) -> None:
@@ -447,14 +447,16 @@ async def test_a_refused_bomb_is_let_go_at_once() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n" + b"a" * 101,
         b"HTTP/1.1 200 OK\r\n\r\n" + b"a" * 101,
-        encoded(b"gzip", gzip.compress(b"a" * 101)),
+        encoded(b"gzip", gzip.compress(b"a" * 101, mtime=0)),
     ],
 )
 async def test_a_reply_over_the_limit_is_refused(raw: bytes) -> None:
     assert type(await fail_once(raw, max_reply_bytes=100)) is ReplyTooLarge
 
 
-@pytest.mark.parametrize("raw", [encoded(b"gzip", gzip.compress(b"a" * 100)), b"HTTP/1.1 200 OK\r\n\r\n" + b"a" * 100])
+@pytest.mark.parametrize(
+    "raw", [encoded(b"gzip", gzip.compress(b"a" * 100, mtime=0)), b"HTTP/1.1 200 OK\r\n\r\n" + b"a" * 100]
+)
 async def test_a_reply_at_the_limit_is_read(raw: bytes) -> None:
     assert len((await ask_once(raw, max_reply_bytes=100)).body) == 100
 
