@@ -8,9 +8,10 @@ from gateway.store.generation import Generation
 class AuthorityTransaction:
     """A transaction that may write tables of authority. Only `Audit.commit_authority` makes one.
 
-    After the commit of a `change`, every process of this database reads authority again at its next request.
-    The transaction also counts itself in the database: a process that is killed between the commit and the move of the
-    generation leaves the count, which every process reads once a second.
+    After the commit of a `change`, every process of this database reads authority again at its next request. The
+    transaction also counts itself in the database, and every process reads that count once a second: so they notice
+    the change even if this process is killed before it moves the generation.
+
     has_changed: whether there was a `change`. is_audited: whether an audit event was appended.
     """
 

@@ -1,4 +1,4 @@
-"""A database in the place of another one, which nobody has open meanwhile. The only place that moves it."""
+"""Put one database in the place of another, which no process has open meanwhile. The only file that moves it."""
 
 import fcntl
 import os
@@ -11,14 +11,14 @@ from gateway.store.backup import sync
 from gateway.store.filelock import FileLock
 from gateway.store.generation import Generation
 
-# SQLite holds a shared lock on this byte of the -shm file for as long as a process has the database open in WAL mode
-# (UNIX_SHM_DMS in os_unix.c, the same since WAL exists).
+# As long as a process has the database open in WAL mode, SQLite holds a shared lock on this byte of the -shm file
+# (UNIX_SHM_DMS in os_unix.c, unchanged since WAL exists).
 _OPEN_BYTE = 128
 
 
 @contextmanager
 def held(path: str) -> Iterator[None]:
-    """Keep every other process from opening the database at `path` meanwhile.
+    """Keep every other process from opening the database at `path` inside the `with` block.
 
     Raises:
         SetupError: a process has it open.
@@ -31,7 +31,7 @@ def held(path: str) -> Iterator[None]:
             descriptor = os.open(path + "-shm", os.O_RDWR | os.O_CLOEXEC)
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _OPEN_BYTE)
         except FileNotFoundError:
-            pass  # nobody has it open: the file is there as long as anybody has
+            pass  # no process has it open: each of them keeps that file
         except (BlockingIOError, PermissionError) as error:
             os.close(descriptor)
             raise SetupError(
@@ -46,10 +46,10 @@ def held(path: str) -> Iterator[None]:
 
 
 def put_in_place(new: str, path: str, aside: str) -> None:
-    """Make the closed database `new` the one at `path`, and keep what was there under the name `aside`. Call it `held`.
+    """Make the closed database `new` the one at `path`, and keep the old one as `aside`. Call it inside `held`.
 
-    `new` must lie on the same file system and brings its own `.head`. Cut off in the middle it leaves the old database
-    or the new one; the file `.head` then tells of events that are missing, until it is done again.
+    `new` must lie on the same file system, with its own `.head`. If this is cut short, the old database or the new one
+    is at `path`; the file `.head` may then name events that are missing, until the restore is done again.
 
     Raises:
         OSError: a file cannot be moved.
@@ -75,7 +75,7 @@ def put_in_place(new: str, path: str, aside: str) -> None:
 
 
 def _give_to_owner_of_folder(path: str) -> None:
-    """Let the gateway's own user open what root has restored for it."""
+    """Let the gateway's own user open a database that root has restored."""
     folder = os.path.dirname(os.path.abspath(path))
     owner = os.stat(folder)
     if os.geteuid() != 0 or owner.st_uid == 0:

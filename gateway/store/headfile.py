@@ -14,7 +14,7 @@ _BYTES = 192  # one write of one block, always of the same length
 
 
 class HeadFile:
-    """The last known (instance, seq, hash). With `path` None it remembers nothing and finds no fault."""
+    """The last known (instance, seq, hash). If `path` is None, it keeps nothing and finds no fault."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -28,9 +28,9 @@ class HeadFile:
         return self._path
 
     def read(self, instance_id: str) -> ChainHead | None:
-        """Return what the file says of the chain of `instance_id`, or None when there is no file.
+        """Return what the file says of the chain of `instance_id`, or None if there is no file.
 
-        A file that is no such record, or another instance's, is answered with a head that fits no chain.
+        For a file that is no such record, or of another instance, the head fits no chain.
         """
         raw = self._content()
         if raw is None:
@@ -38,7 +38,7 @@ class HeadFile:
         return _read(raw, instance_id) or ChainHead(2**53, "")
 
     def hold(self, instance_id: str, head: ChainHead) -> None:
-        """Keep the end of the chain, which the disk may still lose."""
+        """Keep the end of the chain until the disk has it."""
         self._held = instance_id, head
 
     def write_held(self) -> None:
@@ -52,7 +52,7 @@ class HeadFile:
             self._held = None
 
     def write(self, instance_id: str, head: ChainHead) -> None:
-        """Note the end of the chain, if the file was found to fit the database. Another process may know a later one.
+        """Write the end of the chain, unless the file does not fit the database or names a later end already.
 
         Raises:
             OSError: the file cannot be written.
@@ -73,7 +73,7 @@ class HeadFile:
         try:
             with open(self._path, "rb") as file:
                 raw = file.read(_BYTES)
-                # Another process may be writing: what is read twice alike was not half written.
+                # Another process may be writing, so read until two reads agree.
                 while raw != (again := os.pread(file.fileno(), _BYTES, 0)):
                     raw = again
         except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Keys of providers that were typed in, in a file beside the database that its owner alone may read. No SQL.
+"""Keys of providers that an administrator typed in, in a file beside the database for its owner alone. No SQL.
 
-Never in the database, so never in a backup. A key is written under an id of its own before the commit of the record
-that names it, and taken out after the commit of the one that no longer does: whatever fails, no record lacks its key.
-Only the writer of the database writes here, under the database's lock.
+The keys are never in the database, so never in a backup. A key is written, under an id of its own, before the commit of
+the record that names it, and removed after the commit of the record that no longer does. So whatever fails, no record
+lacks its key. Only the writer of the database writes here, under the database's lock.
 """
 
 import json
@@ -38,7 +38,7 @@ class KeyFile:
         self._write(self._all() | {key_id: key})
 
     def drop(self, key_id: str) -> None:
-        """Take a key out.
+        """Remove a key.
 
         Raises:
             OSError: it is still there.
@@ -66,7 +66,7 @@ class KeyFile:
         new = f"{self._path}.new"
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)  # one that was left lying may be open to others
+            os.fchmod(descriptor, 0o600)  # a file that an earlier try left may be open to others
             file.write(json.dumps(keys).encode("ascii"))
             file.flush()
             os.fsync(descriptor)

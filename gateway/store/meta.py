@@ -30,11 +30,11 @@ class MetaRepository:
         tx.execute(SET, {"name": name, "value": value})
 
     def changes_of_authority(self, tx: Transaction) -> str | None:
-        """Return the number that every transaction which changes authority moves on, or None before the first one."""
+        """Return the count of transactions that changed authority, or None before the first one."""
         return self.get(tx, AUTHORITY)
 
     def instance_id(self, tx: Transaction, ids: Ids) -> str:
-        """Return the id under which this database's gateway writes its audit chain; make it the first time."""
+        """Return the id under which this database's gateway writes its audit chain, made the first time."""
         known = self.get(tx, _INSTANCE_ID)
         if known is None:
             known = ids.new("ins")
@@ -42,9 +42,9 @@ class MetaRepository:
         return known
 
     def origin(self, tx: Transaction) -> str | None:
-        """Return the origin of what this database holds, or None for production: it was not made up as a whole."""
+        """Return the origin of the data in this database, or None for production."""
         return self.get(tx, _ORIGIN)
 
     def set_origin(self, tx: Transaction, origin: str) -> None:
-        """Say what this database holds. Holds from the next opening on."""
+        """Set the origin of the data in this database, which counts from the next opening on."""
         self.set(tx, _ORIGIN, origin)

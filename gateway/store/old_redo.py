@@ -1,8 +1,8 @@
 """Commit what an earlier version noted in ``gateway.db.redo-NUMBER`` files and did not commit before it was killed.
 
-Such a version answered some chats after noting them in a file of its process, and committed them a moment later. Each
-line is the CRC-32 of the rest in hex, the id of the traffic row, and a JSON array: a number for the version, the values
-of the audit event, the values of the traffic row. Nothing writes these files any more.
+That version wrote some chats to a file of its process before it answered them, and committed them a moment later. A
+line holds the CRC-32 of the rest in hex, the id of the traffic row, and a JSON array of three: a version number, the
+values of the audit event, and those of the traffic row. Nothing writes these files any more.
 """
 
 import glob
@@ -39,7 +39,7 @@ async def commit_old_redo(
 ) -> None:
     """Commit the chats of every redo file beside the database at `path`, then remove the file.
 
-    A file that a running process holds is left to it. A file with an unreadable line is kept as ``….unread``.
+    A file that a running process has locked stays. A file with an unreadable line is kept as ``….unread``.
 
     Raises:
         StoreUnavailable: nothing of a file was committed; the next start tries again. OSError: a file cannot be read.
@@ -72,7 +72,7 @@ async def commit_old_redo(
 
 
 def _read(raw: bytes, instance_id: str) -> tuple[tuple[tuple[AuditEvent, TrafficRow], ...], int]:
-    """Return the chats of a file, and how many lines cannot be read. The chat of a cut last line was never answered."""
+    """Return the chats of a file, and how many lines cannot be read. A last line without its end was never answered."""
     chats: dict[str, tuple[AuditEvent, TrafficRow]] = {}
     unread = 0
     for line in raw.split(b"\n")[:-1]:

@@ -144,6 +144,9 @@ class SqliteDatabase:
                 except BaseException:
                     self._drop()  # under the lock, since closing may make a checkpoint
                     raise
+            # One reader stays open: without any, a writer that is dropped when the disk is full would remove the log.
+            with self._reader() as connection:
+                _run(connection, "SELECT COUNT(*) FROM sqlite_master").fetchone()
         except OSError as error:
             raise SetupError(
                 f"The database {self._path} cannot be used ({error.strerror}): choose a writable data folder, "

@@ -136,7 +136,7 @@ async def open_store(
 
 async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> None:
     """Apply the migrations that are missing, after a copy of a database that holds something."""
-    have = await db.write(prepare)
+    have = await db.change(prepare)
     if have == MIGRATIONS[-1].number:
         return
     kept: str | None = None
