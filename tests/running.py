@@ -46,7 +46,7 @@ class Process:
 
     def wait_for(self, pattern: re.Pattern[str]) -> re.Match[str]:
         """Return the first match of `pattern` on stderr, from the start."""
-        for line in iter(lambda: self._queue.get(timeout=START_SECONDS), None):
+        for line in iter(lambda: self._queue.get(timeout=3 * START_SECONDS), None):
             if found := pattern.search(line):
                 return found
         raise AssertionError("the process ended:\n" + "".join(self.lines))
