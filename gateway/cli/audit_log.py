@@ -84,18 +84,11 @@ def declare_export(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command(
-        "audit verify",
-        "Check the audit log's hash chain.",
-        "gateway.pyz audit verify",
-        nothing,
-        audit_verify,
-        has_json=True,
-    ),
+    Command("audit verify", "Check the audit log's hash chain.", "", nothing, audit_verify, has_json=True),
     Command(
         "audit export",
         "Write the audit log out as JSON lines or CSV, oldest first.",
-        "gateway.pyz audit export --format csv --since 30d --output audit.csv",
+        "--format csv --since 30d --output audit.csv",
         declare_export,
         audit_export,
     ),

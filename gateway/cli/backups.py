@@ -130,7 +130,7 @@ COMMANDS = (
     Command(
         "backup",
         "Write the whole database to one file, while serving.",
-        "gateway.pyz backup /var/backups/gateway-2026-01-31.backup",
+        "/var/backups/gateway-2026-01-31.backup",
         declare_backup,
         backup,
         has_json=True,
@@ -138,7 +138,7 @@ COMMANDS = (
     Command(
         "restore",
         "Replace the database with a backup, with the gateway stopped.",
-        "gateway.pyz restore /var/backups/gateway-2026-01-31.backup --force",
+        "/var/backups/gateway-2026-01-31.backup --force",
         declare_restore,
         restore,
         has_json=True,

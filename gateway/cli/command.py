@@ -51,7 +51,7 @@ class Console:
 class Command:
     """One row of the command table.
 
-    name: one or two words. example: a line that works. declare: adds the command's own arguments.
+    name: one or two words. example: what follows the name in a line that works. declare: adds the arguments.
     run: gets the parsed options and returns the exit code.
     """
 

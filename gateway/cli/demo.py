@@ -62,7 +62,7 @@ COMMANDS = (
     Command(
         "demo-data",
         "Fill a fresh data folder with a made-up day of traffic.",
-        "gateway.pyz demo-data --data-dir /tmp/demo --seed 7",
+        "--data-dir /tmp/demo --seed 7",
         declare,
         demo_data,
         has_json=True,

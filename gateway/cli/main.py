@@ -136,7 +136,7 @@ def _parser(word: str = "") -> argparse.ArgumentParser:
             name,
             help=command.summary,
             description=command.summary,
-            epilog=f"example: {command.example}",
+            epilog=f"example: gateway.pyz {command.name} {command.example}".rstrip(),
             formatter_class=_Formatter,
         )
         parser.add_argument("--data-dir", metavar="DIR", help="folder of database and credentials")

@@ -35,4 +35,4 @@ def mcp(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-COMMANDS = (Command("mcp", "Serve MCP over stdio to an assistant on this host.", "gateway.pyz mcp", nothing, mcp),)
+COMMANDS = (Command("mcp", "Serve MCP over stdio to an assistant on this host.", "", nothing, mcp),)

@@ -52,7 +52,7 @@ COMMANDS = (
     Command(
         "report",
         "Make a report as HTML, Markdown, CSV or JSON.",
-        "gateway.pyz report --type executive_summary --format html --since 30d --output summary.html",
+        "--type executive_summary --format html --since 30d --output summary.html",
         declare,
         report,
     ),

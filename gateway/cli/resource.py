@@ -7,16 +7,18 @@ of a noun holds `Row`s alone, and a hook where one needs a decision of its own, 
 import argparse
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, cast
 
 from gateway.app import Gateway
 from gateway.cli.command import OK, Command, Console, context, shown, table, with_gateway, with_records
+from gateway.clock import SystemClock
 from gateway.domain.paging import Page
 from gateway.domain.principals import local
 from gateway.errors import InvalidJson, InvalidRequest
-from gateway.operations.operation import Answer, Operation
+from gateway.operations.operation import Operation
 from gateway.schema import decode, encode, json_schema
 from gateway.strict_json import read_json
 
@@ -114,9 +116,8 @@ def commands_of(
             has_json=row.has_json or row.columns is not None,
             needs_rules=row.needs_rules or needs_rules,
         )
-        example = f"gateway.pyz {row.name} {row.example}".rstrip()
         declare, run = partial(declare_row, row, operation), partial(run_row, row, operation)
-        commands.append(Command(row.name, row.summary, example, declare, run, has_json=row.has_json))
+        commands.append(Command(row.name, row.summary, row.example, declare, run, has_json=row.has_json))
     return tuple(commands)
 
 
@@ -155,21 +156,25 @@ def _help(schema: Mapping[str, Any], default: object) -> str | None:
 
 
 def run_row(row: Row, operation: Operation, options: argparse.Namespace, console: Console) -> int:
-    """Call the operation and print what it gives."""
-    words = {flag.field: flag.word for flag in row.all_flags() if flag.sets is None}
+    """Call the operation and print what it gives. Wrong values are refused before the data folder is opened."""
+    flags = row.all_flags()
+    with _naming(flags):
+        values = _values(row, operation, options)
+        if row.before is not None:
+            row.before(values, options, console)
+        command = _record(operation, values)
 
     async def work(gateway: Gateway) -> int:
-        try:
-            values = _values(row, operation, options)
-            if row.before is not None:
-                row.before(values, options, console)
-            if operation.answer is Answer.PAGE:
-                views = await _pages(gateway, operation, values, is_one="limit" in words)
-                _print_list(row, views, options, console)
-                return OK
-            given = await call(gateway, operation, values)
-        except InvalidRequest as error:
-            raise named_by_flag(error, words) from error
+        with _naming(flags):
+            given = await _call(gateway, operation, command)
+        if isinstance(given, Page):
+            pages = [given]
+            is_whole = not any(flag.field == "limit" for flag in flags)
+            while is_whole and pages[-1].next is not None:
+                more = _record(operation, values | {"cursor": pages[-1].next})
+                pages.append(cast("Page[object]", await _call(gateway, operation, more)))
+            _print_list(row, [_written(operation, item) for page in pages for item in page.items], options, console)
+            return OK
         view = _written(operation, given)
         if row.after is not None:
             return row.after(view, values, options, console)
@@ -178,19 +183,23 @@ def run_row(row: Row, operation: Operation, options: argparse.Namespace, console
     return with_gateway(options, work) if row.needs_rules else with_records(options, work)
 
 
-async def call(gateway: Gateway, operation: Operation, values: Values) -> object:
-    """Make the record that an operation takes, and call it as this host's own user."""
+@contextmanager
+def _naming(flags: Sequence[Flag]) -> Iterator[None]:
+    """Name the flag in place of its field in a refusal."""
+    words = {flag.field: flag.word for flag in flags if flag.sets is None}
+    try:
+        yield
+    except InvalidRequest as error:
+        field = re.split(r"[.\[]", error.param or "")[0]
+        if field not in words or not error.message.startswith(field):
+            raise
+        raise InvalidRequest(words[field] + error.message.removeprefix(field), param=words[field]) from error
+
+
+async def _call(gateway: Gateway, operation: Operation, command: object) -> object:
+    """Call an operation as this host's own user."""
     assert operation.call is not None, operation.name
-    command = _record(gateway, operation, values)
     return await operation.call(gateway, local("cli"), command, context(gateway))
-
-
-def named_by_flag(error: InvalidRequest, words: Mapping[str, str]) -> InvalidRequest:
-    """Return a refusal that names the flag in place of the field."""
-    field = re.split(r"[.\[]", error.param or "")[0]
-    if field not in words or not error.message.startswith(field):
-        return error
-    return InvalidRequest(words[field] + error.message.removeprefix(field), param=words[field])
 
 
 def as_text(value: object, *, separator: str = ", ", limit: int = 80) -> str:
@@ -256,30 +265,20 @@ def _value(typed: object, kind: object, word: str) -> object:
     return typed
 
 
-def _record(gateway: Gateway, operation: Operation, values: Values) -> object:
+def _record(operation: Operation, values: Values) -> object:
+    """Return the record that the operation takes."""
+    now_at = SystemClock().now_at
     if operation.takes is None:
         return None
     if not operation.query:
-        return decode(operation.takes, values, now=gateway.clock.now_at)
+        return decode(operation.takes, values, now=now_at)
     readers = {one.name: one.read for one in operation.query}
-    now_at = gateway.clock.now_at()
-    read = {name: readers[name](cast(str, text), now_at) if name in readers else text for name, text in values.items()}
+    read = {name: readers[name](str(one), now_at()) if name in readers else one for name, one in values.items()}
     return operation.takes(**read)
 
 
 def _written(operation: Operation, value: object) -> View:
     return cast(View, operation.write(value) if operation.write is not None else encode(value))
-
-
-async def _pages(gateway: Gateway, operation: Operation, values: Values, *, is_one: bool) -> list[View]:
-    """Return the items of one page, or of all."""
-    views: list[View] = []
-    while True:
-        page = cast("Page[object]", await call(gateway, operation, values))
-        views += [_written(operation, item) for item in page.items]
-        if is_one or page.next is None:
-            return views
-        values = values | {"cursor": page.next}
 
 
 def _print_list(row: Row, views: list[View], options: argparse.Namespace, console: Console) -> None:

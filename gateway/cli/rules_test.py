@@ -184,7 +184,7 @@ COMMANDS = (
     Command(
         "rules test",
         "Run every rule's own examples and the validation suite. Exit 1 on a failure or a regression.",
-        "gateway.pyz rules test --baseline results.json",
+        "--baseline results.json",
         declare,
         test,
         has_json=True,

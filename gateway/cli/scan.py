@@ -183,7 +183,7 @@ COMMANDS = (
     Command(
         "scan",
         "Scan files, folders or stdin offline. Exit 0 clean, 1 found, 2 error.",
-        "gateway.pyz scan --fail-on review --format sarif prompts/ > findings.sarif",
+        "--fail-on review --format sarif prompts/ > findings.sarif",
         declare,
         run,
     ),

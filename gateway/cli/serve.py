@@ -232,7 +232,7 @@ COMMANDS = (
     Command(
         "serve",
         "Run the HTTP server: shield, chat proxy, API.",
-        "gateway.pyz serve --port 5001 --upstream-url https://llm.internal/v1",
+        "--port 5001 --upstream-url https://llm.internal/v1",
         declare_serve,
         serve,
     ),

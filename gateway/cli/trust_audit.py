@@ -61,7 +61,7 @@ COMMANDS = (
     Command(
         "trust-audit",
         "Check how this gateway is set up. Exit 0 when nothing fails, 1 when a check fails, 2 on an error.",
-        "gateway.pyz trust-audit --min-severity high --json",
+        "--min-severity high --json",
         declare,
         trust_audit,
         has_json=True,

@@ -183,21 +183,14 @@ def openapi(options: argparse.Namespace, console: Console) -> int:
 
 
 COMMANDS = (
-    Command(
-        "version",
-        "Show the version and the identity of this copy.",
-        "gateway.pyz version --json",
-        nothing,
-        version,
-        has_json=True,
-    ),
+    Command("version", "Show the version and the identity of this copy.", "--json", nothing, version, has_json=True),
     Command(
         "doctor",
         "Check this copy and this host, and say what to fix.",
-        "gateway.pyz doctor",
+        "",
         nothing,
         doctor,
         has_json=True,
     ),
-    Command("openapi", "Print the OpenAPI document.", "gateway.pyz openapi > openapi.json", nothing, openapi),
+    Command("openapi", "Print the OpenAPI document.", "> openapi.json", nothing, openapi),
 )

@@ -110,7 +110,7 @@ COMMANDS = (
     Command(
         "verify",
         "Check an archive against its manifest.",
-        "old.pyz verify new.pyz --bytecode",
+        "new.pyz --bytecode",
         declare,
         verify,
         has_json=True,

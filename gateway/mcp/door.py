@@ -12,7 +12,7 @@ from gateway.auth.keyhash import without_keys
 from gateway.domain.principals import RequestContext
 from gateway.http.messages import Headers, HttpError, Request, Response
 from gateway.mcp import jsonrpc
-from gateway.mcp.jsonrpc import Reply
+from gateway.mcp.jsonrpc import Fault, Reply, RequestId
 from gateway.mcp.sessions import Outcome
 from gateway.strict_json import write_json
 
@@ -93,9 +93,9 @@ def answered(outcome: Outcome) -> Response:
     return Response(202) if outcome.body is None else Response(outcome.status, JSON, outcome.body)
 
 
-def faulty(reply: Reply) -> Response:
+def faulty(request_id: RequestId | None, reason: str, code: int = jsonrpc.INVALID_REQUEST) -> Response:
     """Refuse a bad message with 400 and a JSON-RPC error."""
-    return Response(400, JSON, jsonrpc.render(reply))
+    return Response(400, JSON, jsonrpc.render(Reply(request_id, Fault(code, reason))))
 
 
 def refusal(error: HttpError, request_id: str) -> Response:

@@ -19,7 +19,7 @@ from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, LoginThrot
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.mcp import door, jsonrpc, stateless
-from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Reply
+from gateway.mcp.jsonrpc import Batch, Invalid, Message
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
 from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
 from gateway.mcp.tool import Notify
@@ -168,11 +168,11 @@ class HttpMcp:
     async def _message(self, request: Request, context: RequestContext) -> Response:
         message = _parsed(request)
         if isinstance(message, Invalid):
-            return door.faulty(Reply(message.id, Fault(message.code, message.reason)))
+            return door.faulty(message.id, message.reason, message.code)
         session_id = _session_id(request.query)
         if session_id is None:
             reason = "Invalid request: sessionId is missing; GET /sse tells the address to send to"
-            return door.faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+            return door.faulty(_id(message), reason)
         session = self._streams.find(session_id)
         call = self._in_session(session, message, context, session.notify)
         if _is_long(message):
@@ -186,19 +186,19 @@ class HttpMcp:
     async def _post(self, request: Request, context: RequestContext) -> Response:
         message = _parsed(request)
         if isinstance(message, Invalid):
-            return door.faulty(Reply(message.id, Fault(message.code, message.reason)))
+            return door.faulty(message.id, message.reason, message.code)
         if stateless.is_stateless(message, request.headers):
             return await self._post_stateless(request, message, context)
         version = request.headers.get("mcp-protocol-version")
         if version is not None and version not in SESSION_VERSIONS:
             reason = f"Invalid request: MCP-Protocol-Version must be one of {', '.join(SESSION_VERSIONS)}"
-            return door.faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+            return door.faulty(_id(message), reason)
         if isinstance(message, jsonrpc.Request) and message.method == "initialize":
             return await self._begin(message, context)
         session_id = request.headers.get("mcp-session-id")
         if session_id is None:
             reason = "Invalid request: Mcp-Session-Id is missing; the answer to initialize has it"
-            return door.faulty(Reply(_id(message), Fault(jsonrpc.INVALID_REQUEST, reason)))
+            return door.faulty(_id(message), reason)
         session = self._sessions.find(session_id)
         waiting = _Waiting()
         call = self._in_session(session, message, context, waiting.notify)
@@ -224,7 +224,7 @@ class HttpMcp:
             return Response(202) if body is None else Response(400, door.JSON, body)
         fault = stateless.mismatch(message, request.headers)
         if fault is not None:
-            return door.faulty(Reply(message.id, fault))
+            return door.faulty(message.id, fault.message, fault.code)
 
         waiting = _Waiting()
 
@@ -237,8 +237,7 @@ class HttpMcp:
     async def _delete(self, request: Request, context: RequestContext) -> Response:
         session_id = request.headers.get("mcp-session-id")
         if session_id is None:
-            reason = "Invalid request: Mcp-Session-Id is missing"
-            return door.faulty(Reply(None, Fault(jsonrpc.INVALID_REQUEST, reason)))
+            return door.faulty(None, "Invalid request: Mcp-Session-Id is missing")
         self._sessions.find(session_id)
         self._sessions.end(session_id)
         return Response(204)

@@ -56,9 +56,6 @@ class Sessions:
         self._limit = limit
         self._by_id: dict[str, Session] = {}
 
-    def __len__(self) -> int:
-        return len(self._by_id)
-
     def add(self, session: Session) -> None:
         """Keep a session.
 
