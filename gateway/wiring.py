@@ -181,9 +181,9 @@ def make_gateway(settings: Settings, shield: Shield, of: Lasting, client: Client
         posture=posture,
         fleet=fleet,
         fleet_peers=make_fleet_peers(of, client, fleet, secrets),
-        event_outputs=EventOutputs(store=store, clock=clock, ids=ids, audit=audit, ways=sinks),
+        event_outputs=EventOutputs(store=store, clock=clock, ids=ids, audit=audit, sinks=sinks),
         event_sender=EventSender(
-            store=store, clock=clock, leases=of.leases, log=of.log, ways=sinks, metrics=of.metrics
+            store=store, clock=clock, leases=of.leases, log=of.log, sinks=sinks, metrics=of.metrics
         ),
         new_verdicts=NewVerdicts(store, clock, of.policies, policy=policy),
         shield_tests=ShieldTests(shield=shield, store=store, clock=clock, audit=audit, rules=rules),

@@ -1,6 +1,5 @@
 """Providers of models: their record, the models they serve, and where their key is kept. Pure: reads no key."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Literal
 
 from gateway.domain.prices import Price
 from gateway.errors import InvalidRequest
-from gateway.field_types import WHOLE_PATH, is_glob, is_line, read_plain_name
+from gateway.field_types import WHOLE_PATH, is_line
 
 MAX_PROVIDERS = 200
 MAX_MODELS = 200
@@ -96,30 +95,18 @@ class Provider:
         return STORED if reference is not None and reference.startswith("stored:") else reference
 
 
-def check(provider: Provider) -> Provider:
-    """Return the provider, or refuse a field of it. base_url and key are checked elsewhere.
+def check_type(provider: Provider) -> None:
+    """Refuse fields that the type of the provider does not have.
 
     Raises:
-        InvalidRequest: `param` says which.
+        InvalidRequest: `param` names the field.
     """
-    read_plain_name(provider.name)
     is_echo = provider.type is ProviderType.ECHO
-    if is_echo and provider.base_url is not None:
-        raise _bad("base_url", "is nothing a provider of type echo has")
-    if is_echo and provider.key_reference is not None:
-        raise _bad("api_key", "is nothing a provider of type echo has")
+    for name, value in (("base_url", provider.base_url), ("api_key", provider.key_reference)):
+        if is_echo and value is not None:
+            raise _bad(name, "is not a field of a provider of type echo")
     if not is_echo and provider.base_url is None:
         raise _bad("base_url", "is missing")
-    _check_models(provider.models)
-    _check_number("priority", provider.priority, 0, MAX_PRIORITY)
-    _check_number("weight", provider.weight, 1, MAX_WEIGHT)
-    _check_number("max_retries", provider.max_retries, 0, MAX_RETRIES)
-    _check_number("timeout_seconds", provider.timeout_seconds, 1, MAX_TIMEOUT_SECONDS)
-    if len(provider.prices) > MAX_MODELS:
-        raise _bad("prices", f"must be at most {MAX_MODELS}")
-    for model in provider.prices:
-        _check_model(model, f"prices.{model[:64]}")
-    return provider
 
 
 def read_key(text: str, *, param: str = "api_key") -> tuple[str | None, str | None]:
@@ -145,25 +132,6 @@ def read_key(text: str, *, param: str = "api_key") -> tuple[str | None, str | No
     ):
         raise _bad(param, "must name the whole path of a file after file:, without ..")
     return text, None
-
-
-def _check_models(models: tuple[str, ...]) -> None:
-    if not 1 <= len(models) <= MAX_MODELS:
-        raise _bad("models", f"must be 1 to {MAX_MODELS} names or globs")
-    for index, model in enumerate(models):
-        _check_model(model, f"models[{index}]")
-
-
-def _check_model(text: str, param: str) -> None:
-    if len(text) > MAX_MODEL_CHARS or not is_glob(text):
-        raise _bad(
-            param, f"must be 1 to {MAX_MODEL_CHARS} printable characters, no blanks at the ends, at most 10 asterisks"
-        )
-
-
-def _check_number(param: str, value: float, low: int, high: int) -> None:
-    if not (math.isfinite(value) and low <= value <= high):
-        raise _bad(param, f"must be {low} to {high}")
 
 
 def _bad(param: str, reason: str) -> InvalidRequest:

@@ -1,14 +1,11 @@
 """The rows of event outputs on the internal API, and their view. The rules are in `services.event_outputs`."""
 
 from dataclasses import dataclass, field
-from typing import Annotated
 
 from gateway.app import Gateway
-from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
+from gateway.domain.addresses import BASE_URL_PROMISE
 from gateway.domain.event_outputs import (
-    ALL_KINDS,
     FILE_PROMISE,
-    SECRET_PROMISE,
     SYSLOG_PROMISE,
     EventKind,
     EventOutput,
@@ -17,54 +14,11 @@ from gateway.domain.event_outputs import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.field_types import PlainName
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun, whole
 from gateway.operations.views import project
-from gateway.schema import Bounds, JsonSchema
-from gateway.services.event_outputs import Tried, WantedOutput
-
-_ABOUT_TARGETS = (
-    "A URL of a webhook; udp://, tcp:// or tls://HOST:PORT of a syslog; the name of a file: events.jsonl. A host "
-    "may be an IP address as well; a private one, and localhost, with `allow_private`."
-)
-_Target = Annotated[str, Bounds(1, MAX_URL_CHARS), _ABOUT_TARGETS]
-_EVERY_PROMISE = "|".join(promise[1:-1] for promise in (BASE_URL_PROMISE, SYSLOG_PROMISE, FILE_PROMISE))
-_AnyTarget = Annotated[str, Bounds(1, MAX_URL_CHARS, promise=f"^(?:{_EVERY_PROMISE})$"), _ABOUT_TARGETS]
-_Secret = Annotated[
-    str,
-    Bounds(1, 1000, promise=SECRET_PROMISE),
-    "Of a webhook: whsec_ and 24 to 64 bytes in base64, or env:NAME, file:/PATH, cred:NAME.",
-]
-_Kinds = Annotated[tuple[EventKind, ...], Bounds(1)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewOutput:
-    """An event output to create. secret: of a webhook; without one the gateway makes it and shows it once."""
-
-    name: PlainName
-    kind: OutputKind
-    target: _Target
-    secret: _Secret | None = field(default=None, repr=False)
-    kinds: _Kinds = ALL_KINDS
-    min_severity: EventSeverity = EventSeverity.INFO
-    allow_private: bool = False
-    enabled: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchOutput:
-    """Changes of an output; None leaves a field as it is."""
-
-    name: PlainName | None = None
-    target: _AnyTarget | None = None
-    secret: _Secret | None = field(default=None, repr=False)
-    kinds: _Kinds | None = None
-    min_severity: EventSeverity | None = None
-    allow_private: bool | None = None
-    enabled: bool | None = None
-    version: int | None = None
+from gateway.schema import JsonSchema
+from gateway.services.event_outputs import ChangedOutput, NewOutput, Tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +53,12 @@ class OutputView:
 
 async def list_outputs(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[OutputView]:
     """Return all outputs as one page."""
-    return whole(tuple(_view(output, waiting) for output, waiting in await gateway.event_outputs.list()))
+    return whole(tuple(_view(output, waiting) for output, waiting in await gateway.event_outputs.list_waiting()))
 
 
 async def create_output(gateway: Gateway, who: Principal, command: NewOutput, context: RequestContext) -> OutputView:
     """Create an output and show its secret this once."""
-    made = await gateway.event_outputs.create(who, project(WantedOutput, command, version=None), context)
+    made = await gateway.event_outputs.create(who, command, context)
     return _view(made.output, 0, made.secret)
 
 
@@ -140,15 +94,7 @@ EVENT_OUTPUT_OPERATIONS = (
         ),
         has_secret=True,
     ),
-    _OUTPUTS.change(
-        PatchOutput,
-        "Change an event output. `version` or `If-Match` guards.",
-        call=_OUTPUTS.showing(
-            lambda outputs, who, command, context: outputs.change(
-                who, command.id, project(WantedOutput, command, kind=None), context
-            )
-        ),
-    ),
+    _OUTPUTS.change(ChangedOutput, "Change an event output. `version` or `If-Match` guards."),
     _OUTPUTS.remove("Remove an event output."),
     _OUTPUTS.row(
         "test",

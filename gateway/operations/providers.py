@@ -1,112 +1,21 @@
 """The rows of providers on the internal API, and the view of one. The rules are in `services.providers`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
 from gateway.app import Gateway
-from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
 from gateway.domain.budgets import MICRO
 from gateway.domain.circuits import ProviderStatus
-from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.paging import Page
-from gateway.domain.prices import MAX_REPLY_TOKENS, MAX_USD, Price, read_prices
+from gateway.domain.prices import Price
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.domain.providers import (
-    KEY_PROMISE,
-    MAX_KEY_BYTES,
-    MAX_MODEL_CHARS,
-    MAX_MODELS,
-    MAX_PRIORITY,
-    MAX_RETRIES,
-    MAX_TIMEOUT_SECONDS,
-    MAX_WEIGHT,
-    UPSTREAM,
-    Origin,
-    Provider,
-    ProviderType,
-)
+from gateway.domain.providers import UPSTREAM, Origin, Provider, ProviderType
 from gateway.errors import Conflict, NotFound
-from gateway.field_types import PlainName, glob
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun, whole
 from gateway.operations.views import project
-from gateway.schema import Bounds
 from gateway.services.provider_test import ProviderTestResult
-from gateway.services.providers import WantedProvider
-
-Dollars = Annotated[float, Bounds(0, MAX_USD)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelPrice:
-    """What a million tokens of a model cost, in US dollars. max_reply_tokens: the most of one answer."""
-
-    input: Dollars
-    output: Dollars
-    max_reply_tokens: Annotated[int, Bounds(1, MAX_REPLY_TOKENS)] | None = None
-
-
-BaseUrl = Annotated[
-    str,
-    Bounds(1, MAX_URL_CHARS, promise=BASE_URL_PROMISE),
-    "With the version in its path, such as https://api.example.com/v1. An IP address is taken as well; a private one, "
-    "and localhost, with `allow_private`.",
-]
-Key = Annotated[
-    str,
-    Bounds(1, MAX_KEY_BYTES, promise=KEY_PROMISE),
-    "env:NAME, file:/PATH or cred:NAME, as the settings allow it, or the key itself, of visible ASCII. Never shown "
-    "again.",
-]
-Model = Annotated[str, glob(MAX_MODEL_CHARS)]
-Models = Annotated[tuple[Model, ...], Bounds(1, MAX_MODELS), "Names or globs of the models it serves; all if left out."]
-Priority = Annotated[int, Bounds(0, MAX_PRIORITY), "The lowest is tried first; 100 if left out."]
-Weight = Annotated[int, Bounds(1, MAX_WEIGHT), "Share among those of one priority; 1 if left out."]
-Timeout = Annotated[float, Bounds(1, MAX_TIMEOUT_SECONDS), "Longest wait for a whole answer; 600 if left out."]
-Retries = Annotated[int, Bounds(0, MAX_RETRIES), "How often a request is sent again before the next provider is tried."]
-ModelPrices = Annotated[
-    dict[str, ModelPrice],
-    Bounds(0, MAX_MODELS, names=glob(MAX_MODEL_CHARS)),
-    "Dollars for a million tokens by glob of the model, before the table of list prices.",
-]
-Private = Annotated[bool, "Whether it may be at a private or loopback address."]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewProvider:
-    """A provider to create."""
-
-    name: PlainName
-    type: ProviderType = ProviderType.OPENAI
-    base_url: BaseUrl | None = None
-    api_key: Key | None = field(default=None, repr=False)
-    models: Models | None = None
-    priority: Priority | None = None
-    weight: Weight | None = None
-    timeout_seconds: Timeout | None = None
-    max_retries: Retries | None = None
-    prices: ModelPrices | None = None
-    enabled: bool | None = None
-    allow_private: Private | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchProvider:
-    """Changes of a provider; None leaves a field as it is, except that a null api_key removes the key."""
-
-    name: PlainName | None = None
-    base_url: BaseUrl | None = None
-    api_key: Key | None = field(default=KEEP_TEXT, repr=False)
-    models: Models | None = None
-    priority: Priority | None = None
-    weight: Weight | None = None
-    timeout_seconds: Timeout | None = None
-    max_retries: Retries | None = None
-    prices: ModelPrices | None = None
-    enabled: bool | None = None
-    allow_private: Private | None = None
-    version: int | None = None
+from gateway.services.providers import ChangedProvider, ModelPrice, NewProvider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,24 +106,15 @@ async def list_providers(
     return whole(tuple(view_provider(gateway, provider) for provider in await all_providers(gateway)))
 
 
-async def create_provider(
-    gateway: Gateway, who: Principal, command: NewProvider, context: RequestContext
-) -> ProviderView:
-    """Create a provider."""
-    wanted = project(WantedProvider, command, prices=_prices(command), version=None)
-    return view_provider(gateway, await gateway.providers.create(who, wanted, context))
-
-
-async def show_provider(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ProviderView:
+async def show_provider(gateway: Gateway, id_or_name: str) -> ProviderView:
     """Return one provider."""
-    return view_provider(gateway, await find_provider(gateway, command.id))
+    return view_provider(gateway, await find_provider(gateway, id_or_name))
 
 
 async def change_provider(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> ProviderView:
-    """Change a provider. command: a `PatchProvider` with the id."""
-    wanted = project(WantedProvider, command, prices=_prices(command), type=None)
+    """Change a provider. command: a `ChangedProvider` with the id."""
     provider_id = await kept_id(gateway, command.id)
-    return view_provider(gateway, await gateway.providers.change(who, provider_id, wanted, context))
+    return view_provider(gateway, await gateway.providers.change(who, provider_id, command, context))
 
 
 async def remove_provider(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ProviderView:
@@ -228,17 +128,6 @@ async def test_provider(gateway: Gateway, who: Principal, command: ById, context
     return await gateway.provider_test.run(who, await find_provider(gateway, command.id), context)
 
 
-def _prices(command: NewProvider | PatchProvider) -> Mapping[str, Price] | None:
-    if command.prices is None:
-        return None
-    return read_prices({model: _fields(price) for model, price in command.prices.items()})
-
-
-def _fields(price: ModelPrice) -> Mapping[str, object]:
-    most = {} if price.max_reply_tokens is None else {"max_reply_tokens": price.max_reply_tokens}
-    return {"input": price.input, "output": price.output} | most
-
-
 def _model_price(price: Price) -> ModelPrice:
     return ModelPrice(input=price.input / MICRO, output=price.output / MICRO, max_reply_tokens=price.max_reply_tokens)
 
@@ -248,6 +137,7 @@ _PROVIDERS = Noun(
     path="/api/providers",
     service=lambda gateway: gateway.providers,
     gives=ProviderView,
+    view=view_provider,
     reads=Permission.PROVIDERS_READ,
     manages=Permission.PROVIDERS_MANAGE,
 )
@@ -257,7 +147,6 @@ PROVIDER_OPERATIONS = (
     _PROVIDERS.create(
         NewProvider,
         "Create a provider: `name`, `base_url`, `api_key`? (a reference or the key), `models`?, `priority`? …",
-        call=create_provider,
         kinds=(
             kind(("base_url",), type={"const": ProviderType.OPENAI.value}, base_url={"type": "string"}),
             kind(
@@ -265,9 +154,12 @@ PROVIDER_OPERATIONS = (
             ),
         ),
     ),
-    _PROVIDERS.show("Show one provider, by id or name. Its key is never shown.", call=show_provider),
+    _PROVIDERS.show(
+        "Show one provider, by id or name. Its key is never shown.",
+        call=lambda gateway, who, command, context: show_provider(gateway, command.id),
+    ),
     _PROVIDERS.change(
-        PatchProvider,
+        ChangedProvider,
         "Change a provider; it holds at the next prompt, in every worker. `version` or `If-Match` guards.",
         call=change_provider,
     ),

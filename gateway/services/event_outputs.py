@@ -1,15 +1,19 @@
-"""Event outputs: made, changed, removed and tried. Sending is the work of `event_sender`."""
+"""Event outputs and their secrets. `event_sender` sends the events."""
 
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from gateway.clock import Clock, Ids
-from gateway.domain.addresses import check_host, read_base_url
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, check_host, read_base_url
 from gateway.domain.event_outputs import (
     ALL_KINDS,
+    FILE_PROMISE,
     MAX_WAITING,
     SECRET_PREFIX,
+    SECRET_PROMISE,
+    SYSLOG_PROMISE,
     EventKind,
     EventOutput,
     EventSeverity,
@@ -22,12 +26,13 @@ from gateway.domain.event_outputs import (
 )
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import read_key
-from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.field_types import read_plain_name
+from gateway.errors import Conflict, InvalidRequest
+from gateway.field_types import PlainName, read_plain_name
 from gateway.outputs.delivery import DeliveryFailed
+from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
 from gateway.services.event_sinks import EventSinks
-from gateway.services.resource import AuditTrail, check_version
+from gateway.services.resource import Resource, patched
 from gateway.services.typed_keys import STORED, commit_with_key, id_of, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -36,19 +41,43 @@ MAX_OUTPUTS = 20
 SECRET_BYTES = 32
 _REFERENCES = ("env:", "file:", "cred:")
 
+_ABOUT_TARGETS = (
+    "A URL of a webhook; udp://, tcp:// or tls://HOST:PORT of a syslog; the name of a file: events.jsonl. A host "
+    "may be an IP address as well; a private one, and localhost, with `allow_private`."
+)
+_Target = Annotated[str, Bounds(1, MAX_URL_CHARS), _ABOUT_TARGETS]
+_EVERY_PROMISE = "|".join(promise[1:-1] for promise in (BASE_URL_PROMISE, SYSLOG_PROMISE, FILE_PROMISE))
+_AnyTarget = Annotated[str, Bounds(1, MAX_URL_CHARS, promise=f"^(?:{_EVERY_PROMISE})$"), _ABOUT_TARGETS]
+_Secret = Annotated[
+    str,
+    Bounds(1, 1000, promise=SECRET_PROMISE),
+    "Of a webhook: whsec_ and 24 to 64 bytes in base64, or env:NAME, file:/PATH, cred:NAME.",
+]
+_Kinds = Annotated[tuple[EventKind, ...], Bounds(1)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedOutput:
-    """What is said of an event output. None leaves a field as it is, or in a new one as it is by default.
+class NewOutput:
+    """An event output to create. secret: of a webhook; without one the gateway makes it and shows it once."""
 
-    secret: ``whsec_…``, or where it is to be found: ``env:NAME``, ``file:PATH``, ``cred:NAME``.
-    """
+    name: PlainName
+    kind: OutputKind
+    target: _Target
+    secret: _Secret | None = field(default=None, repr=False)
+    kinds: _Kinds = ALL_KINDS
+    min_severity: EventSeverity = EventSeverity.INFO
+    allow_private: bool = False
+    enabled: bool = True
 
-    name: str | None = None
-    kind: OutputKind | None = None
-    target: str | None = None
-    secret: str | None = field(default=None, repr=False)
-    kinds: tuple[EventKind, ...] | None = None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedOutput:
+    """Changes of an output; None leaves a field as it is."""
+
+    name: PlainName | None = None
+    target: _AnyTarget | None = None
+    secret: _Secret | None = field(default=None, repr=False)
+    kinds: _Kinds | None = None
     min_severity: EventSeverity | None = None
     allow_private: bool | None = None
     enabled: bool | None = None
@@ -57,7 +86,7 @@ class WantedOutput:
 
 @dataclass(frozen=True, slots=True)
 class CreatedOutput:
-    """A new output. secret: of the webhook's signature, told this once when the gateway made it."""
+    """A new output. secret: for the signatures of a webhook, if the gateway made it; shown this once."""
 
     output: EventOutput
     secret: str | None = field(repr=False)
@@ -65,26 +94,27 @@ class CreatedOutput:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What became of a test event."""
+    """The result of a test event."""
 
     ok: bool
     reason: str | None
     elapsed_ms: float
 
 
-class EventOutputs:
-    """The event outputs of this database. Who may manage them is checked by the edges."""
+class EventOutputs(Resource[EventOutput]):
+    """The event outputs of this database. They change nobody's rights, so their changes do not raise the generation."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, ways: EventSinks) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
-        self._ways = ways
-        self._trail = AuditTrail(audit, "event_output")
+    noun, nouns = "event output", "event outputs"
+    resource_type = "event_output"
+    repository = "event_outputs"
+    audited = ("name", "kind", "target", "kinds", "min_severity", "allow_private", "enabled")
 
-    async def list(self) -> tuple[tuple[EventOutput, int], ...]:
-        """Return all outputs, oldest first, each with how many events wait for it."""
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, sinks: EventSinks) -> None:
+        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
+        self._sinks = sinks
+
+    async def list_waiting(self) -> tuple[tuple[EventOutput, int], ...]:
+        """Return all outputs, oldest first, each with the number of events that wait for it."""
 
         def work(tx: Transaction) -> tuple[tuple[EventOutput, int], ...]:
             newest = self._store.audit.newest_position(tx), self._store.alerts.newest_position(tx)
@@ -92,173 +122,151 @@ class EventOutputs:
 
         return await self._store.db.read(work)
 
-    async def create(self, principal: Principal, wanted: WantedOutput, context: RequestContext) -> CreatedOutput:
-        """Make an output. It begins with the events that come after it.
+    async def create(self, principal: Principal, new: NewOutput, context: RequestContext) -> CreatedOutput:
+        """Create an output. It begins with the next event.
 
         Raises:
-            InvalidRequest: a field; `param` says which. Conflict: the name is taken, or there are too many.
-            AuditUnavailable: it was not made.
+            InvalidRequest: a field; `param` names it. Conflict: the name is taken, or there are too many.
+            AuditUnavailable: it was not created.
         """
-        if wanted.kind is None or wanted.target is None:
-            raise InvalidRequest("Say name, kind and target.", param="target" if wanted.kind else "kind")
+        check(new)
+        made = None
+        if new.kind is OutputKind.WEBHOOK and new.secret is None:
+            made = SECRET_PREFIX + base64.b64encode(self._ids.random_bytes(SECRET_BYTES)).decode()
+            new = replace(new, secret=made)
         blank = EventOutput(
             id=self._ids.new("out"),
             name="",
-            kind=wanted.kind,
+            kind=new.kind,
             target="",
             created_at=self._clock.now_at(),
             created_by=principal.name,
         )
-        made = None
-        if wanted.kind is OutputKind.WEBHOOK and wanted.secret is None:
-            made = SECRET_PREFIX + base64.b64encode(self._ids.random_bytes(SECRET_BYTES)).decode()
-            wanted = replace(wanted, secret=made)
         reference = f"{STORED}{self._ids.new('key')}"
-        record = self._changed(blank, wanted, reference)
+        record = self._patched(blank, new, reference)
 
         def work(tx: Transaction) -> EventOutput:
             have = self._store.event_outputs.all(tx)
             if len(have) >= MAX_OUTPUTS:
                 raise Conflict(f"There are {MAX_OUTPUTS} event outputs; remove some first.")
-            _check_name_is_free(have, record)
+            self._check_name(_of_name(have, record.name), record)
             placed = replace(
                 record,
                 audit_position=self._store.audit.newest_position(tx),
                 alert_position=self._store.alerts.newest_position(tx),
             )
-            self._keep_secret(placed, wanted)
-            self._store.event_outputs.insert(tx, placed)
-            self._trail.note(tx, "event_output_created", principal, context, id=record.id, after=_shown(record))
-            return placed
+            self._keep_secret(placed, new.secret)
+            return self._insert(tx, principal, context, placed)
 
-        return CreatedOutput(await self._commit(work, reference, wanted), made)
+        return CreatedOutput(await self._commit(work, reference, new.secret), made)
 
     async def change(
-        self, principal: Principal, output_id: str, wanted: WantedOutput, context: RequestContext
+        self, principal: Principal, name: str, changes: ChangedOutput, context: RequestContext
     ) -> EventOutput:
-        """Change an output; within seconds its sender goes on with what it is now.
+        """Change an output. Its sender uses the change within seconds.
 
         Raises:
             InvalidRequest: a field. NotFound: there is none. AuditUnavailable: nothing was changed.
-            Conflict: another version, the name is taken, or the field does not go with what the output is.
+            Conflict: another version, the name is taken, or the field does not fit the kind of the output.
         """
-
-        # Its id is made here, so that a secret whose commit fails can be found again.
+        check(changes)
+        # The id is made here, so that a secret whose commit fails can be found again.
         reference = f"{STORED}{self._ids.new('key')}"
 
         def work(tx: Transaction) -> EventOutput:
-            before = self._find(tx, output_id)
-            check_version(wanted.version, before.version, "event output")
-            _check_kind_has(before, wanted)
-            after = self._changed(before, wanted, reference)
-            if after == before and wanted.secret is None:
-                return before
-            _check_name_is_free(self._store.event_outputs.all(tx), after)
-            self._keep_secret(after, wanted)
-            self._store.event_outputs.change(tx, after)
-            if before.secret != after.secret:
-                tx.after_commit(self._dropping(before))
-            shown = {"before": _shown(before), "after": _shown(after)}
-            self._trail.note(tx, "event_output_changed", principal, context, id=before.id, **shown)
-            return self._find(tx, before.id)
+            def changed(before: EventOutput) -> EventOutput:
+                _check_kind_has(before, changes)
+                after = self._patched(before, changes, reference)
+                if after != before:
+                    self._check_name(_of_name(self._store.event_outputs.all(tx), after.name), after)
+                    self._keep_secret(after, changes.secret)
+                return after
 
-        return await self._commit(work, reference, wanted)
+            return self._update(tx, principal, context, name, changes.version, changed)
 
-    async def remove(self, principal: Principal, output_id: str, context: RequestContext) -> EventOutput:
-        """Remove an output and return what it was.
+        return await self._commit(work, reference, changes.secret)
+
+    async def remove(self, principal: Principal, name: str, context: RequestContext) -> EventOutput:
+        """Remove an output and return it as it was.
 
         Raises:
             NotFound: there is none. AuditUnavailable: it is still there.
         """
 
         def work(tx: Transaction) -> EventOutput:
-            before = self._find(tx, output_id)
-            self._store.event_outputs.remove(tx, before.id)
-            self._trail.note(tx, "event_output_removed", principal, context, id=before.id, before=_shown(before))
+            before = self._delete(tx, principal, context, name)
             tx.after_commit(self._dropping(before))
             return before
 
         return await self._audit.commit(work)
 
-    async def test(self, principal: Principal, output_id: str, context: RequestContext) -> Tried:
-        """Send one event of a test, past queue and filters, and say what became of it.
+    async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
+        """Send one event of a test, past queue and filters, and return what happened.
 
         Raises:
             NotFound: there is none. AuditUnavailable: nothing was sent.
         """
-        output = await self._store.db.read(lambda tx: self._find(tx, output_id))
+        output = await self._store.db.read(lambda tx: self.find(tx, name))
         now_at = self._clock.now_at()
         data = {"message": "A test of this event output.", "output": output.name, "sent_by": principal.name}
         event = OutEvent(self._ids.new("evt"), "test", EventSeverity.INFO, now_at, data)
-        noted = self._audit.event(
-            "event_output_tested",
-            source="api",
-            principal=principal,
-            request=context,
-            resource_type="event_output",
-            resource_id=output.id,
-        )
-        await self._audit.record(noted)
+        await self._audit.commit(lambda tx: self._note(tx, "tested", principal, context, id=output.id))
         started_seconds = self._clock.monotonic_seconds()
         reason = None
         try:
-            way = self._ways.open(output)
+            sink = self._sinks.open(output)
             try:
-                await way.deliver(event)
+                await sink.deliver(event)
             finally:
-                await way.aclose()
+                await sink.aclose()
         except DeliveryFailed as error:
             reason = error.message
         elapsed_ms = round((self._clock.monotonic_seconds() - started_seconds) * 1000, 1)
         return Tried(reason is None, reason, elapsed_ms)
 
-    def _find(self, tx: Transaction, output_id: str) -> EventOutput:
-        for output in self._store.event_outputs.all(tx):
-            if output.id == output_id:
-                return output
-        raise NotFound("There is no such event output.")
+    def _lookup(self, tx: Transaction, name: str) -> EventOutput | None:
+        return next((one for one in self._store.event_outputs.all(tx) if one.id == name), None)
 
-    def _changed(self, record: EventOutput, wanted: WantedOutput, reference: str) -> EventOutput:
-        """Return the record with what is wanted, checked. reference: of a secret that was typed in."""
-        if wanted.kind is not None and wanted.kind is not record.kind:
-            raise InvalidRequest("kind stays what it is; make another output.", param="kind")
-        after = replace(
+    def _write(self, tx: Transaction, before: EventOutput, after: EventOutput) -> None:
+        self._store.event_outputs.change(tx, after)
+        if before.secret != after.secret:
+            tx.after_commit(self._dropping(before))
+
+    def _patched(self, record: EventOutput, wanted: NewOutput | ChangedOutput, reference: str) -> EventOutput:
+        """Return the record with its changes, checked. reference: of a secret that the gateway keeps."""
+        after = patched(
             record,
+            wanted,
             name=record.name if wanted.name is None else read_plain_name(wanted.name),
-            target=record.target if wanted.target is None else wanted.target,
             kinds=record.kinds if wanted.kinds is None else tuple(dict.fromkeys(wanted.kinds)),
-            min_severity=wanted.min_severity or record.min_severity,
-            allow_private=record.allow_private if wanted.allow_private is None else wanted.allow_private,
-            enabled=record.enabled if wanted.enabled is None else wanted.enabled,
+            secret=record.secret,
         )
-        if not after.kinds or not set(after.kinds) <= set(ALL_KINDS):
-            raise InvalidRequest("kinds must be audit, alert or both.", param="kinds")
         if wanted.secret is not None:
             secret = _reference(after, wanted.secret, reference)
-            self._ways.check_secret(secret)
+            self._sinks.check_secret(secret)
             after = replace(after, secret=secret)
         try:
             return replace(after, target=_read_target(after))
         except InvalidRequest as error:
             if wanted.target is not None:
                 raise
-            raise Conflict(error.message, param=error.param) from None  # what was taken away is needed
+            raise Conflict(error.message, param=error.param) from None
 
     async def _commit(
-        self, work: Callable[[Transaction], EventOutput], reference: str, wanted: WantedOutput
+        self, work: Callable[[Transaction], EventOutput], reference: str, secret: str | None
     ) -> EventOutput:
-        """Commit what keeps the secret, if one was typed in, as `reference`."""
+        """Commit `work`, which keeps `secret` as `reference` if one was given."""
 
         def is_named(tx: Transaction) -> bool:
             return any(one.secret == reference for one in self._store.event_outputs.all(tx))
 
-        key_id = None if wanted.secret is None else id_of(reference)
+        key_id = None if secret is None else id_of(reference)
         return await commit_with_key(self._audit.commit, self._store, work, key_id=key_id, is_named=is_named)
 
-    def _keep_secret(self, output: EventOutput, wanted: WantedOutput) -> None:
+    def _keep_secret(self, output: EventOutput, secret: str | None) -> None:
         key_id = id_of(output.secret)
-        if wanted.secret is not None and key_id is not None:
-            keep(self._store, key_id, wanted.secret)
+        if secret is not None and key_id is not None:
+            keep(self._store, key_id, secret)
 
     def _dropping(self, output: EventOutput) -> Callable[[], None]:
         def drop() -> None:
@@ -269,16 +277,16 @@ class EventOutputs:
         return drop
 
 
-def _check_kind_has(output: EventOutput, wanted: WantedOutput) -> None:
-    """Refuse what is right for outputs of another kind."""
+def _check_kind_has(output: EventOutput, wanted: ChangedOutput) -> None:
+    """Refuse fields that are right only for outputs of another kind."""
     if wanted.target is not None and kind_of_target(wanted.target) is not output.kind:
-        raise Conflict(f"target is none of an output of the kind {output.kind.value}.", param="target")
+        raise Conflict(f"target does not fit an output of the kind {output.kind.value}.", param="target")
     if wanted.secret is not None and output.kind is not OutputKind.WEBHOOK:
         raise Conflict("Only a webhook has a secret.", param="secret")
 
 
 def _reference(output: EventOutput, secret: str, reference: str) -> str:
-    """Return where the secret is to be found: as it says itself, or in the file as `reference`."""
+    """Return the reference of a secret: the given one, or `reference` for a secret that the gateway keeps."""
     if output.kind is not OutputKind.WEBHOOK:
         raise InvalidRequest("Only a webhook has a secret.", param="secret")
     if secret.startswith(_REFERENCES):
@@ -288,7 +296,7 @@ def _reference(output: EventOutput, secret: str, reference: str) -> str:
 
 
 def _read_target(output: EventOutput) -> str:
-    """Return the target in its one form."""
+    """Return the target in its normal form."""
     try:
         match output.kind:
             case OutputKind.WEBHOOK:
@@ -302,26 +310,12 @@ def _read_target(output: EventOutput) -> str:
         raise InvalidRequest(error.message.replace("base_url", "target"), param="target") from error
 
 
-def _check_name_is_free(have: tuple[EventOutput, ...], record: EventOutput) -> None:
-    if any(one.name.lower() == record.name.lower() and one.id != record.id for one in have):
-        raise Conflict("There is an event output of this name already.", param="name")
+def _of_name(have: tuple[EventOutput, ...], name: str) -> EventOutput | None:
+    return next((one for one in have if one.name.lower() == name.lower()), None)
 
 
 def _waiting(output: EventOutput, newest_audit: int, newest_alert: int) -> int:
-    """Return how many events are still to be looked at, `MAX_WAITING` at the most."""
+    """Return how many events are not sent yet, at most `MAX_WAITING`."""
     audit = max(newest_audit - output.audit_position, 0) if "audit" in output.kinds else 0
     alerts = max(newest_alert - output.alert_position, 0) if "alert" in output.kinds else 0
     return min(audit + alerts, MAX_WAITING)
-
-
-def _shown(output: EventOutput) -> dict[str, object]:
-    """Return what the audit log keeps of an output: never the secret."""
-    return {
-        "name": output.name,
-        "kind": output.kind,
-        "target": output.target,
-        "kinds": output.kinds,
-        "min_severity": output.min_severity,
-        "allow_private": output.allow_private,
-        "enabled": output.enabled,
-    }

@@ -46,13 +46,13 @@ class EventSender:
     """The sender of this process. `run` sends while it has the lease."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, leases: Leases, log: Log, ways: EventSinks, metrics: Metrics | None = None
+        self, *, store: Store, clock: Clock, leases: Leases, log: Log, sinks: EventSinks, metrics: Metrics | None = None
     ) -> None:
         self._metrics = metrics or Metrics()
         self._store = store
         self._clock = clock
         self._log = log
-        self._ways = ways
+        self._sinks = sinks
         self._leases = leases
         self._serving: dict[str, tuple[int, anyio.CancelScope]] = {}
 
@@ -98,7 +98,7 @@ class EventSender:
                 while True:
                     try:
                         if way is None:
-                            way = self._ways.open(output)
+                            way = self._sinks.open(output)
                         output, had = await self._send_batch(output, way)
                         wait_seconds = FIRST_WAIT_SECONDS
                         if not had:

@@ -1,61 +1,120 @@
-"""Providers kept: made, changed, removed, listed, audited. Their keys go in and never come out. Routes nothing."""
+"""Providers of models. Their keys go in and never come out. This module routes nothing."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
 from gateway.clock import Clock, Ids
-from gateway.domain.addresses import check_host, read_base_url
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, check_host, read_base_url
 from gateway.domain.keys import KEEP_TEXT
-from gateway.domain.prices import Price
+from gateway.domain.prices import MAX_REPLY_TOKENS, MAX_USD, Price, to_micro
 from gateway.domain.principals import Principal, RequestContext
-from gateway.domain.providers import MAX_PROVIDERS, STORED, Provider, ProviderType, check, read_key
-from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.field_types import read_plain_name
+from gateway.domain.providers import (
+    KEY_PROMISE,
+    MAX_KEY_BYTES,
+    MAX_MODEL_CHARS,
+    MAX_MODELS,
+    MAX_PRIORITY,
+    MAX_PROVIDERS,
+    MAX_RETRIES,
+    MAX_TIMEOUT_SECONDS,
+    MAX_WEIGHT,
+    STORED,
+    Provider,
+    ProviderType,
+    check_type,
+    read_key,
+)
+from gateway.errors import Conflict, InvalidRequest
+from gateway.field_types import PlainName, glob, read_plain_name
 from gateway.log import Log
+from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.resource import AuditTrail, check_version
+from gateway.services.resource import Resource, check_version, patched
 from gateway.services.typed_keys import commit_with_key, keep
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
-Value = TypeVar("Value")
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""Tells the addresses that the host of a base URL stands for now; none if that cannot be told."""
+"""From a base URL to the present addresses of its host; none if they cannot be resolved."""
+
+Dollars = Annotated[float, Bounds(0, MAX_USD)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedProvider:
-    """What is said of a provider. None leaves a field as it is, or in a new one as it is by default.
+class ModelPrice:
+    """What a million tokens of a model cost, in US dollars. max_reply_tokens: the most of one answer."""
 
-    api_key: a reference or the key itself; None for none at all.
-    """
+    input: Dollars
+    output: Dollars
+    max_reply_tokens: Annotated[int, Bounds(1, MAX_REPLY_TOKENS)] | None = None
 
-    name: str | None = None
-    type: ProviderType | None = None
-    base_url: str | None = None
-    api_key: str | None = KEEP_TEXT
-    models: tuple[str, ...] | None = None
-    priority: int | None = None
-    weight: int | None = None
-    timeout_seconds: float | None = None
-    max_retries: int | None = None
-    prices: Mapping[str, Price] | None = None
+
+BaseUrl = Annotated[
+    str,
+    Bounds(1, MAX_URL_CHARS, promise=BASE_URL_PROMISE),
+    "With the version in its path, such as https://api.example.com/v1. An IP address is taken as well; a private one, "
+    "and localhost, with `allow_private`.",
+]
+Key = Annotated[
+    str,
+    Bounds(1, MAX_KEY_BYTES, promise=KEY_PROMISE),
+    "env:NAME, file:/PATH or cred:NAME, as the settings allow it, or the key itself, of visible ASCII. Never shown "
+    "again.",
+]
+Model = Annotated[str, glob(MAX_MODEL_CHARS)]
+Models = Annotated[tuple[Model, ...], Bounds(1, MAX_MODELS), "Names or globs of the models it serves; all if left out."]
+Priority = Annotated[int, Bounds(0, MAX_PRIORITY), "The lowest is tried first; 100 if left out."]
+Weight = Annotated[int, Bounds(1, MAX_WEIGHT), "Share among those of one priority; 1 if left out."]
+Timeout = Annotated[float, Bounds(1, MAX_TIMEOUT_SECONDS), "Longest wait for a whole answer; 600 if left out."]
+Retries = Annotated[int, Bounds(0, MAX_RETRIES), "How often a request is sent again before the next provider is tried."]
+ModelPrices = Annotated[
+    dict[str, ModelPrice],
+    Bounds(0, MAX_MODELS, names=glob(MAX_MODEL_CHARS)),
+    "Dollars for a million tokens by glob of the model, before the table of list prices.",
+]
+Private = Annotated[bool, "Whether it may be at a private or loopback address."]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedProvider:
+    """Changes of a provider; None leaves a field as it is, except that a null api_key removes the key."""
+
+    name: PlainName | None = None
+    base_url: BaseUrl | None = None
+    api_key: Key | None = field(default=KEEP_TEXT, repr=False)
+    models: Models | None = None
+    priority: Priority | None = None
+    weight: Weight | None = None
+    timeout_seconds: Timeout | None = None
+    max_retries: Retries | None = None
+    prices: ModelPrices | None = None
     enabled: bool | None = None
-    allow_private: bool | None = None
+    allow_private: Private | None = None
     version: int | None = None
 
-    def __repr__(self) -> str:
-        """Leave the key out, so that no log line can hold it."""
-        return f"WantedProvider(name={self.name!r})"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewProvider(ChangedProvider):
+    """A provider to create."""
+
+    name: PlainName
+    type: ProviderType = ProviderType.OPENAI
+    api_key: Key | None = field(default=None, repr=False)
+    version: None = field(default=None, metadata={"json_name": None})
 
 
-class Providers:
-    """The providers of this gateway. Who may manage them is checked by the edges."""
+class Providers(Resource[Provider]):
+    """The providers of this gateway. A change applies to the next prompt, in every process."""
+
+    noun, nouns = "provider", "providers"
+    resource_type = "provider"
+    repository = "providers"
+    most = MAX_PROVIDERS
 
     def __init__(
         self,
@@ -69,102 +128,69 @@ class Providers:
         resolve: Resolve,
         log: Log,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
+        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._circuits = circuits
         self._keys = keys
         self._resolve = resolve
         self._log = log
-        self._trail = AuditTrail(audit, "provider")
 
-    async def list(self) -> tuple[Provider, ...]:
-        """Return all kept providers, oldest first."""
-        return await self._store.db.read(self._store.providers.all)
-
-    async def show(self, id_or_name: str) -> Provider:
-        """Return one provider by id or name.
+    async def create(self, principal: Principal, new: NewProvider, context: RequestContext) -> Provider:
+        """Create a provider.
 
         Raises:
-            NotFound: there is none.
+            InvalidRequest: a field; `param` names it. Conflict: the name is taken, or there are too many.
+            AuditUnavailable: it was not created.
         """
-        return await self._store.db.read(lambda tx: self._find(tx, id_or_name))
-
-    async def create(self, principal: Principal, wanted: WantedProvider, context: RequestContext) -> Provider:
-        """Make a provider. It is used at the next prompt, by every process.
-
-        Raises:
-            InvalidRequest: a field; `param` says which. Conflict: the name is taken, or there are too many.
-            AuditUnavailable: it was not made.
-        """
-        blank = Provider(id=self._ids.new("prv"), name="", created_at=self._clock.now_at(), created_by=principal.name)
-        record, key = self._changed(blank, wanted)
+        blank = Provider(
+            id=self._ids.new("prv"),
+            name="",
+            type=new.type,
+            created_at=self._clock.now_at(),
+            created_by=principal.name,
+        )
+        record, key = self._patched(blank, new)
         await self._check_addresses(record)
 
         def work(tx: AuthorityTransaction) -> Provider:
-            if self._store.providers.count(tx) >= MAX_PROVIDERS:
-                raise Conflict(f"There are {MAX_PROVIDERS} providers; remove some first.")
-            self._check_name(tx, record)
+            self._check_name(self._lookup(tx, record.name), record)
             self._keep_key(record, key)
-            self._store.providers.insert(tx, record)
-            self._trail.note(tx, "provider_created", principal, context, id=record.id, after=_shown(record))
-            return record
+            return self._insert(tx, principal, context, record)
 
         return await self._commit(work, record, key)
 
     async def change(
-        self, principal: Principal, id_or_name: str, wanted: WantedProvider, context: RequestContext
+        self, principal: Principal, name: str, changes: ChangedProvider, context: RequestContext
     ) -> Provider:
-        """Change a provider; what holds already is left alone. It holds at the next prompt, in every process.
+        """Change a provider.
 
         Raises:
-            InvalidRequest: a field; `param` says which. NotFound: there is none. AuditUnavailable: nothing was changed.
-            Conflict: another version, the name is taken, or the field does not go with what the provider is.
+            InvalidRequest: a field; `param` names it. NotFound: there is none. AuditUnavailable: nothing was changed.
+            Conflict: another version, the name is taken, or the type of the provider has no such field.
         """
-        known = await self.show(id_or_name)
-        check_version(wanted.version, known.version, "provider")
-        _check_type_has(known, wanted)
-        after, key = self._changed(known, wanted)
-        if after == known:
-            return known
+        known = await self.show(name)
+        check_version(changes.version, known.version, self.noun)
+        if known.type is ProviderType.ECHO:
+            for param, is_given in (
+                ("base_url", changes.base_url),
+                ("api_key", changes.api_key not in (None, KEEP_TEXT)),
+            ):
+                if is_given:
+                    raise Conflict(f"A provider of type echo has no {param}.", param=param)
+        after, key = self._patched(known, changes)
         if (after.base_url, after.allow_private) != (known.base_url, known.allow_private):
             await self._check_addresses(after)
 
         def work(tx: AuthorityTransaction) -> Provider:
-            before = self._find(tx, known.id)
-            # What was checked is what is written: another change since then is not to be lost in this one.
-            check_version(known.version, before.version, "provider")
-            self._check_name(tx, after)
-            self._keep_key(after, key)
-            self._store.providers.change(tx, after)
-            if before.key_reference != after.key_reference:
-                self._drop_key(tx, before)
-            if not after.enabled:
-                self._circuits.end_alert(tx, after, "The provider was disabled.")
-            details = {"api_key": "replaced"} if before.key_reference != after.key_reference else None
-            shown = {"before": _shown(before), "after": _shown(after)}
-            self._trail.note(tx, "provider_changed", principal, context, id=before.id, details=details, **shown)
-            return self._find(tx, before.id)
+            def changed(before: Provider) -> Provider:
+                if after != before:
+                    self._check_name(self._lookup(tx, after.name), after)
+                    self._keep_key(after, key)
+                return after
+
+            # The version is that of the record that was checked, so that no other change in between is lost.
+            return self._update(tx, principal, context, known.id, known.version, changed)
 
         return await self._commit(work, after, key)
-
-    async def remove(self, principal: Principal, id_or_name: str, context: RequestContext) -> Provider:
-        """Remove a provider and its key, and return what it was.
-
-        Raises:
-            NotFound: there is none. AuditUnavailable: it is still there.
-        """
-
-        def work(tx: AuthorityTransaction) -> Provider:
-            record = self._find(tx, id_or_name)
-            self._store.providers.remove(tx, record.id)
-            self._drop_key(tx, record)
-            self._circuits.end_alert(tx, record, "The provider was removed.")
-            self._trail.note(tx, "provider_removed", principal, context, id=record.id, before=_shown(record))
-            return record
-
-        return await self._audit.commit_authority(work)
 
     async def note_test(
         self, principal: Principal, provider: Provider, context: RequestContext, *, is_good: bool, reason: str | None
@@ -181,49 +207,64 @@ class Providers:
 
         await self._audit.commit(work)
 
-    def _find(self, tx: Transaction, id_or_name: str) -> Provider:
-        record = self._store.providers.find(tx, id_or_name)
-        if record is None:
-            raise NotFound("There is no such provider.")
-        return record
+    def _lookup(self, tx: Transaction, name: str) -> Provider | None:
+        return self._store.providers.find(tx, name)
 
-    def _check_name(self, tx: Transaction, record: Provider) -> None:
-        other = self._store.providers.find(tx, record.name)
-        if other is not None and other.id != record.id:
-            raise Conflict("There is a provider of this name already.", param="name")
+    def _write(self, tx: AuthorityTransaction, before: Provider, after: Provider) -> dict[str, object] | None:
+        self._store.providers.change(tx, after)
+        if not after.enabled:
+            self._circuits.end_alert(tx, after, "The provider was disabled.")
+        if before.key_reference == after.key_reference:
+            return None
+        self._drop_key(tx, before)
+        return {"api_key": "replaced"}
 
-    def _changed(self, record: Provider, wanted: WantedProvider) -> tuple[Provider, str | None]:
-        """Return the record with what is wanted, checked, and the key that was typed in, None if none was."""
-        after = replace(
-            record,
-            name=record.name if wanted.name is None else read_plain_name(wanted.name),
-            type=wanted.type or record.type,
-            base_url=record.base_url if wanted.base_url is None else wanted.base_url,
-            models=_or(wanted.models, record.models),
-            priority=_or(wanted.priority, record.priority),
-            weight=_or(wanted.weight, record.weight),
-            timeout_seconds=float(_or(wanted.timeout_seconds, record.timeout_seconds)),
-            max_retries=_or(wanted.max_retries, record.max_retries),
-            prices=record.prices if wanted.prices is None else dict(wanted.prices),
-            enabled=_or(wanted.enabled, record.enabled),
-            allow_private=_or(wanted.allow_private, record.allow_private),
-        )
-        key = None
-        if wanted.api_key != KEEP_TEXT:
-            reference, key = (None, None) if wanted.api_key is None else read_key(wanted.api_key)
+    def _check_removal(self, tx: AuthorityTransaction, record: Provider) -> None:
+        self._drop_key(tx, record)
+        self._circuits.end_alert(tx, record, "The provider was removed.")
+
+    def _shown(self, record: Provider) -> dict[str, object]:
+        return {
+            "name": record.name,
+            "type": record.type,
+            "base_url": record.base_url,
+            "api_key_source": record.key_source(),
+            "models": list(record.models),
+            "priority": record.priority,
+            "weight": record.weight,
+            "timeout_seconds": record.timeout_seconds,
+            "max_retries": record.max_retries,
+            "prices": {model: [price.input, price.output] for model, price in record.prices.items()},
+            "enabled": record.enabled,
+            "allow_private": record.allow_private,
+        }
+
+    def _patched(self, record: Provider, changes: ChangedProvider) -> tuple[Provider, str | None]:
+        """Return the record with its changes, checked, and the key itself if one was given."""
+        check(changes)
+        reference, key = record.key_reference, None
+        if changes.api_key != KEEP_TEXT:
+            reference, key = (None, None) if changes.api_key is None else read_key(changes.api_key)
             if key is not None:
                 reference = f"{STORED}:{self._ids.new('key')}"
             self._keys.check(reference, param="api_key")
-            after = replace(after, key_reference=reference)
-        check(after)
+        after = patched(
+            record,
+            changes,
+            name=record.name if changes.name is None else read_plain_name(changes.name),
+            key_reference=reference,
+            timeout_seconds=float(changes.timeout_seconds or record.timeout_seconds),
+            prices=record.prices if changes.prices is None else _prices(changes.prices),
+        )
+        check_type(after)
         if after.base_url is not None:
-            after = replace(after, base_url=_read_base_url(after, is_kept=wanted.base_url is None))
-        if wanted.api_key == KEEP_TEXT:
+            after = replace(after, base_url=_read_base_url(after, is_kept=changes.base_url is None))
+        if changes.api_key == KEEP_TEXT:
             _check_key_stays(record, after)
         return after, key
 
     async def _check_addresses(self, record: Provider) -> None:
-        """Look what the name stands for now, so that a mistake shows at once. Each connection checks it again."""
+        """Resolve the host now, so that a mistake shows at once. Each connection checks the addresses again."""
         if record.base_url is None:
             return
         for address in await self._resolve(record.base_url):
@@ -258,16 +299,12 @@ class Providers:
         tx.after_commit(drop)
 
 
-def _or(wanted: Value | None, have: Value) -> Value:
-    return have if wanted is None else wanted
-
-
 def _key_id(record: Provider) -> str:
     return (record.key_reference or "").partition(":")[2]
 
 
 def _read_base_url(record: Provider, *, is_kept: bool) -> str:
-    """Return the base URL in its one form. is_kept: it is that which the provider has already."""
+    """Return the normalized base URL. is_kept: the provider already has it."""
     try:
         return read_base_url(record.base_url or "", allow_private=record.allow_private)
     except InvalidRequest as error:
@@ -276,18 +313,10 @@ def _read_base_url(record: Provider, *, is_kept: bool) -> str:
         raise Conflict(error.message, param=error.param) from None
 
 
-def _check_type_has(known: Provider, wanted: WantedProvider) -> None:
-    if known.type is not ProviderType.ECHO or wanted.type not in (None, known.type):
-        return
-    for name, is_given in (("base_url", wanted.base_url), ("api_key", wanted.api_key not in (None, KEEP_TEXT))):
-        if is_given:
-            raise Conflict(f"{name} is nothing a provider of type echo has.", param=name)
-
-
 def _check_key_stays(before: Provider, after: Provider) -> None:
-    """Refuse to send a key, which was not given again, to another origin than it was given for.
+    """Refuse to move a key to another origin than it was given for, unless it is given again.
 
-    Whoever may change a provider may not thereby read its key.
+    Otherwise whoever may change a provider could read its key.
     """
     if before.base_url is None or after.base_url is None or before.key_reference is None:
         return
@@ -303,19 +332,10 @@ def _origin(url: SplitResult) -> tuple[str, str | None, int]:
     return url.scheme, url.hostname, url.port or (443 if url.scheme == "https" else 80)
 
 
-def _shown(record: Provider) -> dict[str, object]:
-    """Return what the audit log keeps of a provider."""
+def _prices(prices: dict[str, ModelPrice]) -> dict[str, Price]:
     return {
-        "name": record.name,
-        "type": record.type,
-        "base_url": record.base_url,
-        "api_key_source": record.key_source(),
-        "models": list(record.models),
-        "priority": record.priority,
-        "weight": record.weight,
-        "timeout_seconds": record.timeout_seconds,
-        "max_retries": record.max_retries,
-        "prices": {model: [price.input, price.output] for model, price in record.prices.items()},
-        "enabled": record.enabled,
-        "allow_private": record.allow_private,
+        model: Price(
+            to_micro(price.input, param="prices"), to_micro(price.output, param="prices"), price.max_reply_tokens
+        )
+        for model, price in prices.items()
     }

@@ -22,7 +22,7 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.providers import Providers, WantedProvider
+from gateway.services.providers import ChangedProvider, NewProvider, Providers
 from gateway.services.routing import Routing
 from gateway.settings import Settings
 from gateway.store.store import Store, open_store
@@ -113,7 +113,7 @@ class Process:
 
     async def add(self, name: str, **fields: object) -> Scripted:
         wanted = {"base_url": "https://api.example/v1", "max_retries": 0, **fields}
-        made = await self.providers.create(CLI, WantedProvider(name=name, **wanted), CONTEXT)  # type: ignore[arg-type]
+        made = await self.providers.create(CLI, NewProvider(name=name, **wanted), CONTEXT)  # type: ignore[arg-type]
         self.routing.lanes()
         self.routing.lane(made).upstream()
         return self.connections[name]
@@ -158,10 +158,10 @@ async def test_what_one_process_changes_another_obeys_at_its_next_prompt(two: tu
     await one.add("lab", api_key="sk-typed-in")
     assert await other.ask() == "lab"
     assert other.connections["lab"].key == "sk-typed-in"
-    await one.providers.change(CLI, "lab", WantedProvider(api_key="sk-other"), CONTEXT)
+    await one.providers.change(CLI, "lab", ChangedProvider(api_key="sk-other"), CONTEXT)
     await other.ask()
     assert other.connections["lab"].key == "sk-other"
-    await one.providers.change(CLI, "lab", WantedProvider(enabled=False), CONTEXT)
+    await one.providers.change(CLI, "lab", ChangedProvider(enabled=False), CONTEXT)
     with pytest.raises(NotFound):
         await other.ask()
     await one.providers.remove(CLI, "lab", CONTEXT)
@@ -224,7 +224,7 @@ async def test_a_provider_that_is_disabled_or_removed_is_no_longer_reported_down
         with pytest.raises(UpstreamUnavailable):
             await one.ask()
     assert (await one.alert()).status is AlertStatus.OPEN
-    await one.providers.change(CLI, "lab", WantedProvider(enabled=False), CONTEXT)
+    await one.providers.change(CLI, "lab", ChangedProvider(enabled=False), CONTEXT)
     assert (await one.alert()).status is AlertStatus.RESOLVED
 
 
