@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from gateway.app import Gateway
 from gateway.domain.agents import (
     DEFAULT_AGENT_LIMIT,
     MAX_AGENT_LIMIT,
@@ -12,9 +13,10 @@ from gateway.domain.agents import (
     AgentStatus,
     AgentView,
 )
-from gateway.domain.principals import Permission, Scope
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.operations.operation import choice, text
-from gateway.operations.rows import Noun, paging, public
+from gateway.operations.rows import Noun, paging, public, whole
 from gateway.schema import Bounds
 from gateway.services.agents import MAX_IMPORT, Imported, Name, WantedAgent
 
@@ -41,6 +43,11 @@ class PatchAgent(WantedAgent):
     name: None = field(default=None, metadata={"json_name": None})
 
 
+async def list_agents(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[AgentView]:
+    """Return the inventory as one page."""
+    return whole(await gateway.agents.views())
+
+
 _AGENTS = Noun(
     name="agents",
     path="/api/agents",
@@ -52,7 +59,7 @@ _AGENTS = Noun(
 
 PUBLIC_AGENT_OPERATIONS = (
     public(
-        _AGENTS.list("List the agents that use the gateway, newest first, with their last 24 hours."),
+        _AGENTS.list("List the agents that use the gateway, newest first, with their last 24 hours.", call=list_agents),
         "agents.list",
         Scope.AGENTS_READ,
     ),
@@ -74,6 +81,7 @@ AGENT_OPERATIONS = (
         NewAgent,
         "Register an agent: `name`, `owner`?, `role`?, `model`?, `tools`?, `tags`?, `status`?.",
         verb="register",
+        call=lambda gateway, who, command, context: gateway.agents.register(who, command, context),
     ),
     _AGENTS.row(
         "import",
@@ -83,7 +91,7 @@ AGENT_OPERATIONS = (
         gives=Imported,
         call=lambda gateway, who, command, context: gateway.agents.import_list(who, command.agents, context),
     ),
-    _AGENTS.show("Show one agent."),
+    _AGENTS.show("Show one agent.", call=lambda gateway, who, command, context: gateway.agents.view(command.id)),
     _AGENTS.change(
         PatchAgent,
         "Change an agent: `owner`, `role`, `tags`, …; `status` blocked, retired or active. `version` guards.",

@@ -1,8 +1,8 @@
-"""The inventory of agents: registered, imported, listed with their last 24 hours, changed, blocked. Audited."""
+"""The inventory of agents, with their last 24 hours. A blocked agent is refused."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from gateway.clock import Clock, Ids
 from gateway.domain.agents import (
@@ -23,12 +23,12 @@ from gateway.domain.agents import (
 from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS
-from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.field_types import is_line, line
-from gateway.schema import Bounds
+from gateway.errors import InvalidRequest, NotFound
+from gateway.field_types import line
+from gateway.schema import Bounds, check
 from gateway.services.agent_discovery import MAX_AGENTS
 from gateway.services.audit import Audit
-from gateway.services.resource import AuditTrail, check_version
+from gateway.services.resource import Resource, check_version, patched
 from gateway.services.traffic import Traffic
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
@@ -36,6 +36,7 @@ from gateway.store.filters import check_limit
 from gateway.store.store import Store
 
 MAX_IMPORT = 1000
+_TEXTS = ("owner", "role", "model")
 
 Name = Annotated[str, line(MAX_NAME_CHARS), "Kept in Unicode's form NFC, without blanks around it."]
 _NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "The empty text takes it away."]
@@ -43,7 +44,7 @@ _NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "The empty text takes it a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedAgent:
-    """What is said of an agent. None leaves a field as it is; an empty text or list takes it away.
+    """The fields of an agent. None leaves a field as it is; an empty text or list removes it.
 
     status: `blocked` and `retired` set, `active` lifts both.
     """
@@ -60,25 +61,27 @@ class WantedAgent:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of a list: how many agents were new, were changed, or stood as they were wanted."""
+    """The result of an import: how many agents were new, changed and already as wanted."""
 
     created: int
     changed: int
     unchanged: int
 
 
-class Agents:
-    """The agents of this gateway, for who looks after them. What is seen of them is noted by `AgentDiscovery`."""
+class Agents(Resource[AgentRecord]):
+    """The inventory of agents. `AgentDiscovery` records what they do."""
+
+    noun, nouns = "agent", "agents"
+    resource_type = "agent"
+    repository = "agents"
+    most = MAX_AGENTS
+    audited = ("name", "owner", "role", "model", "tools", "tags", "blocked_at", "retired_at")
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, traffic: Traffic) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
+        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._traffic = traffic
-        self._trail = AuditTrail(audit, "agent")
 
-    async def list(self) -> tuple[AgentView, ...]:
+    async def views(self) -> tuple[AgentView, ...]:
         """Return the whole inventory, newest first."""
         return tuple(one for _, one in await self._views())
 
@@ -99,7 +102,7 @@ class Agents:
         following = write_cursor(query, (found[limit - 1][0],)) if len(found) > limit else None
         return Page(tuple(one for _, one in found[:limit]), limit, following)
 
-    async def show(self, id: str) -> AgentView:
+    async def view(self, id: str) -> AgentView:
         """Return one agent.
 
         Raises:
@@ -109,30 +112,30 @@ class Agents:
             return one
         raise NotFound("There is no such agent.")
 
-    async def create(self, principal: Principal, wanted: WantedAgent, context: RequestContext) -> AgentView:
-        """Register an agent that nobody has seen yet.
+    async def register(self, principal: Principal, wanted: WantedAgent, context: RequestContext) -> AgentView:
+        """Register an agent before its first request.
 
         Raises:
-            InvalidRequest: a field; `param` says which. Conflict: there is one of this name, or too many.
+            InvalidRequest: a field; `param` names it. Conflict: there is one of this name, or too many.
             AuditUnavailable: it was not registered.
         """
-        record = self._made(principal, wanted, AgentSource.MANUAL)
+        check(wanted)
+        record = self._described(principal, wanted, AgentSource.MANUAL)
 
         def work(tx: AuthorityTransaction) -> None:
-            if self._store.agents.by_name(tx, record.folded) is not None:
-                raise Conflict("There is an agent of this name already.", param="name")
-            self._insert(tx, principal, record, context, "agent_registered")
+            self._check_name(self._store.agents.by_name(tx, record.folded), record)
+            self._add(tx, principal, context, record, "registered")
 
         await self._audit.commit_authority(work)
-        return await self.show(record.id)
+        return await self.view(record.id)
 
     async def import_list(
         self, principal: Principal, wanted: Sequence[WantedAgent], context: RequestContext
     ) -> Imported:
-        """Bring in a list of agents: new ones are made, what is said of known ones is changed. All of it or nothing.
+        """Create the agents of a list that are new and change those that are known: all of them or none.
 
         Raises:
-            InvalidRequest: a field of one; `param` says which of which. Conflict: there would be too many.
+            InvalidRequest: a field of one; `param` names both. Conflict: there would be too many.
             AuditUnavailable: nothing was changed.
         """
         if not 1 <= len(wanted) <= MAX_IMPORT:
@@ -140,7 +143,8 @@ class Agents:
         records = []
         for number, one in enumerate(wanted):
             try:
-                records.append(self._made(principal, one, AgentSource.IMPORT))
+                check(one)
+                records.append(self._described(principal, one, AgentSource.IMPORT))
             except InvalidRequest as error:
                 raise InvalidRequest(error.message, param=f"agents[{number}].{error.param}") from None
 
@@ -149,38 +153,40 @@ class Agents:
             for one, record in zip(wanted, records, strict=True):
                 known = self._store.agents.by_name(tx, record.folded)
                 if known is None:
-                    self._insert(tx, principal, record, context, "agent_imported")
+                    self._add(tx, principal, context, record, "imported")
                     created += 1
                 else:
-                    changed += self._write(tx, principal, known, _changed(known, one, self._clock.now_at()), context)
+                    changed += self._apply(tx, principal, context, known, one)
             return Imported(created, changed, len(records) - created - changed)
 
         return await self._audit.commit_authority(work)
 
-    async def change(self, principal: Principal, id: str, wanted: WantedAgent, context: RequestContext) -> AgentView:
-        """Change an agent. A blocked one is refused at its next chat, in every process.
+    async def change(self, principal: Principal, name: str, changes: WantedAgent, context: RequestContext) -> AgentView:
+        """Change an agent. Every process refuses the next chat of a blocked one.
 
         Raises:
-            InvalidRequest: a field; `param` says which. NotFound: there is no such agent.
-            Conflict: it was changed meanwhile. AuditUnavailable: nothing was changed.
+            InvalidRequest: a field; `param` names it. NotFound: there is no such agent.
+            Conflict: another version. AuditUnavailable: nothing was changed.
         """
+        check(changes)
 
         def work(tx: AuthorityTransaction) -> None:
-            before = self._store.agents.find(tx, id)
-            if before is None:
-                raise NotFound("There is no such agent.")
-            check_version(wanted.version, before.version, "agent")
-            self._write(tx, principal, before, _changed(before, wanted, self._clock.now_at()), context)
+            before = self.find(tx, name)
+            check_version(changes.version, before.version, self.noun)
+            self._apply(tx, principal, context, before, changes)
 
         await self._audit.commit_authority(work)
-        return await self.show(id)
+        return await self.view(name)
+
+    def _lookup(self, tx: Transaction, name: str) -> AgentRecord | None:
+        return self._store.agents.find(tx, name)
 
     async def _views(self, id: str | None = None) -> Sequence[tuple[int, AgentView]]:
-        """Return agents with their places and what the last 24 hours brought."""
+        """Return agents with their positions and the counts of the last 24 hours."""
         try:
             await self._traffic.advance()
         except StoreUnavailable:
-            pass  # what is summed already is better than nothing
+            pass  # the sums so far are better than nothing
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> Sequence[tuple[int, AgentView]]:
@@ -204,10 +210,11 @@ class Agents:
 
         return await self._store.db.read(work)
 
-    def _made(self, principal: Principal, wanted: WantedAgent, source: AgentSource) -> AgentRecord:
-        name = clean_name(_checked(wanted.name or "", "name"))
+    def _described(self, principal: Principal, wanted: WantedAgent, source: AgentSource) -> AgentRecord:
+        """Return the record of a new agent."""
+        name = clean_name(wanted.name or "")
         if not name:
-            raise InvalidRequest(f"name must be 1 to {MAX_NAME_CHARS} characters that can be printed.", param="name")
+            raise InvalidRequest("name is missing.", param="name")
         now_at = self._clock.now_at()
         blank = AgentRecord(
             id=self._ids.new("agt"),
@@ -218,56 +225,45 @@ class Agents:
             created_at=now_at,
             created_by=principal.name,
         )
-        return replace(_changed(blank, wanted, now_at), version=1)
+        return _changed(blank, wanted, now_at)
 
-    def _insert(
-        self, tx: AuthorityTransaction, principal: Principal, record: AgentRecord, context: RequestContext, action: str
+    def _add(
+        self, tx: AuthorityTransaction, principal: Principal, context: RequestContext, record: AgentRecord, action: str
     ) -> None:
-        if self._store.agents.count(tx) >= MAX_AGENTS:
-            raise Conflict(f"There are {MAX_AGENTS} agents already.")
-        self._store.agents.insert(tx, record)
+        self._insert(tx, principal, context, record, action=action)
         if record.blocked_at is not None:
             self._store.agents.decide(tx, record)
-        self._trail.note(tx, action, principal, context, id=record.id, after=_shown(record))
 
-    def _write(
+    def _apply(
         self,
         tx: AuthorityTransaction,
         principal: Principal,
-        before: AgentRecord,
-        after: AgentRecord,
         context: RequestContext,
+        before: AgentRecord,
+        wanted: WantedAgent,
     ) -> bool:
-        """Write and note a change, and tell whether there was one."""
+        """Write and audit a change, and return whether there was one."""
+        after = _changed(before, wanted, self._clock.now_at())
         if after == before:
             return False
         after = replace(after, version=before.version + 1)
-        action = "agent_changed"
+        action = "changed"
         if (before.blocked_at is None) is not (after.blocked_at is None):
             self._store.agents.decide(tx, after)
-            action = "agent_unblocked" if after.blocked_at is None else "agent_blocked"
+            action = "unblocked" if after.blocked_at is None else "blocked"
         else:
             self._store.agents.update(tx, after)
             if after.retired_at is not None and before.retired_at is None:
-                action = "agent_retired"
-        self._trail.note(tx, action, principal, context, id=before.id, before=_shown(before), after=_shown(after))
+                action = "retired"
+        self._note(tx, action, principal, context, id=before.id, before=self._shown(before), after=self._shown(after))
         return True
 
 
 def _changed(record: AgentRecord, wanted: WantedAgent, now_at: int) -> AgentRecord:
-    """Return the record with what is wanted, checked. The name of an agent is what it says of itself: it stays."""
-    changes: dict[str, Any] = {}
-    for name in ("owner", "role", "model"):
-        text: str | None = getattr(wanted, name)
-        if text is not None:
-            changes[name] = _checked(text, name).strip() or None
-    for name, given, most in (("tools", wanted.tools, MAX_TOOLS), ("tags", wanted.tags, MAX_TAGS)):
-        if given is None:
-            continue
-        if len(given) > most:
-            raise InvalidRequest(f"{name} must be at most {most} texts.", param=name)
-        changes[name] = merged((), [_checked(one, name) for one in given])
-    after = replace(record, **changes)
+    """Return the record with its changes. The name stays, since the agent itself reports it."""
+    texts = {name: text.strip() or None for name in _TEXTS if (text := getattr(wanted, name)) is not None}
+    names = {name: merged((), given) for name in ("tools", "tags") if (given := getattr(wanted, name)) is not None}
+    after = patched(record, wanted, name=record.name, **texts, **names)
     match wanted.status:
         case "active":
             return replace(after, blocked_at=None, retired_at=None)
@@ -276,23 +272,3 @@ def _changed(record: AgentRecord, wanted: WantedAgent, now_at: int) -> AgentReco
         case "retired":
             return replace(after, retired_at=record.retired_at or now_at)
     return after
-
-
-def _checked(text: str, param: str) -> str:
-    if len(text) > MAX_NAME_CHARS or not is_line(text):
-        raise InvalidRequest(f"{param} must be at most {MAX_NAME_CHARS} characters that can be printed.", param=param)
-    return text
-
-
-def _shown(record: AgentRecord) -> dict[str, object]:
-    """Return what the audit log keeps of an agent."""
-    return {
-        "name": record.name,
-        "owner": record.owner,
-        "role": record.role,
-        "model": record.model,
-        "tools": list(record.tools),
-        "tags": list(record.tags),
-        "blocked_at": record.blocked_at,
-        "retired_at": record.retired_at,
-    }

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 
 from gateway.clock import Clock, Ids
 from gateway.domain.alerts import (
-    MAX_NAME_CHARS,
-    MAX_NOTE_CHARS,
     MERGE_WITHIN_MS,
     Alert,
     AlertFilter,
@@ -25,10 +23,10 @@ from gateway.domain.audit import AuditEvent
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.field_types import is_line, is_note
+from gateway.schema import check
 from gateway.services.audit import Audit
 from gateway.services.findings import described
-from gateway.services.resource import AuditTrail, check_version
+from gateway.services.resource import AuditTrail, check_future, check_version
 from gateway.shield.detections import Direction, ScanResult, Severity
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -40,7 +38,7 @@ TITLE_CHARS = 200
 DESCRIPTION_CHARS = 1000
 ITSELF = "gateway"
 """Who resolved an alert that ended by itself."""
-LONGEST_SUPPRESSION_MS = 366 * 86_400_000
+LONGEST_SUPPRESSION_DAYS = 366
 TIMELINE_EVENTS = 200
 _AGENT_CHARS = 100
 
@@ -334,11 +332,8 @@ class Alerts:
 
 
 def _check(wanted: WantedAlert, now_at: int) -> None:
-    """Check what a caller wants of an alert, as far as the alert itself does not matter."""
-    for name, most in (("note", MAX_NOTE_CHARS), ("assigned_to", MAX_NAME_CHARS), ("acceptance", MAX_NAME_CHARS)):
-        text: str | None = getattr(wanted, name)
-        if text is not None and (len(text) > most or not (is_note if name == "note" else is_line)(text)):
-            raise InvalidRequest(f"{name} must be at most {most} characters that can be printed.", param=name)
+    """Check the changes of an alert as far as the alert itself does not matter."""
+    check(wanted)
     is_suppressing = wanted.status is AlertStatus.SUPPRESSED
     for name in ("suppressed_until", "acceptance"):
         given = wanted.suppressed_until_at if name == "suppressed_until" else wanted.acceptance
@@ -347,8 +342,7 @@ def _check(wanted: WantedAlert, now_at: int) -> None:
     until_at = wanted.suppressed_until_at
     if is_suppressing and until_at is None and wanted.acceptance is None:
         raise InvalidRequest("A suppression needs suppressed_until or an acceptance.", param="suppressed_until")
-    if until_at is not None and not now_at < until_at <= now_at + LONGEST_SUPPRESSION_MS:
-        raise InvalidRequest("suppressed_until must be a time within the next 366 days.", param="suppressed_until")
+    check_future(until_at, now_at, param="suppressed_until", days=LONGEST_SUPPRESSION_DAYS)
 
 
 def _shown(alert: Alert) -> dict[str, object]:

@@ -19,8 +19,8 @@ from gateway.domain.fleet import MAX_PEER_NAME_CHARS, MAX_PEERS, Peer, read_answ
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES, read_key
 from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
-from gateway.field_types import is_line, line
-from gateway.schema import Bounds
+from gateway.field_types import line
+from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
@@ -193,11 +193,8 @@ class FleetPeers:
 
     def _checked(self, principal: Principal, wanted: WantedPeer) -> tuple[Peer, str | None]:
         """Return the record of what is wanted, and the key that was typed in, None for a reference."""
+        check(wanted)
         name = wanted.name.strip()
-        if not 1 <= len(name) <= MAX_PEER_NAME_CHARS or not is_line(name):
-            raise InvalidRequest(
-                f"name must be 1 to {MAX_PEER_NAME_CHARS} characters that can be printed.", param="name"
-            )
         url = _named("url", read_base_url, wanted.url, allow_private=wanted.allow_private)
         reference, key = read_key(wanted.api_key)
         self._keys.check(reference, param="api_key")

@@ -29,9 +29,9 @@ from gateway.domain.reports import (
 )
 from gateway.errors import Conflict, NotFound, PermissionDenied
 from gateway.schema import Bounds, ByTime
-from gateway.services.audit import Audit, source_of
+from gateway.services.audit import Audit
 from gateway.services.report_sections import SECTIONS, Make, Source
-from gateway.services.resource import AuditTrail, check_version
+from gateway.services.resource import AuditTrail, check_version, patched
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.strict_json import TIME_PATTERN, read_time
@@ -128,19 +128,13 @@ class Reports:
             document_bytes=len(raw),
             document_sha256=hashlib.sha256(raw).hexdigest(),
         )
-        event = self._audit.event(
-            "report_created",
-            source=source_of(principal),
-            principal=principal,
-            request=context,
-            resource_type="report",
-            resource_id=report.id,
-            details={"type": report.type, "format": report.format, "sha256": report.document_sha256},
-        )
 
         def work(tx: Transaction) -> MadeReport:
             self._store.reports.insert(tx, report, document)
-            self._audit.append(tx, event)
+            details = {"type": report.type, "format": report.format, "sha256": report.document_sha256}
+            AuditTrail(self._audit, "report").note(
+                tx, "report_created", principal, context, id=report.id, details=details
+            )
             return MadeReport(report, document)
 
         return await self._audit.commit(work)
@@ -215,15 +209,9 @@ class Reports:
             check_version(wanted.version, before.version, "schedule")
             _check_may_see(principal, before.type)
             _check_may_see(principal, wanted.type or before.type)
-            every = wanted.every or before.every
-            after = replace(
-                before,
-                type=wanted.type or before.type,
-                format=wanted.format or before.format,
-                every=every,
-                enabled=before.enabled if wanted.enabled is None else wanted.enabled,
-                next_at=before.next_at if every == before.every else now_at + EVERY_MS[every],
-            )
+            after = patched(before, wanted)
+            if after.every != before.every:
+                after = replace(after, next_at=now_at + EVERY_MS[after.every])
             if after == before:
                 return before
             self._store.reports.change_schedule(tx, after)

@@ -1,4 +1,4 @@
-"""The rules in use, and what operators have set otherwise of them: hot in every process, versioned, audited."""
+"""The rules in use and their overrides by operators, which every process applies at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.rule_overrides import MAX_REASON_CHARS, RuleOverride
 from gateway.domain.traffic_sums import HOUR_MS
 from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.field_types import is_line, line
-from gateway.schema import Bounds
+from gateway.field_types import line
+from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
 from gateway.services.resource import AuditTrail, check_version
 from gateway.shield import Shield
@@ -33,10 +33,10 @@ _Reason = Annotated[str, line(MAX_REASON_CHARS, 0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedOverride:
-    """How a rule shall hold. None leaves a field as it is.
+    """An override of a rule. None leaves a field as it is.
 
-    severity: ``default`` for that of the rule file. reason: why, for whoever reads the audit log; it must be said of a
-    rule that is, or stays, taken out.
+    severity: ``default`` for that of the rule file. reason: for readers of the audit log; required for a rule that is,
+    or stays, disabled.
     """
 
     rule: str
@@ -48,7 +48,7 @@ class WantedOverride:
 
 @dataclass(frozen=True, slots=True)
 class RuleInUse:
-    """A rule of the file, what was set otherwise, and how often it matched in the last seven days."""
+    """A rule of the file, its override, and its matches in the last seven days."""
 
     rule: Rule
     override: RuleOverride | None
@@ -66,7 +66,7 @@ class RuleInUse:
 
 
 class Rules:
-    """The rules of one shield. Who may change them is checked by the edges."""
+    """The rules of one shield. The edges check who may change them."""
 
     def __init__(self, *, shield: Shield, store: Store, clock: Clock, audit: Audit) -> None:
         self._shield = shield
@@ -77,12 +77,12 @@ class Rules:
         self._generation = -1
 
     def apply(self) -> int:
-        """See to it that the shield scans as was set, by whatever process, and return the generation that this is of.
+        """Apply the overrides of all processes to the shield, and return the generation they belong to.
 
         Cheap unless authority has changed.
 
         Raises:
-            StoreUnavailable: what was set cannot be read.
+            StoreUnavailable: the overrides cannot be read.
         """
         generation = self._store.generation.value()
         if generation != self._generation:
@@ -117,16 +117,15 @@ class Rules:
         return found
 
     async def change(self, principal: Principal, wanted: WantedOverride, context: RequestContext) -> RuleInUse:
-        """Set how a rule holds. Every process scans so at its next text.
+        """Override a rule. Every process applies it to the next text.
 
         Raises:
             NotFound: there is no such rule. InvalidRequest: a field; `param` says which.
             Conflict: another version, or no reason why the rule stays taken out. AuditUnavailable: nothing was changed.
         """
+        check(wanted)
         rule = (await self.show(wanted.rule)).rule
         reason = (wanted.reason or "").strip()
-        if len(reason) > MAX_REASON_CHARS or not is_line(reason):
-            raise InvalidRequest(f"reason must be at most {MAX_REASON_CHARS} printable characters.", param="reason")
         if wanted.severity is not None and wanted.severity not in (*Severity, "default"):
             raise InvalidRequest(f"severity must be default or one of {', '.join(Severity)}.", param="severity")
         if wanted.enabled is False and not reason:
@@ -174,6 +173,6 @@ def _severity(rule: Rule, before: RuleOverride | None, wanted: str | None) -> Se
 
 
 def _shown(rule: Rule, record: RuleOverride | None) -> dict[str, object]:
-    """Return what the audit log keeps of how a rule held."""
+    """Return what the audit log keeps of an override."""
     severity = record.severity if record and record.severity else rule.severity
     return {"enabled": record is None or record.enabled, "severity": severity.value}
