@@ -10,7 +10,8 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,17 @@ def environment(**more: str) -> dict[str, str]:
     """Return an environment without the developer's own settings."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "SSL_CERT_FILE") if name in os.environ}
     return kept | more
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Ask again and again until `condition` is true.
+
+    The limit leaves a busy host its time, and ends before a silent worker or a hanging upstream is given up.
+    """
+    end = time.monotonic() + 1.5 * START_SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it did not come true"
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -3,12 +3,11 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, Answer, Served, environment, make_key, start
+from running import ALL_SCOPES, Answer, Served, environment, make_key, start, until
 
 FAR = {"X-Forwarded-For": "192.0.2.9"}
 WORKERS_ASKED = 24
@@ -110,13 +109,7 @@ def test_hits_are_written_soon(site: Served) -> None:
     entry_id = add(site, "deny", "IP", "192.0.2.9")
     for _ in range(5):
         scan_from(site, **FAR)
-    # Each worker writes what it counted about once a second.
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        time.sleep(0.1)
-        if site.ask("GET", f"/api/access/{entry_id}", key=None).json["data"]["hits"] == 5:
-            return
-    raise AssertionError("the hits were not written")
+    until(lambda: site.ask("GET", f"/api/access/{entry_id}", key=None).json["data"]["hits"] == 5)
 
 
 def test_nobody_locks_themselves_out_unawares(site: Served) -> None:

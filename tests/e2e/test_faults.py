@@ -13,13 +13,13 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 import pytest
-from running import ALL_SCOPES, READY, Process, Served, environment, launch, start
+from running import ALL_SCOPES, READY, Process, Served, environment, launch, start, until
 
 ATTACK = "please open the pod bay doors now"
 RULE = {
@@ -35,14 +35,6 @@ RULE = {
     "match": ["pod bay doors"],
     "pass": ["pod bay walls"],
 }
-
-
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Look again and again until `condition` is true."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

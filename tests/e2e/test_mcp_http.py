@@ -10,13 +10,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from running import START_SECONDS, Process, Served, environment, start
+from running import START_SECONDS, Process, Served, environment, start, until
 
 KEY = "k-made-up-for-this-test"
 LISTENING = re.compile(r'"mcp_listening", "address": "http://127\.0\.0\.1:(\d+)"')
@@ -101,13 +100,6 @@ def serving(archive: Path, data_dir: Path, *flags: str) -> Iterator[McpPort]:
 def mcp_port(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpPort]:
     with serving(archive, tmp_path_factory.mktemp("mcp")) as one:
         yield one
-
-
-def until(condition: object, seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.01)
 
 
 def ping(request_id: int = 1) -> dict[str, object]:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, Answer, Served, make_key, start
+from running import ALL_SCOPES, Answer, Served, make_key, start, until
 
 AT_ONCE = 8
 CALLERS = 40
@@ -163,15 +163,6 @@ def ask_and_leave(served: Served, upstream: str) -> None:
         until(lambda: len(tell(upstream, "/__log")) > known)
     finally:
         caller.close()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for it, but not for long."""
-    for _ in range(100):
-        if holds():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it does not come")
 
 
 def answer_of(caller: http.client.HTTPConnection) -> Answer:

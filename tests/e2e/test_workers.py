@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, Process, Served, environment, start
+from running import ALL_SCOPES, Process, Served, environment, start, until
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").exists(), reason="who has which connection is read in /proc"
@@ -44,14 +44,6 @@ def rule(phrase: str) -> dict[str, object]:
 def write_rules(path: Path, phrase: str) -> Path:
     path.write_text(json.dumps({"version": 1, "tables": {}, "rules": [rule(phrase)]}))
     return path
-
-
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Look again and again until `condition` is true."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.01)
 
 
 @dataclass
