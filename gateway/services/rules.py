@@ -133,7 +133,7 @@ class Rules:
         now_at = self._clock.now_at()
 
         def work(tx: AuthorityTransaction) -> None:
-            before = self._store.rule_overrides.find(tx, rule.id)
+            before = self._store.rule_overrides.by_id(tx, rule.id)
             version = before.version if before else 0
             check_version(wanted.version, version, "rule")
             after = RuleOverride(
@@ -147,7 +147,7 @@ class Rules:
             )
             if after.enabled is False and not reason:
                 raise Conflict(_NO_REASON, param="reason")
-            self._store.rule_overrides.keep(tx, after)
+            self._store.rule_overrides.put(tx, after)
             shown = {"before": _shown(rule, before), "after": _shown(rule, after)}
             details = {"reason": reason} if reason else None
             self._trail.note(tx, "rule_changed", principal, context, id=rule.id, **shown, details=details)

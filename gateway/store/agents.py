@@ -5,9 +5,9 @@ from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.table import Table
 
-AGENTS = Table("agents", AgentRecord)
+AGENTS = Table("agents", AgentRecord, raises_version=False)
 ALL = f"SELECT position, {AGENTS.names} FROM agents ORDER BY position DESC"  # noqa: S608  # our own column names
-BY_NAME = AGENTS.select("WHERE folded = :folded")
+BY_NAME = "WHERE folded = :folded"
 UNKNOWN_OF_KEY = """
     SELECT id FROM alerts WHERE last_seen_at > :since AND rule = :rule AND key_prefix = :key_prefix LIMIT :most
 """
@@ -23,7 +23,7 @@ class AgentRepository:
 
     def update(self, tx: Transaction, record: AgentRecord) -> None:
         """Write all of an agent, without a change of what it may do."""
-        AGENTS.update(tx, record)
+        AGENTS.change(tx, record)
 
     def decide(self, tx: AuthorityTransaction, record: AgentRecord) -> None:
         """Write an agent that was blocked or unblocked."""
@@ -39,7 +39,7 @@ class AgentRepository:
 
     def find(self, tx: Transaction, id: str) -> AgentRecord | None:
         """Return the agent of this id."""
-        return AGENTS.find(tx, id)
+        return AGENTS.by_id(tx, id)
 
     def count_unknown(self, tx: Transaction, rule: str, key_prefix: str, *, since: int, most: int) -> int:
         """Count the unknown agents of a key by the alerts of `rule` that they raised after `since`, up to `most`."""

@@ -6,12 +6,12 @@ from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import Table
 
-ALERTS = Table("alerts", Alert, order=("position",))
+ALERTS = Table("alerts", Alert, raises_version=False, order=("position",))
 _STATES = {"active": ACTIVE, "terminal": TERMINAL}
 _IS_ACTIVE = "status IN (" + ", ".join(f"'{status.value}'" for status in ACTIVE) + ")"
 _EQUAL = ("status", "severity", "source", "rule", "agent", "assigned_to")
-LATEST = ALERTS.select("WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1")
-ACTIVE_OF = ALERTS.select(f"WHERE fingerprint = :fingerprint AND {_IS_ACTIVE} ORDER BY position")
+LATEST = "WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1"
+ACTIVE_OF = f"WHERE fingerprint = :fingerprint AND {_IS_ACTIVE} ORDER BY position"
 AFTER = f"""
     SELECT position, {ALERTS.names} FROM alerts WHERE position > :position ORDER BY position LIMIT :limit
 """  # noqa: S608  # our own column names
@@ -52,7 +52,7 @@ class AlertRepository:
 
     def update(self, tx: Transaction, alert: Alert) -> bool:
         """Write all of an alert and return whether it exists."""
-        return ALERTS.update(tx, alert)
+        return ALERTS.change(tx, alert)
 
     def latest(self, tx: Transaction, fingerprint: str) -> Alert | None:
         """Return the newest alert of a fingerprint."""
@@ -64,7 +64,7 @@ class AlertRepository:
 
     def by_id(self, tx: Transaction, alert_id: str) -> Alert | None:
         """Return the alert of this id."""
-        return ALERTS.find(tx, alert_id)
+        return ALERTS.by_id(tx, alert_id)
 
     def count_active(self, tx: Transaction, source: AlertSource | None = None) -> int:
         """Count the active alerts, of one source or of all."""
@@ -102,7 +102,7 @@ class AlertRepository:
         named = tuple(getattr(wanted, name) for name in (*_EQUAL, "request_id", "scope"))
         query = ("alerts", *map(str, named), wanted.since is None, wanted.until is None)
         where = _where(wanted)
-        return ALERTS.page(tx, where, query, limit=wanted.limit, highest=MAX_ALERT_LIMIT, cursor=wanted.cursor)
+        return ALERTS.read_page(tx, where, query, limit=wanted.limit, highest=MAX_ALERT_LIMIT, cursor=wanted.cursor)
 
 
 def _where(wanted: AlertFilter) -> Where:

@@ -57,8 +57,8 @@ EVENTS, CHECKED_EVENTS = (
     )
     for read in (_read, _read_strictly)
 )
-CHAIN = CHECKED_EVENTS.select("WHERE instance_id = :instance_id AND seq > :seq ORDER BY seq LIMIT :limit")
-OF_ALERT = EVENTS.select("WHERE resource_type = 'alert' AND resource_id = :alert_id ORDER BY seq LIMIT :limit")
+CHAIN = "WHERE instance_id = :instance_id AND seq > :seq ORDER BY seq LIMIT :limit"
+OF_ALERT = "WHERE resource_type = 'alert' AND resource_id = :alert_id ORDER BY seq LIMIT :limit"
 LIST = f"SELECT position, {EVENTS.names} FROM audit_events"  # noqa: S608  # our own column names
 IN_ORDER = " ORDER BY position LIMIT :limit"
 HEAD = "SELECT seq, hash FROM audit_heads WHERE instance_id = :instance_id"
@@ -185,7 +185,7 @@ class AuditRepository:
         named = (getattr(wanted, name) for name in names)
         query = ("audit", *named, wanted.since is None, wanted.until is None)
         where = _where(wanted)
-        return EVENTS.page(tx, where, query, limit=wanted.limit, highest=MAX_AUDIT_LIMIT, cursor=wanted.cursor)
+        return EVENTS.read_page(tx, where, query, limit=wanted.limit, highest=MAX_AUDIT_LIMIT, cursor=wanted.cursor)
 
 
 def count_events(tx: Transaction, wanted: AuditFilter, *, most: int) -> int:
@@ -246,7 +246,7 @@ def prune_chain(audit: AuditRepository, tx: Transaction, instance_id: str, *, be
 
 CHECKPOINTS = Table("audit_checkpoints", Checkpoint, key="instance_id")
 KEEP_CHECKPOINT = f"{CHECKPOINTS.insert_sql} ON CONFLICT (instance_id, seq) DO NOTHING"
-NEWEST_CHECKPOINTS = CHECKPOINTS.select("WHERE instance_id = :instance_id ORDER BY seq DESC LIMIT :limit")
+NEWEST_CHECKPOINTS = "WHERE instance_id = :instance_id ORDER BY seq DESC LIMIT :limit"
 
 
 class CheckpointRepository:

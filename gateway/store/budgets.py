@@ -75,13 +75,13 @@ class BudgetRepository:
 
         has_room: the change made room, so that alerts of this period may be raised again.
         """
-        BUDGETS.update(tx, budget, **_override_columns(budget))
+        BUDGETS.change(tx, budget, **_override_columns(budget))
         if has_room:
             tx.execute(FORGET_ALERTS, {"id": budget.id})
 
     def remove(self, tx: AuthorityTransaction, budget_id: str) -> None:
         """Delete a budget, its periods, and what is held of it."""
-        BUDGETS.delete(tx, budget_id)
+        BUDGETS.remove(tx, budget_id)
         tx.execute(REMOVE_PERIODS, {"id": budget_id})
         tx.execute(REMOVE_HOLDS, {"id": budget_id})
 

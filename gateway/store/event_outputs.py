@@ -4,11 +4,6 @@ from gateway.domain.event_outputs import EventOutput
 from gateway.store.database import Transaction
 from gateway.store.table import Table
 
-OUTPUTS = Table(
-    "event_outputs",
-    EventOutput,
-    changes=("name", "target", "secret", "kinds", "min_severity", "allow_private", "enabled"),
-)
 ANY_ENABLED = "SELECT EXISTS (SELECT * FROM event_outputs WHERE enabled) AS found"
 PROGRESS = """
     UPDATE event_outputs
@@ -19,33 +14,21 @@ PROGRESS = """
 DISABLE = "UPDATE event_outputs SET enabled = 0, version = version + 1 WHERE id = :id"
 
 
-class EventOutputRepository:
-    """The table of event outputs."""
+class EventOutputRepository(Table[EventOutput]):
+    """The table of event outputs. `change` writes what belongs to the operator, `progress` what the sender does."""
 
-    def insert(self, tx: Transaction, output: EventOutput) -> None:
-        """Insert an output with a name that is not taken."""
-        OUTPUTS.insert(tx, output)
-
-    def all(self, tx: Transaction) -> tuple[EventOutput, ...]:
-        """Return all outputs, oldest first."""
-        return OUTPUTS.all(tx)
+    def __init__(self) -> None:
+        changes = ("name", "target", "secret", "kinds", "min_severity", "allow_private", "enabled")
+        super().__init__("event_outputs", EventOutput, changes=changes)
 
     def is_any_on(self, tx: Transaction) -> bool:
         """Return whether an output is enabled."""
         return bool(tx.query(ANY_ENABLED)[0]["found"])
 
-    def change(self, tx: Transaction, output: EventOutput) -> None:
-        """Write what an operator may change, and raise the version."""
-        OUTPUTS.update(tx, output)
-
     def progress(self, tx: Transaction, output: EventOutput) -> None:
-        """Write how far the sender has come. All other columns belong to the operator."""
-        tx.execute(PROGRESS, OUTPUTS.params(output))
+        """Write how far the sender has come."""
+        tx.execute(PROGRESS, self.params(output))
 
     def disable(self, tx: Transaction, output_id: str) -> None:
         """Disable an output whose receiver asked for no more events."""
         tx.execute(DISABLE, {"id": output_id})
-
-    def remove(self, tx: Transaction, output_id: str) -> None:
-        """Delete an output."""
-        OUTPUTS.delete(tx, output_id)

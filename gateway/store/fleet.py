@@ -66,11 +66,11 @@ class FleetRepository:
 
     def note_peer(self, tx: Transaction, peer: Peer) -> bool:
         """Write the result of a request to a peer and return whether the peer still exists."""
-        return PEERS.update(tx, peer)
+        return PEERS.change(tx, peer)
 
     def remove_peer(self, tx: Transaction, peer_id: str) -> None:
         """Delete a peer."""
-        PEERS.delete(tx, peer_id)
+        PEERS.remove(tx, peer_id)
 
 
 class LeaseRepository:

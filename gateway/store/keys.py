@@ -9,15 +9,8 @@ from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import AuthorityTable
 
-KEYS = AuthorityTable(
-    "api_keys",
-    KeyRecord,
-    changes=("name", "scopes", "rate_limit", "expires_at", "policy", "models"),
-    id_prefix="key",
-)
-BY_DIGEST = KEYS.select("WHERE digest = :digest")
-BY_PREFIX = KEYS.select("WHERE prefix = :prefix ORDER BY id LIMIT 2")
-NEWEST_FIRST = KEYS.select("ORDER BY id DESC")
+BY_DIGEST = "WHERE digest = :digest"
+BY_PREFIX = "WHERE prefix = :prefix ORDER BY id LIMIT 2"
 OF_POLICY = "WHERE policy = :policy AND (revoked_at IS NULL OR revoked_at > :now_at)"
 REVOKE = """
     UPDATE api_keys SET revoked_at = :revoked_at, version = version + 1
@@ -33,40 +26,36 @@ MARK_USED = """
 """
 
 
-class KeyRepository:
-    """The table of API keys."""
+class KeyRepository(AuthorityTable[KeyRecord]):
+    """The table of API keys. None is removed: a revoked one stays."""
 
-    def insert(self, tx: AuthorityTransaction, record: KeyRecord) -> None:
+    def __init__(self) -> None:
+        changes = ("name", "scopes", "rate_limit", "expires_at", "policy", "models")
+        super().__init__("api_keys", KeyRecord, changes=changes, id_prefix="key")
+
+    def insert(self, tx: AuthorityTransaction, record: KeyRecord, **extra: object) -> None:
         """Insert a record. A key that replaces no other begins a lineage of its own.
 
         Raises:
             Conflict: a key with this id or digest exists.
         """
-        KEYS.insert(tx, replace(record, lineage=record.lineage or record.id))
+        super().insert(tx, replace(record, lineage=record.lineage or record.id), **extra)
 
     def by_digest(self, tx: Transaction, digest: str) -> KeyRecord | None:
         """Return the record of the key with this SHA-256."""
-        return KEYS.one(tx, BY_DIGEST, digest=digest)
-
-    def by_id(self, tx: Transaction, key_id: str) -> KeyRecord | None:
-        """Return the record of this id."""
-        return KEYS.find(tx, key_id)
+        return self.one(tx, BY_DIGEST, digest=digest)
 
     def by_prefix(self, tx: Transaction, prefix: str) -> tuple[KeyRecord, ...]:
         """Return at most two records of this prefix: a second one means that the prefix is ambiguous."""
-        return KEYS.many(tx, BY_PREFIX, prefix=prefix)
+        return self.many(tx, BY_PREFIX, prefix=prefix)
 
     def all(self, tx: Transaction) -> tuple[KeyRecord, ...]:
         """Return all records, newest first."""
-        return KEYS.many(tx, NEWEST_FIRST)
-
-    def count(self, tx: Transaction) -> int:
-        """Count all keys, including revoked ones."""
-        return KEYS.count(tx)
+        return self.many(tx, "ORDER BY id DESC")
 
     def count_of_policy(self, tx: Transaction, policy_id: str, *, now_at: int) -> int:
         """Count the keys with this policy that are not revoked."""
-        return KEYS.count(tx, OF_POLICY, policy=policy_id, now_at=now_at)
+        return self.count(tx, OF_POLICY, policy=policy_id, now_at=now_at)
 
     def page(self, tx: Transaction, *, limit: int, cursor: str | None) -> Page[KeyRecord]:
         """Return a part of all records, newest first.
@@ -74,11 +63,7 @@ class KeyRepository:
         Raises:
             InvalidRequest: the limit or the cursor.
         """
-        return KEYS.page(tx, Where(), ("keys",), limit=limit, highest=MAX_KEY_LIMIT, cursor=cursor)
-
-    def change(self, tx: AuthorityTransaction, record: KeyRecord) -> None:
-        """Write what may change of a key, and raise the version. Every process obeys once this is committed."""
-        KEYS.update(tx, record)
+        return self.read_page(tx, Where(), ("keys",), limit=limit, highest=MAX_KEY_LIMIT, cursor=cursor)
 
     def revoke(self, tx: AuthorityTransaction, key_id: str, *, now_at: int, revoked_at: int | None = None) -> bool:
         """Revoke the key, now or at `revoked_at`, and return whether it was still good at `now_at`.

@@ -12,9 +12,7 @@ _TYPE = {"type": "report_type", "format": "report_format"}
 REPORTS = Table("reports", Report, columns=_TYPE, extra=("document",), id_prefix="rep")
 DOCUMENT = f"SELECT {REPORTS.names}, document FROM reports WHERE id = :id"  # noqa: S608  # our own column names
 PRUNE = "DELETE FROM reports WHERE id IN (SELECT id FROM reports ORDER BY id DESC LIMIT 100 OFFSET :kept)"
-SCHEDULES = Table(
-    "report_schedules", ReportSchedule, columns=_TYPE, changes=("type", "format", "every", "enabled", "next_at")
-)
+SCHEDULES = Table("report_schedules", ReportSchedule, columns=_TYPE)
 PUT_OFF = """
     UPDATE report_schedules SET next_at = :next_at
      WHERE id = :id AND enabled = 1 AND next_at = :due_at AND next_at <= :now_at
@@ -35,7 +33,7 @@ class ReportRepository:
         Raises:
             InvalidRequest: the limit, or the cursor belongs to another list.
         """
-        return REPORTS.page(tx, Where(), ("reports",), limit=limit, highest=MAX_REPORTS, cursor=cursor)
+        return REPORTS.read_page(tx, Where(), ("reports",), limit=limit, highest=MAX_REPORTS, cursor=cursor)
 
     def document(self, tx: Transaction, report_id: str) -> tuple[Report, str] | None:
         """Return a report and its document."""
@@ -52,7 +50,7 @@ class ReportRepository:
 
     def change_schedule(self, tx: Transaction, schedule: ReportSchedule) -> None:
         """Write a schedule and raise its version."""
-        SCHEDULES.update(tx, schedule)
+        SCHEDULES.change(tx, schedule)
 
     def put_off(self, tx: Transaction, schedule: ReportSchedule, *, next_at: int, now_at: int) -> bool:
         """Move a schedule to its next time. Return whether it was due and no other process had moved it."""
@@ -61,4 +59,4 @@ class ReportRepository:
 
     def remove_schedule(self, tx: Transaction, schedule_id: str) -> None:
         """Delete a schedule."""
-        SCHEDULES.delete(tx, schedule_id)
+        SCHEDULES.remove(tx, schedule_id)

@@ -8,18 +8,20 @@ from gateway.store.table import Table, json_records
 
 MAX_SCANS = 100
 KEPT_SCANS = 500
-SCANS = Table("security_scans", SecurityScan, codecs={"items": json_records(ScannedItem)}, id_prefix="run")
 PRUNE = """
     DELETE FROM security_scans WHERE id IN (SELECT id FROM security_scans ORDER BY id DESC LIMIT 100 OFFSET :kept)
 """
 
 
-class SecurityScanRepository:
+class SecurityScanRepository(Table[SecurityScan]):
     """The table of security scans."""
 
-    def insert(self, tx: Transaction, scan: SecurityScan) -> None:
+    def __init__(self) -> None:
+        super().__init__("security_scans", SecurityScan, codecs={"items": json_records(ScannedItem)}, id_prefix="run")
+
+    def insert(self, tx: Transaction, record: SecurityScan, **extra: object) -> None:
         """Keep a scan, and delete the oldest beyond `KEPT_SCANS`."""
-        SCANS.insert(tx, scan)
+        super().insert(tx, record, **extra)
         tx.execute(PRUNE, {"kept": KEPT_SCANS})
 
     def page(self, tx: Transaction, *, limit: int, cursor: str | None) -> Page[SecurityScan]:
@@ -28,8 +30,4 @@ class SecurityScanRepository:
         Raises:
             InvalidRequest: the limit, or the cursor belongs to another list.
         """
-        return SCANS.page(tx, Where(), ("security_scans",), limit=limit, highest=MAX_SCANS, cursor=cursor)
-
-    def by_id(self, tx: Transaction, scan_id: str) -> SecurityScan | None:
-        """Return the scan of this id."""
-        return SCANS.find(tx, scan_id)
+        return self.read_page(tx, Where(), ("security_scans",), limit=limit, highest=MAX_SCANS, cursor=cursor)

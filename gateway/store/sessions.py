@@ -7,10 +7,11 @@ from gateway.domain.sessions import IDLE_MS, MAX_SESSION_LIMIT, Session, SignedI
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import Table
-from gateway.store.users import USERS
+from gateway.store.users import UserRepository
 
 SESSIONS = Table("sessions", Session, id_prefix="ses")
-BY_DIGEST = SESSIONS.select("WHERE digest = :digest")
+_USERS = UserRepository()
+BY_DIGEST = "WHERE digest = :digest"
 _IS_LIVE = "expires_at > :now_at AND last_seen_at > :idle_since"
 MARK_SEEN = "UPDATE sessions SET last_seen_at = :now_at WHERE id = :id AND last_seen_at < :now_at"
 END_OF_USER = "DELETE FROM sessions WHERE user_id = :user_id AND id <> :but_id"
@@ -31,7 +32,7 @@ class SessionRepository:
 
     def by_id(self, tx: Transaction, session_id: str) -> SignedIn | None:
         """Return the session of this id, live or not, and its user."""
-        return _signed_in(tx, SESSIONS.find(tx, session_id))
+        return _signed_in(tx, SESSIONS.by_id(tx, session_id))
 
     def page(
         self, tx: Transaction, *, now_at: int, user_id: str | None, limit: int, cursor: str | None
@@ -45,7 +46,7 @@ class SessionRepository:
         where.add(_IS_LIVE, now_at=now_at, idle_since=now_at - IDLE_MS)
         where.add("user_id = :user_id", user_id=user_id)
         query = ("sessions", user_id)
-        found = SESSIONS.page(tx, where, query, limit=limit, highest=MAX_SESSION_LIMIT, cursor=cursor)
+        found = SESSIONS.read_page(tx, where, query, limit=limit, highest=MAX_SESSION_LIMIT, cursor=cursor)
         signed_in = (_signed_in(tx, session) for session in found.items)
         return Page(tuple(one for one in signed_in if one is not None), limit, found.next)
 
@@ -59,7 +60,7 @@ class SessionRepository:
 
     def end(self, tx: Transaction, session_id: str) -> bool:
         """End a session and return whether it existed."""
-        return SESSIONS.delete(tx, session_id)
+        return SESSIONS.remove(tx, session_id)
 
     def end_of_user(self, tx: Transaction, user_id: str, *, but_id: str = "") -> int:
         """End the sessions of a user except one, and return how many there were."""
@@ -67,7 +68,7 @@ class SessionRepository:
 
 
 def _signed_in(tx: Transaction, session: Session | None) -> SignedIn | None:
-    user = None if session is None else USERS.find(tx, session.user_id)
+    user = None if session is None else _USERS.by_id(tx, session.user_id)
     return None if session is None or user is None else SignedIn(session, user)
 
 

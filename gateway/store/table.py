@@ -1,7 +1,7 @@
 """Map a frozen record to its table: columns, statements, rows and pages from one declaration.
 
-A repository declares a `Table` when it is imported. The table takes its columns from the fields of the record and
-builds its SQL from their names, so a new field needs no new statement. Values are always named parameters. The type
+A repository is a `Table` or holds one. The table takes its columns from the fields of the record and builds its SQL
+from their names when it is made, so a new field needs no new statement. Values are always named parameters. The type
 of a field selects how its column is stored: an enum by its value, a boolean as 0 or 1, tuples and mappings as JSON.
 A repository gives a `Codec` where the type does not say enough, and keeps its special statements by hand.
 
@@ -56,7 +56,8 @@ class TableReader(Generic[R]):
 
     key: the column that identifies a row. columns: names of columns that differ from their field's, None for a field
     that has no column. extra: columns without a field, whose values are given on every write. changes: the fields
-    that `update` writes, by default all but the key. It raises the version unless that is one of them.
+    that `change` writes, by default all but the key and who made the record when. raises_version: whether `change`
+    raises the version; otherwise it writes that of the record.
     order: the columns by which pages are sorted, newest first; by default the key. id_prefix: that of the ids, where
     pages are sorted by them.
     """
@@ -71,6 +72,7 @@ class TableReader(Generic[R]):
         codecs: Mapping[str, Codec] | None = None,
         extra: Sequence[str] = (),
         changes: Sequence[str] = (),
+        raises_version: bool = True,
         order: Sequence[str] = (),
         id_prefix: str = "",
     ) -> None:
@@ -86,9 +88,10 @@ class TableReader(Generic[R]):
         self.names = ", ".join(self.columns)
         self._get = attrgetter(*self._columns)
         written = (*self.columns, *extra)
-        changed = (*(self._columns[field] for field in changes or self._columns if field != key), *extra)
+        fixed = {key, "created_at", "created_by"} | ({"version"} if raises_version else set())
+        changed = (*(self._columns[field] for field in changes or self._columns if field not in fixed), *extra)
         sets = [f"{column} = :{column}" for column in changed]
-        if "version" in self.columns and "version" not in changed:
+        if raises_version and "version" in self.columns:
             sets.append("version = version + 1")
         self._insert_sql = f"INSERT INTO {name} ({', '.join(written)}) VALUES (:{', :'.join(written)})"  # noqa: S608
         self._put_sql = f"{self._insert_sql} ON CONFLICT ({key}) DO UPDATE SET " + ", ".join(
@@ -96,7 +99,7 @@ class TableReader(Generic[R]):
         )
         self._update_sql = f"UPDATE {name} SET {', '.join(sets)} WHERE {key} = :{key}"  # noqa: S608
         self._delete_sql = f"DELETE FROM {name} WHERE {key} = :{key}"  # noqa: S608
-        self._find_sql = self.select(f"WHERE {key} = :{key}")
+        self._of_key = f"WHERE {key} = :{key}"
         self._list_sql = f"SELECT {', '.join(dict.fromkeys((*order, *self.columns)))} FROM {self.name}"  # noqa: S608
         self._newest_first = " ORDER BY " + ", ".join(f"{column} DESC" for column in order) + " LIMIT :limit"
 
@@ -123,22 +126,29 @@ class TableReader(Generic[R]):
         }
         return self._record(**values, **others)
 
-    def one(self, tx: Transaction, sql: str, **params: object) -> R | None:
-        """Return the first record that a statement of `select` reads."""
-        rows = tx.query(sql, params)
+    def one(self, tx: Transaction, rest: str, **params: object) -> R | None:
+        """Return the first record that is found. rest: what follows the FROM."""
+        rows = tx.query(self.select(rest), params)
         return self.record(rows[0]) if rows else None
 
-    def many(self, tx: Transaction, sql: str, **params: object) -> tuple[R, ...]:
-        """Return all records that a statement of `select` reads."""
-        return tuple(self.record(row) for row in tx.query(sql, params))
+    def many(self, tx: Transaction, rest: str, **params: object) -> tuple[R, ...]:
+        """Return all records that are found. rest: what follows the FROM."""
+        return tuple(self.record(row) for row in tx.query(self.select(rest), params))
 
-    def find(self, tx: Transaction, key: object) -> R | None:
+    def by_id(self, tx: Transaction, key: str) -> R | None:
         """Return the record of this key."""
-        return self.one(tx, self._find_sql, **{self._key: key})
+        return self.one(tx, self._of_key, **{self._key: key})
+
+    def find(self, tx: Transaction, id_or_name: str) -> R | None:
+        """Return the record of this id or, in a table with names, of this name, whatever its case."""
+        found = self.by_id(tx, id_or_name)
+        if found is None and "name" in self.columns and id_or_name.isascii():
+            found = self.one(tx, "WHERE lower(name) = :folded", folded=id_or_name.lower())
+        return found
 
     def all(self, tx: Transaction) -> tuple[R, ...]:
         """Return all records in the order of their keys."""
-        return self.many(tx, self.select(f"ORDER BY {self._key}"))
+        return self.many(tx, f"ORDER BY {self._key}")
 
     def count(self, tx: Transaction, condition: str = "", **params: object) -> int:
         """Count the rows. condition: a WHERE clause."""
@@ -149,7 +159,7 @@ class TableReader(Generic[R]):
         sql = f"SELECT COUNT(*) AS count FROM (SELECT 1 FROM {self.name}{where.sql()} LIMIT :most) AS found"  # noqa: S608
         return int(tx.query(sql, where.params | {"most": most})[0]["count"])
 
-    def page(
+    def read_page(
         self, tx: Transaction, where: Where, query: Sequence[object], *, limit: int, highest: int, cursor: str | None
     ) -> Page[R]:
         """Return a part of the records, newest first. query: names the list, so that a cursor fits no other.
@@ -192,11 +202,11 @@ class Table(TableReader[R]):
         """Insert a record, or write it in place of the one with its key."""
         tx.execute(self._put_sql, self.params(record))
 
-    def update(self, tx: Transaction, record: R, **extra: object) -> bool:
+    def change(self, tx: Transaction, record: R, **extra: object) -> bool:
         """Write the changes of a record and return whether its row exists."""
         return tx.execute(self._update_sql, self.params(record) | extra) == 1
 
-    def delete(self, tx: Transaction, key: object) -> bool:
+    def remove(self, tx: Transaction, key: str) -> bool:
         """Delete the row of a key and return whether it existed."""
         return tx.execute(self._delete_sql, {self._key: key}) == 1
 
@@ -212,11 +222,11 @@ class AuthorityTable(TableReader[R]):
         """Insert a record, or write it in place of the one with its key."""
         tx.change(self._put_sql, self.params(record))
 
-    def update(self, tx: AuthorityTransaction, record: R, **extra: object) -> bool:
+    def change(self, tx: AuthorityTransaction, record: R, **extra: object) -> bool:
         """Write the changes of a record and return whether its row exists."""
         return tx.change(self._update_sql, self.params(record) | extra) == 1
 
-    def delete(self, tx: AuthorityTransaction, key: object) -> bool:
+    def remove(self, tx: AuthorityTransaction, key: str) -> bool:
         """Delete the row of a key and return whether it existed."""
         return tx.change(self._delete_sql, {self._key: key}) == 1
 

@@ -38,8 +38,8 @@ _EQUAL = ("agent", "model", "provider", "operation", "status", "request_id")
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
-BY_ID = ROWS.select("WHERE id = :id ORDER BY position DESC LIMIT 1")
-BY_REQUEST = ROWS.select("WHERE request_id = :id ORDER BY position DESC LIMIT 1")
+BY_ID = "WHERE id = :id ORDER BY position DESC LIMIT 1"
+BY_REQUEST = "WHERE request_id = :id ORDER BY position DESC LIMIT 1"
 # The database adds up rows that are alike, which costs a third of making an object of each.
 _KEPT_APART = "origin, agent, key_prefix, model, provider, operation, detections"
 _ADDED = "verdict, status, action, prompt_tokens, reply_tokens, cost_microusd, elapsed_us, overhead_us"
@@ -138,7 +138,7 @@ class TrafficRepository:
         named = (getattr(wanted, name) for name in ("key", "rule", "search", *_EQUAL))
         query = ("traffic", str(wanted.verdict), wanted.origin, *named, wanted.since is None, wanted.until is None)
         where = self._where(wanted)
-        return ROWS.page(tx, where, query, limit=wanted.limit, highest=MAX_TRAFFIC_LIMIT, cursor=wanted.cursor)
+        return ROWS.read_page(tx, where, query, limit=wanted.limit, highest=MAX_TRAFFIC_LIMIT, cursor=wanted.cursor)
 
     def _where(self, wanted: TrafficFilter) -> Where:
         where = Where()
@@ -220,7 +220,7 @@ def _counters(row: Row) -> Counters:
 
 
 CAPTURES = Table("captures", KeptText, key="traffic_id", extra=("traffic_id", "captured_at"))
-OF_REQUEST = CAPTURES.select("WHERE traffic_id = :traffic_id AND expires_at > :now_at ORDER BY direction")
+OF_REQUEST = "WHERE traffic_id = :traffic_id AND expires_at > :now_at ORDER BY direction"
 PRUNE_CAPTURES = """
     DELETE FROM captures
      WHERE (traffic_id, direction) IN (

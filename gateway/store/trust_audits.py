@@ -7,23 +7,23 @@ from gateway.store.filters import Where
 from gateway.store.table import Table, json_records
 
 MAX_RUNS = 100
-RUNS = Table("trust_audits", TrustAudit, codecs={"checks": json_records(Check)}, id_prefix="run")
-LATEST = RUNS.select("ORDER BY id DESC LIMIT 1")
 PRUNE_RUNS = """
     DELETE FROM trust_audits WHERE id IN (SELECT id FROM trust_audits ORDER BY id DESC LIMIT :many OFFSET :kept)
 """
-POINTS = Table("posture_points", PosturePoint, key="occurred_at", order=("occurred_at",))
+POINTS = Table("posture_points", PosturePoint, key="occurred_at")
 NOTE = f"{POINTS.insert_sql} ON CONFLICT (occurred_at) DO NOTHING"
-SINCE = POINTS.select("WHERE occurred_at >= :since ORDER BY occurred_at")
 PRUNE_POINTS = "DELETE FROM posture_points WHERE occurred_at < :before"
 
 
-class TrustAuditRepository:
+class TrustAuditRepository(Table[TrustAudit]):
     """The tables of trust audits and of points."""
 
-    def insert(self, tx: Transaction, run: TrustAudit) -> None:
+    def __init__(self) -> None:
+        super().__init__("trust_audits", TrustAudit, codecs={"checks": json_records(Check)}, id_prefix="run")
+
+    def insert(self, tx: Transaction, record: TrustAudit, **extra: object) -> None:
         """Insert a run, and delete the oldest beyond ten pages."""
-        RUNS.insert(tx, run)
+        super().insert(tx, record, **extra)
         tx.execute(PRUNE_RUNS, {"many": MAX_RUNS, "kept": 10 * MAX_RUNS})
 
     def page(self, tx: Transaction, *, limit: int, cursor: str | None) -> Page[TrustAudit]:
@@ -32,15 +32,11 @@ class TrustAuditRepository:
         Raises:
             InvalidRequest: the limit, or the cursor belongs to another list.
         """
-        return RUNS.page(tx, Where(), ("trust_audits",), limit=limit, highest=MAX_RUNS, cursor=cursor)
-
-    def by_id(self, tx: Transaction, run_id: str) -> TrustAudit | None:
-        """Return the run of this id."""
-        return RUNS.find(tx, run_id)
+        return self.read_page(tx, Where(), ("trust_audits",), limit=limit, highest=MAX_RUNS, cursor=cursor)
 
     def latest(self, tx: Transaction) -> TrustAudit | None:
         """Return the newest run, or None before the first."""
-        return RUNS.one(tx, LATEST)
+        return self.one(tx, "ORDER BY id DESC LIMIT 1")
 
     def note(self, tx: Transaction, point: PosturePoint) -> bool:
         """Keep a point and return whether no process had kept it before."""
@@ -48,7 +44,7 @@ class TrustAuditRepository:
 
     def points(self, tx: Transaction, *, since: int) -> tuple[PosturePoint, ...]:
         """Return the points since a time, oldest first."""
-        return POINTS.many(tx, SINCE, since=since)
+        return POINTS.many(tx, "WHERE occurred_at >= :since ORDER BY occurred_at", since=since)
 
     def prune_points(self, tx: Transaction, *, before: int) -> int:
         """Delete points from before a time."""

@@ -8,7 +8,7 @@ from seeding import seed
 from gateway.domain.keys import KeyRecord
 from gateway.domain.principals import Scope
 from gateway.errors import Conflict
-from gateway.store.keys import BY_DIGEST, KEYS, MARK_USED, REVOKE
+from gateway.store.keys import BY_DIGEST, MARK_USED, REVOKE
 from gateway.store.store import Store
 
 RECORD = KeyRecord(
@@ -69,9 +69,11 @@ async def test_a_use_is_first_once_and_never_goes_back(store: Store) -> None:
     assert record.last_used_at == 50
 
 
-@pytest.mark.parametrize("statement", [BY_DIGEST, KEYS.select("WHERE id = :id"), MARK_USED, REVOKE])
+@pytest.mark.parametrize("statement", [BY_DIGEST, "WHERE id = :id", MARK_USED, REVOKE])
 async def test_among_any_number_of_keys_one_is_found_by_an_index(store: Store, statement: str) -> None:
     """So that a request costs the same with ten thousand keys as with one."""
     values = dict.fromkeys(("digest", "prefix", "id", "now_at", "revoked_at"), "x")
+    if statement.startswith("WHERE"):
+        statement = store.keys.select(statement)
     plan = await store.db.read(lambda tx: tx.query(f"EXPLAIN QUERY PLAN {statement}", values))
     assert all("SEARCH" in row["detail"] and "INDEX" in row["detail"] for row in plan)
