@@ -2,13 +2,11 @@
 
 import argparse
 import gc
-import os
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gateway import __version__
 from gateway.bundle import NativeReport
@@ -55,6 +53,9 @@ def commands(word: str = "") -> tuple[Command, ...]:
 class _Parser(argparse.ArgumentParser):
     """Reports an error in one line that names the help."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"gateway: {message}{self._meant(message)} (see `{self.prog} --help`)\n")
         sys.exit(FAILED)
@@ -74,21 +75,6 @@ class _Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 found.update(*(parser.flags() for parser in action.choices.values()))
         return found
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Formats help to the width of the terminal, without the import of `shutil` that argparse makes for it."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
-
-
-@cache
-def _columns() -> int:
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
-    except (OSError, ValueError):
-        return 80
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
@@ -123,21 +109,20 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
 
 def _parser(word: str = "") -> argparse.ArgumentParser:
     """Return the parser of the commands that begin with `word`, or of all."""
-    top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.", formatter_class=_Formatter)
+    top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.")
     top.add_argument("--version", action="version", version=f"gateway {__version__}")
     groups: dict[str, argparse._SubParsersAction[_Parser]] = {}
     groups[""] = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in commands(word):
         group, _, name = command.name.rpartition(" ")
         if group not in groups:
-            parent = groups[""].add_parser(group, help=f"{group}: see `{group} --help`", formatter_class=_Formatter)
+            parent = groups[""].add_parser(group, help=f"{group}: see `{group} --help`")
             groups[group] = parent.add_subparsers(title="commands", metavar="COMMAND", required=True)
         parser = groups[group].add_parser(
             name,
             help=command.summary,
             description=command.summary,
             epilog=f"example: gateway.pyz {command.name} {command.example}".rstrip(),
-            formatter_class=_Formatter,
         )
         parser.add_argument("--data-dir", metavar="DIR", help="folder of database and credentials")
         parser.add_argument("--config", metavar="FILE", help="TOML file of settings")

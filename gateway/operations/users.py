@@ -36,7 +36,13 @@ END_OF_USER = replace(
 class MakeUser(NewUser):
     """A user to create, with the bounds of the fields."""
 
-    username: Annotated[str, Bounds(pattern=f"^{USERNAME_PATTERN}$")]
+    username: Annotated[
+        str,
+        Bounds(
+            pattern=f"^{USERNAME_PATTERN}$",
+            says="must be 1 to 64 letters, digits or ._@+- and begin with a letter or digit",
+        ),
+    ]
     password: Password = field(repr=False)
 
 
