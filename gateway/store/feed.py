@@ -1,4 +1,4 @@
-"""SQL statements that find what is new in the tables of traffic and alerts."""
+"""Find what is new in the tables of traffic and alerts, for the live feed of the dashboard."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gateway.store.database import Row, Transaction
 
 Item = Mapping[str, object]
-"""One piece of news by the names of its columns. Times are Unix milliseconds."""
+"""One new row by the names of its columns. Times are Unix milliseconds."""
 
 LAST = "SELECT position FROM traffic ORDER BY position DESC LIMIT 1"
 _OF_TRAFFIC = (
@@ -25,7 +25,7 @@ ALERTS = f"""
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """New rows, oldest first, and up to where all are known. With too many at once only the newest are there."""
+    """New rows, oldest first, and how far they reach. When there are too many at once, only the newest are there."""
 
     position: int
     last_seen_at: int
@@ -34,15 +34,15 @@ class News:
 
 
 class FeedRepository:
-    """What is new."""
+    """The newest rows of traffic and alerts."""
 
     def start(self, tx: Transaction, *, now_at: int) -> News:
-        """Return where news begin."""
+        """Return the point from which rows are new."""
         rows = tx.query(LAST)
         return News(int(rows[0]["position"]) if rows else 0, now_at)
 
     def since(self, tx: Transaction, seen: News, *, limit: int) -> News:
-        """Return what came after `seen`."""
+        """Return the rows after `seen`."""
         traffic = tx.query(TRAFFIC, {"position": seen.position, "limit": limit})
         alerts = tx.query(ALERTS, {"last_seen_at": seen.last_seen_at, "limit": limit})
         return News(

@@ -1,10 +1,10 @@
-"""Where the workers of a host put what they have counted, so that each can tell the sum. Memory only; knows no metric.
+"""A board on which the workers of a host publish their counts, so that each can report the sum. Knows no metric.
 
-Theory of operation. One anonymous mapping, made before the workers are forked, has a slot for each process that may
-run, and each slot two halves. A process writes the half that does not count and then turns the slot's word, in one
-store, so that whoever reads finds the old or the new and never a mixture, wherever the writer is killed. A slot is held
-by a record lock that the kernel takes back at the end of the process. The next one to hold it goes on from what it
-finds there: nothing that was put up is forgotten or counted twice.
+Theory of operation. One anonymous mapping, made before the workers fork, has a slot for each process that may run. A
+slot has two halves and a word that selects one. A process writes the other half and then changes the word in one store,
+so that a reader finds the old state or the new one, never a mixture, wherever the writer is killed. A record lock holds
+a slot; the kernel releases it when the process ends. The next holder goes on from the state that it finds there, so
+that no count is lost or counted twice.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ _WORD_BYTES = 8
 
 
 class MetricBoard:
-    """Slots for `processes` at once. Make it before forking; then use it in one thread of each process."""
+    """Slots for `processes` at once. Make it before the fork, then use it in one thread of each process."""
 
     def __init__(self, processes: int) -> None:
         self._count = processes
@@ -29,7 +29,7 @@ class MetricBoard:
         self._own = -1
 
     def claim(self) -> bytes:
-        """Take a free slot for the life of this process; return what its last holder put up, or b""."""
+        """Take a free slot for the life of this process and return what its last holder published, or b""."""
         for slot in range(self._count):
             try:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, slot)
@@ -37,16 +37,16 @@ class MetricBoard:
                 continue
             self._own = slot
             return self._read(slot)
-        return b""  # more processes than were foreseen: this one counts for itself
+        return b""  # more processes than there are slots: this one counts for itself
 
     def close(self) -> None:
-        """Let go of the memory in this process."""
+        """Release the memory in this process."""
         self._words.release()
         self._view.release()
         os.close(self._descriptor)
 
     def publish(self, state: bytes) -> bool:
-        """Put up `state` in place of the last. Says no when there is no slot or too little room."""
+        """Publish `state` in place of the last. Return false when there is no slot, or too little room in it."""
         if self._own < 0 or len(state) > _HALF_BYTES:
             return False
         half = 1 - (self._words[self._own] & 1)
@@ -56,7 +56,7 @@ class MetricBoard:
         return True
 
     def others(self) -> list[bytes]:
-        """Return what every other slot holds, of processes that run and of those that have ended."""
+        """Return the states of all other slots, of processes that run and of those that have ended."""
         found = [self._read(slot) for slot in range(self._count) if slot != self._own]
         return [state for state in found if state]
 

@@ -1,17 +1,16 @@
-"""The exact sliding windows of 60 seconds that all workers of a host share. Memory only; knows no SQL.
+"""The sliding windows of 60 seconds that all workers of a host share. Memory only; knows no SQL.
 
-Theory of operation. One anonymous mapping is made before the workers are forked. It holds a directory, whose entry says
-which key has a slot and which of its cells count, and for every slot a ring of cells. A cell is the time of an admitted
-call and the number of calls admitted up to then, so that the calls of the last minute are one subtraction. Times are of
-the monotonic clock, which all processes of a host share; a cell's time never goes back.
+Theory of operation. The windows lie in one anonymous mapping, which is made before the workers fork. A key has a slot:
+an entry in a directory and a ring of cells. A cell is the time of an admitted call and the number of calls up to it, so
+that the calls of the last minute are one subtraction. Times come from the monotonic clock, which all processes of a
+host share. The time of a cell never goes back.
 
-A key with a limit of up to `CELLS` has a cell for each call. Above, the calls of one quarter of a second share a cell
-and leave the window together, with the last of them: a call may be admitted that much late, none is ever too early.
+With a limit of up to `CELLS`, each call has a cell. Above it, the calls of a quarter of a second share one and leave
+with the last of them: a call may be admitted that much late, but never too early.
 
-A key lives in the set of slots that its hash names, and everything about a set is done under the lock of that set: a
-record lock (fcntl), which the kernel takes from a process that dies. Each change is a chain of single words in such an
-order that it may end anywhere: what a killed worker leaves counts a call too much at worst. A slot is given to another
-key when its last call is a minute old.
+The hash of a key selects a set of slots. A process changes a set under its lock: a record lock (fcntl), which the
+kernel takes from a process that dies. Each change is a series of single words whose order lets it stop anywhere; a
+killed worker leaves at most one call too many. A slot is free for another key when its last call is a minute old.
 """
 
 import fcntl
@@ -28,8 +27,8 @@ from gateway.store.database import StoreUnavailable
 CELLS = 256
 WAYS = 64
 _SETS = 128
-_ENTRY_WORDS = 8
-_FIRST, _SECOND, _BASE, _BEGIN, _END = range(5)  # the words of an entry: the key's hash, then the ring
+_ENTRY_WORDS = 4
+_KEY, _BASE, _BEGIN, _END = range(4)  # the words of an entry: the hash of the key, then the ring
 _CELL_WORDS = 2
 _GRID_SECONDS = 0.25
 _YIELDS = 200
@@ -38,9 +37,9 @@ _NAP_SECONDS = 0.0005
 
 
 class RateWindows:
-    """A `RateLimiter` for processes that are forked after it was made. In each process, for one thread.
+    """A `RateLimiter` for processes that fork after it was made. One thread of each process may use it.
 
-    sets: how many sets of `WAYS` keys there are. It takes memory as keys come into use, at most 4.1 KB a key.
+    sets: how many sets of `WAYS` keys there are. Memory is used as keys come into use, at most 4.1 KB for a key.
     """
 
     def __init__(self, *, sets: int = _SETS) -> None:
@@ -52,40 +51,26 @@ class RateWindows:
         self._words = view.cast("Q")
         self._times = view.cast("d")
         self._descriptor = lock_file()
-        self._known: dict[str, tuple[int, int, int, int]] = {}
 
     def admit(self, key_id: str, limit: int, now_seconds: float) -> Admission:
         """Admit a call of `key_id` or not: never more than `limit` in any 60 seconds, over all processes.
 
         Raises:
-            StoreUnavailable: too many keys are in use at once, or another process does not let go of the lock.
+            StoreUnavailable: too many keys are in use at once, or another process holds the lock too long.
         """
-        first, second, group, slot = self._known.get(key_id) or self._hash(key_id)
+        key = int.from_bytes(blake2b(key_id.encode(), digest_size=8).digest(), "big") | 1  # 0 is an unused slot
+        group = (key >> 1) % self._sets
         self._lock(group)
         try:
-            words = self._words
-            entry = slot * _ENTRY_WORDS
-            if words[entry + _FIRST] != first or words[entry + _SECOND] != second:
-                slot = self._find(first, second, group, now_seconds)
-                self._known[key_id] = first, second, group, slot
-            return self._admit(slot, limit, now_seconds)
+            return self._admit(self._find(key, group, now_seconds), limit, now_seconds)
         finally:
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, group)
 
     def close(self) -> None:
-        """Let go of the memory in this process."""
+        """Release the memory in this process."""
         self._words.release()
         self._times.release()
         os.close(self._descriptor)
-
-    def _hash(self, key_id: str) -> tuple[int, int, int, int]:
-        """Return the two words that stand for the key, its set, and the slot to look at first."""
-        if len(self._known) >= 2 * self._sets * WAYS:
-            self._known.clear()
-        digest = blake2b(key_id.encode(), digest_size=16).digest()
-        first, second = int.from_bytes(digest[:8], "big") | 1, int.from_bytes(digest[8:], "big")
-        group = second % self._sets
-        return first, second, group, group * WAYS
 
     def _lock(self, group: int) -> None:
         for attempt in range(_YIELDS + _NAPS):
@@ -93,36 +78,39 @@ class RateWindows:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, group)
                 return
             except BlockingIOError:
-                # It is held for some microseconds, so a turn of the processor is enough; a nap, if the holder has none.
+                # A holder needs some microseconds, so yield the processor at first; sleep when the holder does not run.
                 if attempt < _YIELDS:
                     os.sched_yield()
                 else:
                     time.sleep(_NAP_SECONDS)
         raise StoreUnavailable("The rate windows are locked by another process.", retry_after_seconds=1)
 
-    def _find(self, first: int, second: int, group: int, now_seconds: float) -> int:
-        """Return the slot of a key, taking one that is free if it has none."""
+    def _find(self, key: int, group: int, now_seconds: float) -> int:
+        """Return the slot of a key. A key without a slot takes a free one.
+
+        Raises:
+            StoreUnavailable: no slot of the set is free.
+        """
         words = self._words
         free = -1
         for slot in range(group * WAYS, (group + 1) * WAYS):
             entry = slot * _ENTRY_WORDS
-            if words[entry + _FIRST] == first and words[entry + _SECOND] == second:
+            if words[entry + _KEY] == key:
                 return slot
             if free < 0 and self._forget(slot, now_seconds)[1] == words[entry + _END]:
                 free = slot
-            if words[entry + _FIRST] == 0:
-                break  # never used, and slots are taken in their order: none behind it was
+            if words[entry + _KEY] == 0:
+                break  # slots are taken in their order, so no later one was ever used
         if free < 0:
             raise StoreUnavailable("Too many keys are in use at once.", retry_after_seconds=1)
-        # The ring goes on where the last key's ended: all it holds is forgotten.
-        words[free * _ENTRY_WORDS + _SECOND] = second
-        words[free * _ENTRY_WORDS + _FIRST] = first
+        # All cells of the last key have expired, and the ring goes on where they end.
+        words[free * _ENTRY_WORDS + _KEY] = key
         return free
 
     def _forget(self, slot: int, now_seconds: float) -> tuple[int, int]:
-        """Drop the cells that are 60 seconds old; return the calls before the first cell that counts, and its number.
+        """Drop the cells that are 60 seconds old. Return the calls before the first cell left, and its number.
 
-        The sum is written before the number: if only the first is, the next one drops the same cells again.
+        The sum is written before the number: if a process dies between them, the next drops the same cells again.
         """
         words, times = self._words, self._times
         entry = slot * _ENTRY_WORDS
@@ -165,7 +153,7 @@ class RateWindows:
         return Admission(True, limit, limit - used - 1, _whole(frees_seconds), 0)
 
     def _refuse(self, ring: int, begin: int, end: int, surplus: int, *, limit: int, now_seconds: float) -> Admission:
-        """Refuse a call. surplus: the sum that the calls which must leave first go up to."""
+        """Refuse a call. surplus: the sum up to which calls must leave before one is admitted."""
         words, times = self._words, self._times
         reset = wait = int(WINDOW_SECONDS)
         for number in range(begin, end):
@@ -188,10 +176,10 @@ def _whole(seconds: float) -> int:
 
 
 def lock_file() -> int:
-    """Return a descriptor of a file without a name, whose bytes are locks.
+    """Return the descriptor of a nameless file, whose bytes serve as locks.
 
     Raises:
-        SetupError: this host allows no such file.
+        SetupError: this host does not allow such a file.
     """
     try:
         return os.memfd_create("locks")

@@ -1,7 +1,8 @@
-"""The queries of reports, one row each: what is asked, for people and for the database. Only reads.
+"""The queries of reports, one row each, in words for people and in SQL for the database. They only read.
 
-Every query takes `:since`, `:until` (Unix milliseconds; the first included, the second not), `:step` (of a bucket of
-time), `:now` and `:origin`: what was made up for a demonstration is of another origin, and in no other number.
+Every query may use `:since` and `:until` (Unix milliseconds; the first is included, the second is not), `:step`, the
+length of a bucket of time, `:now` and `:origin`. Demonstration data has an origin of its own, so no other number counts
+it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,7 @@ _COUNTS = f"""
     COALESCE(SUM(prompt_tokens), 0) + COALESCE(SUM(reply_tokens), 0) AS tokens,
     COALESCE(SUM(cost_microusd), 0) / 1000000.0 AS cost
 """
-_COUNT_COLUMNS = ("requests", "blocked", "reviewed", "tokens", "cost:usd")
+_COUNT_COLUMNS = "requests, blocked, reviewed, tokens, cost:usd"
 _SEEN = "FROM alerts WHERE last_seen_at >= :since AND last_seen_at < :until"
 _EVENTS = "FROM audit_events WHERE occurred_at >= :since AND occurred_at < :until"
 _BY_DAY = "occurred_at - occurred_at % :step"
@@ -33,20 +34,26 @@ _ACTIVE = "status IN ('open', 'acknowledged', 'investigating')"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query. about: what it asks, for people. columns: names, each perhaps with a colon and its unit.
+    """One query.
 
-    has_gaps: a time without a row is one that nobody looked at, and not one in which nothing was.
+    about: what it asks, for people. named: its columns, some with a colon and a unit. is_current: the period does not
+    matter. most: how many rows it returns. has_gaps: a bucket without a row was not measured, so it is not zero.
     """
 
     about: str
     sql: str
-    columns: tuple[str, ...]
+    named: str
     is_current: bool = False
     most: int = MOST_ROWS
     has_gaps: bool = False
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns with their units."""
+        return self.named.split(", ")
+
     def shown(self) -> tuple[Column, ...]:
-        """Return the columns."""
+        """Return the columns as a section shows them."""
         return tuple(_column(text) for text in self.columns)
 
 
@@ -57,9 +64,9 @@ def _column(text: str) -> Column:
 
 
 def _grouped(noun: str, column: str) -> Query:
-    """Return the sums of traffic by one of its columns."""
+    """Return the query for sums of traffic by one of its columns."""
     sql = f"SELECT COALESCE({column}, '(none)') AS value, {_COUNTS} {_TRAFFIC} GROUP BY 1 ORDER BY 2 DESC"
-    return Query(f"requests of the traffic table, by {noun}", sql, (noun, *_COUNT_COLUMNS))
+    return Query(f"requests of the traffic table, by {noun}", sql, f"{noun}, {_COUNT_COLUMNS}")
 
 
 def _blocked(noun: str, column: str) -> Query:
@@ -68,17 +75,17 @@ def _blocked(noun: str, column: str) -> Query:
                {_REVIEWED} AS reviewed
           {_TRAFFIC} AND verdict <> 'ALLOW' GROUP BY 1 ORDER BY 2 DESC, 3 DESC
     """
-    return Query(f"requests with BLOCK or REVIEW, by {noun}", sql, (noun, "blocked", "reviewed"))
+    return Query(f"requests with BLOCK or REVIEW, by {noun}", sql, f"{noun}, blocked, reviewed")
 
 
 def _alerts(noun: str, column: str) -> Query:
     sql = f"SELECT {column}, COUNT(*), SUM(count) {_SEEN} GROUP BY 1 ORDER BY 2 DESC, 1"
-    return Query(f"alerts last seen in the period, by {noun}", sql, (noun, "alerts", "sightings"))
+    return Query(f"alerts last seen in the period, by {noun}", sql, f"{noun}, alerts, sightings")
 
 
 def _events(noun: str, column: str) -> Query:
     sql = f"SELECT COALESCE({column}, '(none)'), COUNT(*) {_EVENTS} GROUP BY 1 ORDER BY 2 DESC, 1"
-    return Query(f"audit events, by {noun}", sql, (noun, "events"))
+    return Query(f"audit events, by {noun}", sql, f"{noun}, events")
 
 
 _TRAFFIC_QUERIES = {
@@ -87,45 +94,45 @@ _TRAFFIC_QUERIES = {
         f"""SELECT {_COUNTS}, COUNT(*) FILTER (WHERE status >= 500),
                    COUNT(DISTINCT agent), COUNT(DISTINCT key_prefix), COUNT(DISTINCT model)
             {_TRAFFIC}""",
-        (*_COUNT_COLUMNS, "failed (5xx)", "agents", "keys", "models"),
+        f"{_COUNT_COLUMNS}, failed (5xx), agents, keys, models",
     ),
     "by_time": Query(
         "requests of the traffic table, by time",
         f"""SELECT {_BY_DAY} AS at, COUNT(*), {_BLOCKED}, {_REVIEWED}
             {_TRAFFIC} GROUP BY 1 ORDER BY 1""",
-        ("time:time", "requests", "blocked", "reviewed"),
+        "time:time, requests, blocked, reviewed",
         most=5000,
     ),
     "threats_by_time": Query(
         "requests with BLOCK or REVIEW, by time",
         f"""SELECT {_BY_DAY} AS at, {_BLOCKED}, {_REVIEWED}
             {_TRAFFIC} AND verdict <> 'ALLOW' GROUP BY 1 ORDER BY 1""",
-        ("time:time", "blocked", "reviewed"),
+        "time:time, blocked, reviewed",
         most=5000,
     ),
     "cost_by_time": Query(
         "cost of the requests that have a price, by time",
         f"""SELECT {_BY_DAY} AS at, COALESCE(SUM(cost_microusd), 0) / 1000000.0
             {_TRAFFIC} GROUP BY 1 ORDER BY 1""",
-        ("time:time", "cost:usd"),
+        "time:time, cost:usd",
         most=5000,
     ),
     "times": Query(
         "mean and longest time of the requests; overhead is the gateway's own share",
         f"""SELECT AVG(elapsed_us) / 1000.0, MAX(elapsed_us) / 1000.0, AVG(overhead_us) / 1000.0,
                    MAX(overhead_us) / 1000.0 {_TRAFFIC}""",
-        ("mean time:ms", "longest time:ms", "mean overhead:ms", "longest overhead:ms"),
+        "mean time:ms, longest time:ms, mean overhead:ms, longest overhead:ms",
     ),
     "unpriced": Query(
         "completed requests that have tokens and no price, by model",
         f"""SELECT COALESCE(model, '(none)'), COUNT(*), COALESCE(SUM(prompt_tokens), 0) + COALESCE(SUM(reply_tokens), 0)
             {_TRAFFIC} AND cost_microusd IS NULL AND prompt_tokens IS NOT NULL GROUP BY 1 ORDER BY 2 DESC""",
-        ("model", "requests", "tokens"),
+        "model, requests, tokens",
     ),
     "scores": Query(
         "requests of the traffic table, by their score in steps of ten",
         f"SELECT (score / 10) * 10 AS at, COUNT(*) {_TRAFFIC} GROUP BY 1 ORDER BY 1",
-        ("score from", "requests"),
+        "score from, requests",
     ),
     "by_verdict": _grouped("verdict", "verdict"),
     "by_direction": _grouped("direction", "direction"),
@@ -145,7 +152,7 @@ _TRAFFIC_QUERIES = {
             WHERE size_ms = 3600000 AND dimension = 'rule' AND origin = :origin
               AND bucket_at >= :since - :since % 3600000 AND bucket_at < :until
             GROUP BY 1 ORDER BY 2 DESC""",
-        ("rule", "requests", "blocked", "reviewed"),
+        "rule, requests, blocked, reviewed",
     ),
 }
 
@@ -157,7 +164,7 @@ _ALERT_QUERIES = {
                    COUNT(*) FILTER (WHERE status = 'resolved'),
                    COUNT(*) FILTER (WHERE status = 'false_positive'),
                    AVG(resolved_at - first_seen_at) / 60000.0 {_SEEN}""",
-        ("alerts", "active", "active and critical", "resolved", "false positives", "mean minutes to resolve"),
+        "alerts, active, active and critical, resolved, false positives, mean minutes to resolve",
     ),
     "alerts_by_severity": _alerts("severity", "severity"),
     "alerts_by_source": _alerts("source", "source"),
@@ -169,7 +176,7 @@ _ALERT_QUERIES = {
               FROM alerts WHERE {_ACTIVE}
              ORDER BY CASE severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END,
                       last_seen_at DESC""",  # noqa: S608
-        ("severity", "title", "source", "rule", "status", "count", "agent", "key", "first seen:time", "last seen:time"),
+        "severity, title, source, rule, status, count, agent, key, first seen:time, last seen:time",
         is_current=True,
         most=50,
     ),
@@ -185,28 +192,15 @@ _AUDIT_QUERIES = {
         f"""SELECT action, COALESCE(reason, ''), COUNT(*) {_EVENTS}
               AND action IN ('api_key_refused', 'session_refused', 'sign_in_failed', 'sign_in_throttled')
              GROUP BY 1, 2 ORDER BY 3 DESC""",
-        ("action", "reason", "events"),
+        "action, reason, events",
     ),
     "events": Query(
         f"audit events, newest first, {MOST_EVENTS:,} at most; `audit export` writes all",
         f"""SELECT seq, occurred_at, source, action, outcome, actor, agent, ip, request_id, resource_type, resource_id,
                    reason, hash
             {_EVENTS} ORDER BY occurred_at DESC, position DESC""",
-        (
-            "seq",
-            "time:time",
-            "source",
-            "action",
-            "outcome",
-            "actor",
-            "agent",
-            "address",
-            "request",
-            "resource type",
-            "resource",
-            "reason",
-            "hash",
-        ),
+        "seq, time:time, source, action, outcome, actor, agent, address, request, resource type, resource, reason"
+        ", hash",
         most=MOST_EVENTS,
     ),
     "access_changes": Query(
@@ -215,18 +209,18 @@ _AUDIT_QUERIES = {
               AND resource_type IN ('api_key', 'user', 'access_entry', 'policy', 'risk_acceptance')
               AND source <> 'auth' AND action NOT LIKE '%used%'
              ORDER BY occurred_at DESC, position DESC""",
-        ("time:time", "action", "actor", "resource type", "resource"),
+        "time:time, action, actor, resource type, resource",
     ),
     "chains": Query(
         "audit chains: the oldest event that is kept, and the newest",
         "SELECT instance_id, first_seq, seq, hash FROM audit_heads ORDER BY 1",
-        ("chain", "first event", "last event", "last hash"),
+        "chain, first event, last event, last hash",
         is_current=True,
     ),
     "checkpoints": Query(
         "checkpoints up to which the audit chain was found whole, newest first",
         "SELECT occurred_at, seq, hash FROM audit_checkpoints ORDER BY occurred_at DESC, seq DESC",
-        ("time:time", "event", "hash"),
+        "time:time, event, hash",
         is_current=True,
         most=10,
     ),
@@ -237,23 +231,14 @@ _RECORD_QUERIES = {
         "API keys that are not revoked, oldest first",
         """SELECT name, prefix, REPLACE(scopes, '","', '", "'), rate_limit, created_by, created_at, last_used_at,
                   expires_at FROM api_keys WHERE revoked_at IS NULL OR revoked_at > :now ORDER BY created_at""",
-        (
-            "name",
-            "prefix",
-            "scopes",
-            "calls a minute",
-            "made by",
-            "made:time",
-            "last used:time",
-            "expires:time",
-        ),
+        "name, prefix, scopes, calls a minute, made by, made:time, last used:time, expires:time",
         is_current=True,
         most=1000,
     ),
     "users": Query(
         "users, by name",
         "SELECT username, role, created_at, disabled_at FROM users ORDER BY username",
-        ("user", "role", "made:time", "disabled:time"),
+        "user, role, made:time, disabled:time",
         is_current=True,
         most=1000,
     ),
@@ -261,21 +246,21 @@ _RECORD_QUERIES = {
         "sessions that have not ended, newest first",
         """SELECT u.username, s.ip, s.created_at, s.last_seen_at, s.expires_at FROM sessions s
              JOIN users u ON u.id = s.user_id WHERE s.expires_at > :now ORDER BY s.created_at DESC""",
-        ("user", "address", "signed in:time", "last seen:time", "ends:time"),
+        "user, address, signed in:time, last seen:time, ends:time",
         is_current=True,
     ),
     "access_entries": Query(
         "entries of the access list",
         """SELECT list_name, entry_type, value, scope, reason, created_by, created_at, expires_at, hits
              FROM access_entries ORDER BY created_at""",
-        ("list", "type", "value", "scope", "reason", "made by", "made:time", "expires:time", "hits"),
+        "list, type, value, scope, reason, made by, made:time, expires:time, hits",
         is_current=True,
         most=1000,
     ),
     "policies": Query(
         "policies that keys may have",
         "SELECT name, mode, block_score, review_score, unscannable, outbound, created_by FROM policies ORDER BY name",
-        ("policy", "mode", "blocks from", "reviews from", "unscannable", "outbound", "made by"),
+        "policy, mode, blocks from, reviews from, unscannable, outbound, made by",
         is_current=True,
         most=1000,
     ),
@@ -283,7 +268,7 @@ _RECORD_QUERIES = {
         "risk acceptances that hold",
         """SELECT scope, rule, agent, reason, accepted_by, accepted_at, until_at FROM risk_acceptances
             WHERE revoked_at IS NULL AND until_at > :now ORDER BY until_at""",
-        ("scope", "rule", "agent", "reason", "accepted by", "accepted:time", "until:time"),
+        "scope, rule, agent, reason, accepted by, accepted:time, until:time",
         is_current=True,
     ),
     "budgets": Query(
@@ -292,62 +277,51 @@ _RECORD_QUERIES = {
              FROM budgets b LEFT JOIN budget_periods p ON p.budget_id = b.id
               AND p.begins_at = (SELECT MAX(begins_at) FROM budget_periods WHERE budget_id = b.id)
             ORDER BY b.name""",
-        ("budget", "scope", "of", "unit", "window", "limit", "spent", "action"),
+        "budget, scope, of, unit, window, limit, spent, action",
         is_current=True,
     ),
     "providers": Query(
         "providers, in the order they are tried",
         "SELECT name, type, base_url, priority, weight, enabled FROM providers ORDER BY priority, weight DESC, name",
-        ("provider", "type", "address", "priority", "weight", "enabled"),
+        "provider, type, address, priority, weight, enabled",
         is_current=True,
     ),
     "agents": Query(
         "agents that are not retired, newest sighting first",
         """SELECT name, source, owner, role, model, tools, first_seen_at, last_seen_at, blocked_at FROM agents
             WHERE retired_at IS NULL AND origin = :origin ORDER BY COALESCE(last_seen_at, 0) DESC""",
-        (
-            "agent",
-            "source",
-            "owner",
-            "role",
-            "model",
-            "tools",
-            "first seen:time",
-            "last seen:time",
-            "blocked:time",
-        ),
+        "agent, source, owner, role, model, tools, first seen:time, last seen:time, blocked:time",
         is_current=True,
     ),
     "new_agents": Query(
         "agents that were first seen in the period",
         """SELECT name, source, first_seen_at FROM agents
             WHERE first_seen_at >= :since AND first_seen_at < :until AND origin = :origin ORDER BY 3 DESC""",
-        ("agent", "source", "first seen:time"),
+        "agent, source, first seen:time",
     ),
     "instances": Query(
         "gateways that write to this database",
         """SELECT name, version, status, started_at, last_seen_at FROM instances ORDER BY name""",
-        ("instance", "version", "status", "started:time", "last seen:time"),
+        "instance, version, status, started:time, last seen:time",
         is_current=True,
     ),
     "course": Query(
         "posture and threat score as noted every five minutes, the mean of each span",
         f"""SELECT {_BY_DAY} AS at, AVG(posture_score), AVG(threat_score) FROM posture_points
              WHERE occurred_at >= :since AND occurred_at < :until GROUP BY 1 ORDER BY 1""",  # noqa: S608
-        ("time:time", "posture:score", "threat:score"),
+        "time:time, posture:score, threat:score",
         most=5000,
         has_gaps=True,
     ),
 }
 
-QUERIES: Mapping[str, Query] = _TRAFFIC_QUERIES | _ALERT_QUERIES | _AUDIT_QUERIES | _RECORD_QUERIES  # fmt: skip
+QUERIES: Mapping[str, Query] = _TRAFFIC_QUERIES | _ALERT_QUERIES | _AUDIT_QUERIES | _RECORD_QUERIES
 
 
 def ask(
     tx: Transaction, name: str, *, since: int, until: int, step: int, now: int, origin: str
 ) -> list[tuple[object, ...]]:
-    """Return the rows of one query, one more than it may have at the most."""
+    """Return the rows of a query and one more than its `most`, which shows that there are others."""
     query = QUERIES[name]
     params = {"since": since, "until": until, "step": step, "now": now, "limit": query.most + 1, "origin": origin}
-    used = {key: value for key, value in params.items() if f":{key}" in query.sql or key == "limit"}
-    return [tuple(cast("Iterable[object]", row)) for row in tx.query(f"{query.sql} LIMIT :limit", used)]
+    return [tuple(cast("Iterable[object]", row)) for row in tx.query(f"{query.sql} LIMIT :limit", params)]
