@@ -8,20 +8,20 @@ export class ApiError extends Error {
   }
   /** What a person can do about it. */
   get advice() {
-    return ADVICE[this.code] || (this.status >= 500 ? "Try again; if it stays, the request id finds it in the gateway's log." : "");
+    return ADVICE[this.code] || (this.status >= 500 ? "Try again. If it persists, look for the request id in the gateway's log." : "");
   }
 }
 
 const ADVICE = {
   unreachable: "Check that the gateway runs and that this computer reaches it, then try again.",
   not_signed_in: "Sign in again.",
-  csrf_failed: "Load this page again and repeat it.",
+  csrf_failed: "Reload this page and try again.",
   permission_denied: "Your role may not do this. Ask an administrator.",
   access_denied: "The access list refuses this address or name. An administrator can change it under Settings.",
   conflict: "Someone else changed this, or it conflicts with another setting. Reload and try again.",
   not_found: "It may have been removed. Load the list again.",
   login_throttled: "Too many failed attempts. Wait until it is allowed again.",
-  overloaded: "The gateway has more to do than it can. Wait a moment and try again.",
+  overloaded: "The gateway is overloaded. Wait a moment and try again.",
   audit_unavailable: "The audit log cannot be written, so nothing was changed. Check the disk of the data folder.",
   shield_unavailable: "The shield could not scan. Nothing was let through; try again.",
   upstream_unavailable: "The provider did not answer. Test it under Settings, Providers.",

@@ -68,7 +68,7 @@ function frame() {
   const user = h("details.menu", h("summary.btn.quiet", icon("user"), h("span.user-name", session.user.username)),
     h("div.menu-list", h("p", h("b", session.user.username), h("br"), h("span.dim", session.user.role.replace("_", " "))),
       session.asksForUser && [button("Change password", () => { user.open = false; return changePassword(); }, { kind: "quiet", sign: "lock" }), button("Sign out", signOut, { kind: "quiet", sign: "out" })],
-      !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): whoever is on this host may do everything.")));
+      !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): anyone on this host may do everything.")));
   document.addEventListener("click", (event) => { if (!user.contains(event.target)) user.open = false; }, { signal: framed.signal });
   main = h("main", { id: "main", tabindex: "-1" });
   fill(app,

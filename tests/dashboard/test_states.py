@@ -21,7 +21,7 @@ def test_a_list_that_cannot_be_read_says_what_to_do_and_comes_back(opened: Calla
 
 def test_a_list_in_which_nothing_fits_says_so(opened: Callable[..., Page]) -> None:
     page = opened("traffic?agent=nobody-of-this-name")
-    assert "No request fits" in page.run("document.querySelector('main .empty').innerText")
+    assert "No request matches" in page.run("document.querySelector('main .empty').innerText")
     assert page.run("document.querySelector('main table').checkVisibility()") is False
     page.check()
 

@@ -15,7 +15,7 @@ export async function draw(context, here) {
   const list = table({
     label: "Access list, newest first",
     load: (cursor) => api.page("/api/access", { list: values.list, type: values.type, limit: 50, cursor }, signal),
-    none: "No entries. Whoever has a good key may come in from anywhere.",
+    none: "No entries. Anyone with a valid key may come in from anywhere.",
     columns: [
       { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Kind", cell: (row) => row.type },
       { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", align: "end", low: 1, cell: (row) => number(row.hits) },
@@ -24,7 +24,7 @@ export async function draw(context, here) {
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => remove(row, list.reload))) : null,
   });
   fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), { kind: "primary", sign: "plus" }));
-  fill(main, h("p.dim", "Deny comes first. Where there are allow entries of a kind, one of them must fit; else everything is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Kind", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  fill(main, h("p.dim", "Deny comes first. If there are allow entries of a type, one of them must match; otherwise everything is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Kind", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
   return { moved: () => {}, press: list.press };
 }
 
@@ -45,4 +45,4 @@ const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
   { name: "reason", label: "Why", value: row?.reason },
   { name: "expires_at", label: "Ends", type: "expiry", value: row?.expires_at, never: null },
   { name: "force", label: "Apply even if it locks out me, this host or every key", type: "switch" },
-], (values) => (row ? api.patch(at("access", row.id), { ...values, version: row.version }) : api.post("/api/access", values)), { label: row ? "Save" : "Add", told: "Saved. It holds at the next request, in every worker.", done });
+], (values) => (row ? api.patch(at("access", row.id), { ...values, version: row.version }) : api.post("/api/access", values)), { label: row ? "Save" : "Add", told: "Saved. It applies from the next request, in every worker.", done });

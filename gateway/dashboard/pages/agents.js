@@ -17,7 +17,7 @@ export async function draw(context, here) {
     label: "Agents, newest first",
     load: (cursor) => api.page("/api/agents", { ...values, limit: 50, cursor }, signal),
     href: (row) => link("agents", [row.id], context.place().query),
-    none: "No agent fits. They are found in traffic, or registered here.",
+    none: "No agent matches. Agents are found in traffic, or registered here.",
     columns: [
       { label: "Agent", wide: true, cell: (row) => cut(row.name) },
       { label: "State", cell: (row) => status(row.status) },
@@ -45,7 +45,7 @@ const fields = (agent) => [
 ];
 
 function bringIn(done) {
-  const box = dialog("Import agents", form([{ name: "text", label: "Agents as JSON", type: "area", rows: 10, required: true, placeholder: '[{"name": "crm-bot", "owner": "sales", "tools": ["search"]}]', hint: "A list. New ones are made, known ones changed; all of it or nothing." }], async ({ text }) => {
+  const box = dialog("Import agents", form([{ name: "text", label: "Agents as JSON", type: "area", rows: 10, required: true, placeholder: '[{"name": "crm-bot", "owner": "sales", "tools": ["search"]}]', hint: "A list. New agents are created and known ones changed: all of them or none." }], async ({ text }) => {
     let agents;
     try { agents = JSON.parse(text); } catch { throw Object.assign(new Error("This is not JSON."), { param: "text" }); }
     return api.post("/api/agents/import", { agents: Array.isArray(agents) ? agents : agents.agents });

@@ -23,7 +23,7 @@ export async function draw(context, here) {
     label: "Alerts, newest first",
     load: (cursor) => api.page("/api/alerts", { ...pick(values), limit: 50, cursor }, signal),
     href: (row) => link("alerts", [row.id], context.place().query),
-    none: () => empty(values.scope === "active" ? "No active alerts. Everything has been looked at." : "No alert fits. Take filters away."),
+    none: () => empty(values.scope === "active" ? "No active alerts. Everything has been handled." : "No alert matches. Clear some filters."),
     keys: { a: (row) => quick(row, "acknowledged"), r: (row) => quick(row, "resolved") },
     tools: mayAct ? (row) => h("span.row-line", LEADS[row.status].slice(0, 1).map((to) => button(STATES[to], () => move(row, to, changed)))) : null,
     columns: [
@@ -72,7 +72,7 @@ function move(alert, to, changed) {
   const told = `Alert: ${words(to).toLowerCase()}.`;
   if (!ASKS.includes(to)) { send({}).then(() => { toast(told); changed(); }, failed); return; }
   formDialog(`${STATES[to]}: ${alert.title}`, [
-    to === "suppressed" && { name: "suppressed_until", label: "Until", type: "expiry", days: "7", most: 90, hint: "Comes back when it is seen again afterwards." },
+    to === "suppressed" && { name: "suppressed_until", label: "Until", type: "expiry", days: "7", most: 90, hint: "The alert opens again when it is seen after that." },
     { name: "note", label: to === "resolved" ? "What was done" : "Why", type: "area", rows: 3, required: to !== "resolved", blank: undefined },
   ], (values) => send({ ...values, note: values.note || undefined }), { label: STATES[to], told, done: changed });
 }

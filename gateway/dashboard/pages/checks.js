@@ -15,7 +15,7 @@ export async function draw(context, here) {
   const top = h("div"), checks = h("div.stack"), bar = h("div");
   const run = button("Run the trust audit", async () => { await api.post("/api/trust-audits"); toast("The trust audit is done."); again(); }, { kind: "primary" });
   fill(tools, button("Print", () => window.print(), { sign: "print" }), can("posture:manage") && run);
-  const list = () => fill(checks, audit ? groups(audit.checks.filter((one) => (!values.status || one.status === values.status) && (!values.severity || one.severity === values.severity) && (!values.category || one.category === values.category)), context) : empty("No trust audit has been run yet. It looks at settings, keys, agents, files and the audit chain, and changes nothing."));
+  const list = () => fill(checks, audit ? groups(audit.checks.filter((one) => (!values.status || one.status === values.status) && (!values.severity || one.severity === values.severity) && (!values.category || one.category === values.category)), context) : empty("No trust audit has run yet. It checks settings, keys, agents, files and the audit chain, and changes nothing."));
   const show = detail(context, ["posture", "checks"], (id) => one(id, () => audit));
   const again = load(top, () => api.get("/api/posture", { since: values.since || "30d" }, signal), (found) => {
     audit = found.trust_audit;
@@ -38,11 +38,11 @@ function head(found) {
   return h("div.grid2",
     panel("Posture", h("div.dials", dial(score, { label: "Posture score", word: score === null ? "not known yet" : score >= 80 ? "good" : score >= 50 ? "fair" : "poor", kind: score === null ? "none" : score >= 80 ? "good" : score >= 50 ? "soso" : "bad" }),
       audit && h("div.stack.tight", h("div.stats", stat("Hold", number(audit.passed)), stat("Warn", number(audit.warned)), stat("Fail", number(audit.failed))), h("p.dim.small", "Run ", time(audit.occurred_at), ` by ${audit.started_by}. ${audit.skipped} checks do not apply. A critical check that fails caps the score at 49.`)))),
-    panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, full: 100, height: 150 }) : empty("The trend shows after the second reading.")));
+    panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, full: 100, height: 150 }) : empty("The trend appears after the second reading.")));
 }
 
 function groups(list, { link, place }) {
-  if (!list.length) return empty("No check fits. Take filters away.");
+  if (!list.length) return empty("No check matches. Clear some filters.");
   const names = [...new Set(list.map((one) => one.category))].sort();
   return names.map((name) => panel(words(name), table({
     label: `Checks: ${words(name)}`, size: 100, href: (row) => link("posture", ["checks", row.id], place().query),

@@ -21,7 +21,7 @@ export async function draw(context, here) {
     return [h("div.stats", stat("Spent", microusd(found.totals.cost_microusd)), stat("Tokens in", compact(found.totals.prompt_tokens)), stat("Tokens out", compact(found.totals.reply_tokens)), stat("A thousand requests", microusd(found.totals.requests ? (found.totals.cost_microusd / found.totals.requests) * 1000 : null))),
       series(found.series.map((one) => ({ at: one.at, cost: one.cost_microusd / 1e6 })), [{ key: "cost", label: "Spent", name: "one" }], { label: "Spent over time", show: dollars, height: 160 })];
   }) : () => {};
-  const again = load(body, () => api.page("/api/budgets", {}, signal), ({ items }) => (items.length ? items.map((one) => card(one, mayAct, again)) : empty("No budgets yet. One bounds what a key, an agent, a model, a provider or all of them may spend.")));
+  const again = load(body, () => api.page("/api/budgets", {}, signal), ({ items }) => (items.length ? items.map((one) => card(one, mayAct, again)) : empty("No budgets yet. A budget limits what a key, an agent, a model, a provider or all of them may spend.")));
   fill(tools, can("traffic:read") && range, mayAct && button("New budget", () => make(again), { kind: "primary", sign: "plus" }));
   fill(main, can("traffic:read") && headed("Spending", null, spend), h("h2", "Budgets"), body, top);
   const slow = setInterval(() => document.hidden || again(), 30000);
@@ -40,7 +40,7 @@ function card(one, mayAct, again) {
       one.override && h("div.banner.soso", h("span", "Raised to ", h("b", amount(one.override.limit, one.unit)), " until ", time(one.override.until), ` by ${one.override.by}: ${one.override.reason}`), mayAct && button("End", async () => { await api.remove(at("budgets", one.id, "override")); toast("The usual limit holds again."); after(); }, { kind: "small" })),
       mayAct && h("div.row-line", button("Change", () => formDialog("Change budget", [...basics(one)], (values) => api.patch(at("budgets", one.id), { ...values, version: one.version }), { told: "Changed.", done: after }), { kind: "small" }),
         button("Raise for a while", () => formDialog("Raise the limit for a while", [{ name: "limit", label: `Limit in ${one.unit}`, type: "number", step: "any", min: 0, value: one.effective_limit, required: true }, { name: "until", label: "Until", type: "expiry", days: "1", most: 90 }, { name: "reason", label: "Why", required: true }], (values) => api.post(at("budgets", one.id, "override"), { ...values, version: one.version }), { label: "Raise", told: "Raised.", done: after }), { kind: "small" }),
-        button("Remove", () => confirm("Remove this budget?", "What it bounds is bounded no more, and what was counted in it is forgotten.", "Remove", async () => { await api.remove(at("budgets", one.id)); toast("Budget removed."); after(); }), { kind: "small" }))));
+        button("Remove", () => confirm("Remove this budget?", "Its limit no longer applies, and what it counted is deleted.", "Remove", async () => { await api.remove(at("budgets", one.id)); toast("Budget removed."); after(); }), { kind: "small" }))));
 }
 
 const basics = (one) => [

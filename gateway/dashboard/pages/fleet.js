@@ -11,7 +11,7 @@ export async function draw({ main, tools, can, signal }) {
   const again = load(body, () => api.get("/api/fleet", {}, signal), (fleet) => [
     panel(null, h("div.stats", stat("Instances", number(fleet.total)), stat("Healthy", number(fleet.healthy)), stat("Posture", fleet.posture ?? "–", "of 100, more is better"), stat("Threat", fleet.threat ?? "–", "of 100, less is better"))),
     panel("Instances", table({
-      label: "Instances", rows: fleet.instances, none: "No instance has said that it runs. Each says so every 15 seconds.",
+      label: "Instances", rows: fleet.instances, none: "No instance has reported that it runs. Each reports every 15 seconds.",
       columns: [
         { label: "Instance", cell: (row) => h("span", { title: row.problem || "" }, h("b", row.name), row.peer && h("span.dim", ` by ${row.peer}`)), sort: (row) => row.name },
         { label: "Connection", cell: (row) => status(row.connection), sort: (row) => row.connection },
@@ -27,7 +27,7 @@ export async function draw({ main, tools, can, signal }) {
     { name: "name", label: "Name", required: true }, { name: "url", label: "Address", required: true, placeholder: "https://gateway-2.example.com:5001" }, { name: "api_key", label: "Its key", type: "password", required: true, hint: "A key of that gateway that may read the fleet, or where it is: env:NAME, file:PATH." }, { name: "allow_private", label: "May lie in a private network", type: "switch" },
   ], (values) => api.post("/api/fleet/peers", values), { label: "Add", told: (made) => (made.problem ? [`Added, but it does not answer: ${made.problem}`, "bad"] : "Added. It has answered."), done: () => { ask(); again(); } }), { sign: "plus" }))),
   items.length ? table({ label: "Other gateways", rows: items, columns: [{ label: "Name", cell: (row) => h("b", row.name) }, { label: "Address", low: 1, cell: (row) => code(row.url) }, { label: "State", cell: (row) => (row.problem ? h("span", { title: row.problem }, status("failed"), h("span.dim.small", ` ${row.problem}`)) : status(row.answered_at ? "online" : "pending")) }, { label: "Instances", align: "end", low: 2, cell: (row) => row.instances }, { label: "Answered", low: 1, cell: (row) => ago(row.answered_at) }, { label: "Key", low: 3, cell: (row) => code(row.api_key) }],
-    tools: mayAct ? (row) => button("Remove", () => confirm(`Remove ${row.name}?`, "It is not asked any more.", "Remove", async () => { await api.remove(at("fleet/peers", row.id)); toast("Removed."); ask(); again(); })) : null }).node : empty("Gateways that share no database with this one can be listed here; they are asked with a key of theirs.")]);
+    tools: mayAct ? (row) => button("Remove", () => confirm(`Remove ${row.name}?`, "It is not asked any more.", "Remove", async () => { await api.remove(at("fleet/peers", row.id)); toast("Removed."); ask(); again(); })) : null }).node : empty("Gateways with a database of their own can be listed here. This gateway asks them with one of their keys.")]);
   fill(tools, button("Refresh", async () => { again(); ask(); }, { sign: "refresh" }));
   fill(main, body, peers);
   const slow = setInterval(() => document.hidden || again(), 15000);

@@ -13,7 +13,7 @@ export async function draw(context, here) {
   const list = table({
     label: "Audit events, newest first",
     load: (cursor) => api.page("/api/audit", { ...pick(values), limit: 50, cursor }, signal),
-    none: "No event fits. Make the time longer or take filters away.",
+    none: "No event matches. Choose a longer time or clear some filters.",
     columns: [
       { label: "When", cell: (row) => time(row.timestamp) },
       { label: "What", cell: (row) => h("button.btn.quiet.small", { type: "button", onclick: () => one(row) }, words(row.action)) },

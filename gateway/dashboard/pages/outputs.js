@@ -16,7 +16,7 @@ export async function draw({ main, tools, can, signal }) {
       { label: "Sent", align: "end", low: 1, cell: (row) => number(row.sent) }, { label: "Waiting", align: "end", low: 2, cell: (row) => number(row.waiting) }, { label: "Dropped", align: "end", low: 2, cell: (row) => number(row.dropped) }, { label: "Last sent", low: 3, cell: (row) => ago(row.last_sent_at) },
     ],
     tools: mayAct ? (row) => h("span", button("Test", async () => { const tried = await api.post(at("event-outputs", row.id, "test")); toast(tried.ok ? `Arrived in ${millis(tried.elapsed_ms)}.` : `It did not arrive: ${tried.reason}`, tried.ok ? "good" : "bad"); again(); }), " ", button("Edit", () => edit(row, again)), " ",
-      button("Remove", () => confirm(`Remove ${row.name}?`, "No events are sent there any more; what waits is dropped.", "Remove", async () => { await api.remove(at("event-outputs", row.id)); toast("Output removed."); again(); }))) : null,
+      button("Remove", () => confirm(`Remove ${row.name}?`, "No more events are sent there, and waiting events are dropped.", "Remove", async () => { await api.remove(at("event-outputs", row.id)); toast("Output removed."); again(); }))) : null,
   }).node);
   fill(tools, mayAct && button("Add output", () => edit(null, again), { kind: "primary", sign: "plus" }));
   fill(main, body);
@@ -34,5 +34,5 @@ const edit = (row, again) => formDialog(row ? `Output ${row.name}` : "Add output
   { name: "enabled", label: "In use", type: "switch", value: row ? row.enabled : true },
 ], ({ secret, ...values }) => { const body = secret ? { ...values, secret } : values; return row ? api.patch(at("event-outputs", row.id), { ...body, version: row.version }) : api.post("/api/event-outputs", body); }, {
   label: row ? "Save" : "Add output", told: "Saved.",
-  done: (made) => { again(); if (made.secret) dialog("Secret of the output", [h("p", "The receiver checks signatures with it. It is shown this once."), snippet(made.secret), h("p.dim", "For ", code(made.name), ".")]); },
+  done: (made) => { again(); if (made.secret) dialog("Secret of the output", [h("p", "The receiver checks signatures with it. It is shown only once."), snippet(made.secret), h("p.dim", "For ", code(made.name), ".")]); },
 });

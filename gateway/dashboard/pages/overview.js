@@ -73,7 +73,7 @@ function banner(node, known) {
   const observes = known.scores?.threat.some((one) => one.name === "bypass" && one.points > 0) || check?.status === "fail";
   if (!known.scores) return;
   fill(node, h(`div.banner${observes ? ".soso" : ""}`, icon(observes ? "REVIEW" : "ALLOW", observes ? "soso" : "good"),
-    observes ? h("span", h("b", "Observing. "), "The shield records what it would block, and lets it pass.") : h("span", h("b", "Protecting. "), "What the shield blocks is neither sent to a model nor given back."),
+    observes ? h("span", h("b", "Observing. "), "The shield records what it would block, but lets it pass.") : h("span", h("b", "Protecting. "), "What the shield blocks is neither sent to a model nor returned."),
     h("span.row-line", Object.entries(known.scores.services).map(([name, state]) => h("span.small", words(name), " ", status(state))))));
 }
 
@@ -84,9 +84,9 @@ function scores(found, link) {
   const isLifted = Math.round(found.threat.reduce((sum, one) => sum + one.points, 0)) < threat;
   return h("div.dials",
     h("div.stack.tight", h("h3", "Posture"), dial(posture, { label: "Posture score", word: posture === null ? "no trust audit yet" : posture >= 80 ? "good" : posture >= 50 ? "fair" : "poor", kind: posture === null ? "none" : posture >= 80 ? "good" : posture >= 50 ? "soso" : "bad" }),
-      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, `Does not hold: ${one.title}`))), !bad.length && h("li.dim", holds(audit, link))) : h("p.dim.small", "How well this gateway is set up, by its trust audit. More is better.")),
+      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, `Does not hold: ${one.title}`))), !bad.length && h("li.dim", holds(audit, link))) : h("p.dim.small", "How well this gateway is set up, by its trust audit. Higher is better.")),
     h("div.stack.tight", h("h3", "Threat"), dial(threat, { label: "Threat score", word: threat > 75 ? "severe" : threat > 50 ? "high" : threat > 25 ? "raised" : "low", kind: threat > 50 ? "bad" : threat > 25 ? "soso" : "good" }),
-      why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`))), isLifted && h("li.dim", `An active critical alert lifts the score to ${threat}.`)) : h("p.dim.small", "Nothing has happened in the last 24 hours. Less is better.")));
+      why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`))), isLifted && h("li.dim", `An active critical alert lifts the score to ${threat}.`)) : h("p.dim.small", "Nothing has happened in the last 24 hours. Lower is better.")));
 }
 
 const holds = (audit, link) => (audit.warned ? h("a", { href: link("posture", ["checks"], { status: "warn" }) }, `No check fails; ${audit.warned} warn`) : `All ${audit.passed} checks hold.`);
@@ -99,14 +99,14 @@ function alerts({ items, next }, link) {
 }
 
 function budgets(items, { link, can }) {
-  if (!items.length) return empty("No budgets. Nothing bounds what may be spent.", can("budgets:manage") && h("a.btn", { href: link("cost") }, "Make one"));
+  if (!items.length) return empty("No budgets. Nothing limits spending.", can("budgets:manage") && h("a.btn", { href: link("cost") }, "Make one"));
   return h("ul.list", [...items].sort((one, other) => other.spent / other.effective_limit - one.spent / one.effective_limit).slice(0, 5).map((one) => {
     const share = one.effective_limit ? one.spent / one.effective_limit : 1;
     return h("li", h("span.grow.cut", one.name || `${words(one.scope)} ${one.scope_value || ""}`), h("b", percent(share, 0)), meter(share, { label: `${one.name || one.scope}: spent`, kind: one.status === "exceeded" ? "bad" : one.status === "warning" ? "soso" : "good", mark: one.soft_pct / 100 }));
   }));
 }
 
-const fleet = (items) => (items.length ? h("ul.strip", items.slice(0, 12).map((one) => h("li", status(one.connection === "online" ? one.status : one.connection), h("span.cut", one.name)))) : empty("No instance has said that it runs."));
+const fleet = (items) => (items.length ? h("ul.strip", items.slice(0, 12).map((one) => h("li", status(one.connection === "online" ? one.status : one.connection), h("span.cut", one.name)))) : empty("No instance has reported that it runs."));
 
 /** At most five things to do, the gravest first. */
 function todo(known, { can, link, session, changePassword }) {

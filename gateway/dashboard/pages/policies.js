@@ -14,7 +14,7 @@ export async function draw(context, here) {
   const body = h("section.panel");
   const mayAct = can("policies:manage");
   const again = load(body, () => api.page("/api/policies", {}, signal), ({ items }) => table({
-    label: "Policies", rows: items, none: "No policies yet. Keys without one are held to the settings of the gateway.",
+    label: "Policies", rows: items, none: "No policies yet. Keys without a policy follow the settings of the gateway.",
     columns: [
       { label: "Policy", cell: (row) => h("b", row.name), sort: (row) => row.name.toLowerCase() },
       { label: "Mode", cell: (row) => status(row.mode === "observe" ? "observe" : "active"), sort: (row) => row.mode },
@@ -26,7 +26,7 @@ export async function draw(context, here) {
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm("Remove this policy?", `${row.name} is removed. Keys that have it must be given another one first.`, "Remove", async () => { await api.remove(at("policies", row.id)); toast("Policy removed."); again(); }))) : (row) => button("Show", () => edit(row, again, true)),
   }).node);
   fill(tools, mayAct && button("New policy", () => edit(null, again), { kind: "primary", sign: "plus" }));
-  fill(main, h("p.dim", "A policy says from which score a text is for review or blocked, and gives categories another weight. It holds for the keys that have it from their next request on."), body);
+  fill(main, h("p.dim", "A policy says from which score a text is reviewed or blocked, and can give categories another weight. It applies to its keys from their next request."), body);
   return { moved: () => {} };
 }
 
@@ -36,17 +36,17 @@ function edit(row, again, isOnlyShown = false) {
   const read = () => Object.fromEntries([...weights.querySelectorAll("select")].filter((one) => one.value).map((one) => [one.dataset.name, one.value]));
   const node = form([
     { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
-    { name: "mode", label: "Mode", type: "select", value: set.mode, options: [["block", "Block what is over the score"], ["observe", "Only observe: record, and let it pass"]] },
+    { name: "mode", label: "Mode", type: "select", value: set.mode, options: [["block", "Block what is over the score"], ["observe", "Only observe: record, but let it pass"]] },
     { name: "review_score", label: "Review from score", type: "number", min: 1, max: 100, value: set.review_score, required: true },
     { name: "block_score", label: "Block from score", type: "number", min: 1, max: 100, value: set.block_score, required: true },
     { name: "unscannable", label: "Parts that cannot be read (images, audio, files)", type: "select", value: set.unscannable, options: [["allow", "Allow"], ["review", "For review"], ["block", "Block"]] },
     { name: "outbound", label: "Replies that are over the score", type: "select", value: set.outbound, options: [["block", "Hold back"], ["redact", "Pass on, masked"]] },
-    { name: "tool_injection", label: "Look for injection in tool descriptions as well", type: "switch", value: set.tool_injection },
-    { name: "capture", label: "Keep the texts of scans and chats", type: "select", value: set.capture, options: [["none", "No: hash and length alone"], ["redacted", "Yes, with every match masked"], ["full", "Yes, as they were"]], hint: "Whoever reads the traffic reads masked ones; who manages policies reads those kept as they were." },
+    { name: "tool_injection", label: "Also look for injection in tool descriptions", type: "switch", value: set.tool_injection },
+    { name: "capture", label: "Keep the texts of scans and chats", type: "select", value: set.capture, options: [["none", "No: hash and length alone"], ["redacted", "Yes, with every match masked"], ["full", "Yes, as they were"]], hint: "Anyone who may see traffic sees masked texts. Only policy managers see texts stored unmasked." },
     { name: "capture_days", label: "Days they are kept", type: "number", min: 1, max: 365, value: set.capture_days, required: true, when: (values) => values.capture !== "none" },
     { name: "category_actions", label: "Weight of categories", type: "own", make: () => ({ node: weights, value: read }) },
   ], (values) => (row ? api.patch(at("policies", row.id), { ...values, version: row.version }) : api.post("/api/policies", values)), {
-    label: row ? "Save policy" : "Make policy", cancel: () => box.close(), done: () => { box.close(); toast("Policy saved. It holds from the next request on."); again(); },
+    label: row ? "Save policy" : "Make policy", cancel: () => box.close(), done: () => { box.close(); toast("Policy saved. It applies from the next request."); again(); },
   });
   if (isOnlyShown) for (const input of node.querySelectorAll("input,select,button[type=submit]")) input.disabled = true;
   const result = h("div");

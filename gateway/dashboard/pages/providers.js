@@ -19,7 +19,7 @@ export async function draw({ main, tools, can, signal }) {
       { label: "Weight", align: "end", low: 3, cell: (row) => row.weight },
       { label: "Key", low: 2, cell: (row) => (row.has_api_key ? code(row.api_key_source || "kept") : h("span.dim", "none")) },
     ],
-    tools: mayAct ? (row) => h("span", button("Test", () => tryIt(row, again)), " ", row.origin === "record" && [button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm(`Remove ${row.name}?`, "Prompts go to it no more, and the key that was typed in for it is deleted.", "Remove", async () => { await api.remove(at("providers", row.id)); toast("Provider removed."); again(); }))]) : null,
+    tools: mayAct ? (row) => h("span", button("Test", () => tryIt(row, again)), " ", row.origin === "record" && [button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm(`Remove ${row.name}?`, "It gets no more prompts, and the key that was typed in for it is deleted.", "Remove", async () => { await api.remove(at("providers", row.id)); toast("Provider removed."); again(); }))]) : null,
   }).node);
   fill(tools, mayAct && button("Add provider", () => edit(null, again), { kind: "primary", sign: "plus" }));
   fill(main, body);

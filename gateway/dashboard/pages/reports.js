@@ -14,7 +14,7 @@ export async function draw({ main, tools, can, signal }) {
   const list = table({
     label: "Reports, newest first",
     load: (cursor) => api.page("/api/reports", { limit: 50, cursor }, signal),
-    none: "No reports yet. One shows for a period what happened, with the query behind each number.",
+    none: "No reports yet. A report shows what happened in a period, with the query behind each number.",
     columns: [
       { label: "Report", cell: (row) => h("b", words(row.type)) },
       { label: "Format", cell: (row) => words(row.format) },
@@ -30,12 +30,12 @@ export async function draw({ main, tools, can, signal }) {
   ], (values) => api.post("/api/reports", values), { label: "Make it", told: "The report is made.", done: async (row) => { list.reload(); await fetchIt(row); } }), { kind: "primary", sign: "plus" }));
   const plans = h("div");
   const again = load(plans, () => api.page("/api/report-schedules", {}, signal), ({ items }) => table({
-    label: "Schedules of reports", rows: items, none: "No schedules. One makes a report every day, week or month.",
+    label: "Schedules of reports", rows: items, none: "No schedules. A schedule makes a report every day, week or month.",
     columns: [
       { label: "Report", cell: (row) => h("b", words(row.type)) }, { label: "Every", cell: (row) => words(row.every) }, { label: "Format", low: 1, cell: (row) => words(row.format) },
       { label: "State", low: 1, cell: (row) => status(row.enabled ? "enabled" : "disabled") }, { label: "Next", cell: (row) => time(row.next_at) }, { label: "By", low: 2, cell: (row) => cut(row.created_by) },
     ],
-    tools: can("reports:manage") ? (row) => h("span", button("Edit", () => plan(row, again)), " ", button("Remove", () => confirm("Remove this schedule?", "No more reports are made by it. Those that were made stay.", "Remove", async () => { await api.remove(at("report-schedules", row.id)); toast("Schedule removed."); again(); }))) : null,
+    tools: can("reports:manage") ? (row) => h("span", button("Edit", () => plan(row, again)), " ", button("Remove", () => confirm("Remove this schedule?", "It makes no more reports. Existing reports stay.", "Remove", async () => { await api.remove(at("report-schedules", row.id)); toast("Schedule removed."); again(); }))) : null,
   }).node);
   fill(main, h("section.panel", list.node), headed("Schedules", can("reports:manage") && button("Add schedule", () => plan(null, again), { sign: "plus" }), plans));
   return { press: list.press };

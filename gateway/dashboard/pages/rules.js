@@ -25,7 +25,7 @@ export async function draw(context, here) {
       { name: "state", label: "State", options: [["", "Any"], ["on", "In use"], ["off", "Taken out"], ["changed", "Set otherwise"], ["hit", "Matched lately"], ["never", "Not matched lately"]] },
     ], values, (change) => { values = context.filter(change); list.set(all.filter(fits)); }));
     list = table({
-      label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], context.place().query), none: "No rule fits. Take filters away.", sorted: { index: 3, down: true },
+      label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], context.place().query), none: "No rule matches. Clear some filters.", sorted: { index: 3, down: true },
       columns: [
         { label: "Rule", wide: true, cell: (row) => cut(row.name, row.description), sort: (row) => row.name.toLowerCase() },
         { label: "Severity", cell: (row) => severity(row.severity), sort: (row) => SEVERITIES.indexOf(row.severity) },
@@ -48,14 +48,14 @@ function one(id, context, changed) {
   const again = load(body, () => api.get(at("shield/rules", id), {}, context.signal), (rule) => {
     const after = () => { again(); changed(); };
     const save = (fields, more, label, told, reason = true) => formDialog(`${label}: ${rule.name}`, [
-      ...fields, { name: "reason", label: "Why", type: "area", rows: 3, required: reason, hint: "Stands in the audit log and with the rule." },
+      ...fields, { name: "reason", label: "Why", type: "area", rows: 3, required: reason, hint: "Shown in the audit log and beside the rule." },
     ], (values) => api.patch("/api/shield/rules", { rule: rule.id, version: rule.version, ...more, ...values }), { label, told, done: after });
     return [
       h("div.row-line", severity(rule.severity), tag(words(rule.category)), rule.enabled ? null : status("disabled"), rule.severity !== rule.file_severity && h("span.dim", `the rule file says ${rule.file_severity}`)),
       h("h2", rule.name), h("p", rule.description),
       rule.changed_at && h("div.banner.soso", h("span", h("b", rule.enabled ? "Set otherwise" : "Taken out"), " by ", rule.changed_by, " on ", time(rule.changed_at), rule.reason && [": ", rule.reason])),
       context.can("shield:manage") && h("div.row-line",
-        rule.enabled ? button("Take out", () => save([], { enabled: false }, "Take out", "The rule is taken out, in every worker."), { kind: "danger" }) : null,
+        rule.enabled ? button("Take out", () => save([], { enabled: false }, "Take out", "The rule is disabled in every worker."), { kind: "danger" }) : null,
         rule.enabled ? null : button("Put back", async () => { await api.patch("/api/shield/rules", { rule: rule.id, enabled: true, version: rule.version }); after(); }, { kind: "primary" }),
         button("Change severity", () => save([{ name: "severity", label: "Severity", type: "select", value: rule.severity === rule.file_severity ? "default" : rule.severity, options: [["default", `As in the file (${rule.file_severity})`], ...SEVERITIES.map((name) => [name, words(name)])] }], {}, "Change severity", "Severity changed.", false))),
       facts(["Id", code(rule.id)], ["Hits in 7 days", number(rule.hits)], ["Confidence", number(rule.confidence)], ["Direction", rule.direction.join(", ")], ["Read as", rule.view === "text" ? "The text as sent" : "The normalized text"], ["Standards", rule.standards.length ? h("span.tags", rule.standards.map((each) => tag(each))) : "–"], rule.validator && ["Checked by", code(rule.validator)]),

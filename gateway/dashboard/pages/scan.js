@@ -29,7 +29,7 @@ export function found(answer, text) {
   return h("div.stack", h("div.row-line", verdict(answer.verdict), h("b", `Score ${answer.score}`), h("span.dim", `in ${millis(answer.elapsed_ms)}`)),
     marked(text, answer.detections),
     ledger(answer.detections, answer.score),
-    answer.detections.length ? h("details.more", h("summary", "What matched, and by which standards"), answer.detections.map((one) => h("div", facts(["Rule", one.name], ["Matched", code(one.matched || "–")], ["Category", one.category], ["Confidence", number(one.confidence)], ["Standards", one.standards.length ? h("span.tags", one.standards.map((each) => tag(each))) : "–"])))) : null,
+    answer.detections.length ? h("details.more", h("summary", "What matched, and under which standards"), answer.detections.map((one) => h("div", facts(["Rule", one.name], ["Matched", code(one.matched || "–")], ["Category", one.category], ["Confidence", number(one.confidence)], ["Standards", one.standards.length ? h("span.tags", one.standards.map((each) => tag(each))) : "–"])))) : null,
     answer.redacted !== undefined && h("div", h("h3", "With secrets masked"), snippet(answer.redacted)));
 }
 
@@ -40,7 +40,7 @@ export function marked(text, detections) {
   const marks = detections.filter((one) => one.rule !== "statistical-model" || detections.length === 1);
   const order = ["low", "medium", "high", "critical"];
   const cuts = [...new Set([0, points.length, ...marks.flatMap((one) => [one.start, one.end])])].filter((at) => at >= 0 && at <= points.length).sort((a, b) => a - b);
-  return h("div.scanned", { tabindex: "0", role: "group", "aria-label": "The text with what matched marked" }, cuts.slice(0, -1).map((start, index) => {
+  return h("div.scanned", { tabindex: "0", role: "group", "aria-label": "The text with its matches marked" }, cuts.slice(0, -1).map((start, index) => {
     const piece = points.slice(start, cuts[index + 1]).join("");
     const over = marks.filter((one) => one.start <= start && one.end > start);
     if (!over.length) return piece;

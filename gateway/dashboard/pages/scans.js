@@ -13,7 +13,7 @@ export async function draw(context, here) {
     label: "Security scans, newest first",
     load: (cursor) => api.page("/api/security-scans", { limit: 50, cursor }, signal),
     href: (row) => link("posture", ["scans", row.id]),
-    none: "No security scan yet. One looks for secrets and injected orders in prompts, tool descriptions, settings and files.",
+    none: "No security scan yet. A scan looks for secrets and injected instructions in prompts, tool descriptions, settings and files.",
     columns: [
       { label: "When", cell: (row) => time(row.occurred_at) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score },
       { label: "Looked at", align: "end", low: 1, cell: (row) => number(row.scanned) }, { label: "Blocked", align: "end", low: 1, cell: (row) => number(row.blocked) }, { label: "For review", align: "end", low: 2, cell: (row) => number(row.reviewed) },

@@ -28,7 +28,7 @@ export function passwordDialog(intro, changed) {
     { name: "new_password", label: "New password", type: "password", auto: "new-password", required: true, hint: "8 characters at least, better 16. A few words in a row are easier to keep than signs." },
     { name: "again", label: "New password again", type: "password", auto: "new-password", required: true },
   ], async ({ again, ...values }) => {
-    if (again !== values.new_password) throw Object.assign(new Error("The two new passwords are not the same."), { param: "again" });
+    if (again !== values.new_password) throw Object.assign(new Error("The two new passwords differ."), { param: "again" });
     const done = await api.post("/api/auth/password", values);
     session.isFirstPassword = false;
     return done;

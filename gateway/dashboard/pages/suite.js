@@ -13,7 +13,7 @@ export async function draw({ main, tools, can, signal }) {
   const again = load(body, () => api.get("/api/shield/tests", {}, signal), (state) => shown(state));
   const run = () => formDialog("Run the validation suite", [
     { name: "category", label: "Category", type: "select", options: [["", "All"], ...CATEGORIES.map((name) => [name, words(name)])] },
-    { name: "include_known_gaps", label: "Count attacks that the rules are known to miss as well", type: "switch" },
+    { name: "include_known_gaps", label: "Also count attacks that the rules are known to miss", type: "switch" },
   ], async (values) => { start({ ...values, category: values.category || undefined }); }, { label: "Run" });
 
   async function start(values) {
@@ -34,7 +34,7 @@ export async function draw({ main, tools, can, signal }) {
 const delta = (value, good) => (value ? h(`span.${value > 0 === good ? "good" : "bad"}`, `${value > 0 ? "+" : ""}${(value * 100).toFixed(1)} points since the last run`) : "as in the last run");
 
 function shown({ last, history }) {
-  if (!last) return empty("The suite has not been run yet. It scans texts that are in no rule, and raises no alert.");
+  if (!last) return empty("The suite has not run yet. It scans texts that are in no rule, and raises no alert.");
   const report = last.report, change = last.change;
   return [
     panel(null, h("div.stats", stat("Detection rate", percent(report.detection_rate), change ? delta(change.detection_rate, true) : `${report.found} of ${report.attacks} attacks`), stat("False positives", percent(report.false_positive_rate), change ? delta(change.false_positive_rate, false) : `${report.flagged} of ${report.controls} controls`),

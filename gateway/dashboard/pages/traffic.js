@@ -24,7 +24,7 @@ export async function draw(context, here) {
     },
     href: (row) => link("traffic", [row.id], context.place().query),
     mark: (row) => fresh.has(row.id) && "fresh",
-    none: "No request fits. Make the time longer or take filters away.",
+    none: "No request matches. Choose a longer time or clear some filters.",
     columns: [
       { label: "When", cell: (row) => time(row.occurred_at) },
       { label: "Verdict", cell: (row) => verdict(row.verdict) },
