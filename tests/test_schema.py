@@ -330,3 +330,26 @@ def test_who_is_told_no_time_cannot_read_by_it() -> None:
 def test_a_list_or_a_mapping_of_what_is_read_by_the_time_is_refused_before_anything_is_read(cls: type) -> None:
     with pytest.raises(TypeError, match="in no list"):
         schema.decoder(cls, now=lambda: 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    text: Annotated[str, schema.Bounds(1, 3, pattern="^[^0]*$", says="must be without zeros")]
+    sizes: tuple[Annotated[int, schema.Bounds(1, 9)], ...] = ()
+    colour: Colour | None = None
+
+
+@pytest.mark.parametrize(
+    ("sign", "param"),
+    [
+        (Sign(text=""), "text"),
+        (Sign(text="a0"), "text"),
+        (Sign(text="\ud800"), "text"),
+        (Sign(text="a", sizes=(1, 10)), "sizes[1]"),
+    ],
+)
+def test_a_record_that_code_made_has_the_bounds_of_one_that_was_read(sign: Sign, param: str) -> None:
+    schema.check(Sign(text="abc", sizes=(1, 9), colour=Colour.RED))
+    with pytest.raises(InvalidRequest) as refused:
+        schema.check(sign)
+    assert refused.value.param == param
