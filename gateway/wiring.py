@@ -32,7 +32,6 @@ from gateway.services.audit_export import AuditExport
 from gateway.services.authentication import Authentication
 from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
-from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
 from gateway.services.event_outputs import EventOutputs
@@ -259,7 +258,8 @@ def make_chat(
         dialect=dialect,
         policy=policy,
         routing=routing,
-        bill=ChatBill(store=of.store, ids=of.ids, alerts=of.alerts, costs=costs, spending=of.spending),
+        costs=costs,
+        spending=of.spending,
         acceptances=of.risk_acceptances,
         access=of.access,
         policies=of.policies,

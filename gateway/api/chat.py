@@ -7,10 +7,10 @@ from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import NotFound
 from gateway.http.messages import Request, Response
-from gateway.llm.base import UpstreamFault, UpstreamRefused
+from gateway.llm.base import ChatRequest, UpstreamFault, UpstreamRefused
 from gateway.offload import ThreadOffload
-from gateway.services.chat import PromptBlocked, ReadPrompt
-from gateway.services.chat_turn import ShieldSummary
+from gateway.services.chat import PromptBlocked
+from gateway.services.chat_record import ShieldSummary
 from gateway.strict_json import write_json
 
 
@@ -44,7 +44,7 @@ class ChatEdge:
         body = write_json(reply.body) if reply.raw is None else reply.raw
         return Response(200, JSON + reply.headers + _shield_headers(answer.shield), body)
 
-    def _read(self, request: Request) -> ReadPrompt:
+    def _read(self, request: Request) -> ChatRequest:
         return self._chat.read(read_body(request), request.body)
 
     async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:

@@ -1,6 +1,7 @@
 """What passes between chat, dialects and upstreams: records and two protocols. No dialect and no transport."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
@@ -84,15 +85,17 @@ class Reply:
     raw: bytes | None = None
     has_key: bool = False
 
-    def with_key(self) -> "Reply":
-        """Return this reply as one in which our own key was masked."""
-        tokens = self.prompt_tokens, self.completion_tokens
-        return Reply(self.body, self.headers, *tokens, self.is_large, self.raw, has_key=True)
-
     def with_body(self, body: Mapping[str, object]) -> "Reply":
         """Return this reply with another body."""
-        tokens = self.prompt_tokens, self.completion_tokens
-        return Reply(body, self.headers, *tokens, self.is_large, has_key=self.has_key)
+        return replace(self, body=body, raw=None)
+
+
+@record
+class ChatRequest:
+    """A checked request and every text of it."""
+
+    prompt: Prompt
+    leaves: Leaves
 
 
 @record
@@ -102,17 +105,22 @@ class ReplyLeaves:
     choices: tuple[Leaves, ...]
     outside: Leaves
 
+    def together(self) -> Leaves:
+        """Return all texts, content first, so that neighbours in the conversation stay neighbours."""
+        parts = (*self.choices, self.outside)
+        texts = sorted(
+            (leaf for part in parts for leaf in part.texts), key=lambda leaf: leaf.kind is not LeafKind.CONTENT
+        )
+        return Leaves(tuple(texts), tuple(one for part in parts for one in part.unscanned))
+
 
 class UpstreamFault(UpstreamUnavailable):
     """No completion came back. message: for the caller, without names and addresses.
 
     detail: for the operator, without keys. status: of the upstream's answer, None if there was none. may_repeat: the
     same request may succeed at the same upstream a moment later: nothing of an answer had come, or a passing failure.
-    is_late: the request was sent and no whole answer came in time, so that the upstream may charge for one. has_key:
-    the answer had repeated our own key.
+    is_late: the request was sent and no whole answer came in time, so that the upstream may charge for one.
     """
-
-    has_key = False
 
     def __init__(
         self,
@@ -151,8 +159,6 @@ class UpstreamRefused(GatewayError):
     has_key: it had repeated our own key, which was masked.
     """
 
-    has_key = False
-
     def __init__(
         self,
         status: int,
@@ -161,6 +167,7 @@ class UpstreamRefused(GatewayError):
         code: str | None = None,
         param: str | None = None,
         retry_after_seconds: int | None = None,
+        has_key: bool = False,
     ) -> None:
         super().__init__(
             message or f"The model gateway refused the request with status {status}.",
@@ -168,6 +175,7 @@ class UpstreamRefused(GatewayError):
             retry_after_seconds=retry_after_seconds,
         )
         self.status = status
+        self.has_key = has_key
         self.code = code or _REFUSAL_CODES.get(status, "invalid_request")
 
 
@@ -197,7 +205,7 @@ class Upstream(Protocol):
 class Dialect(Protocol):
     """How one kind of client writes prompts and reads replies. Pure: every method is a function of its arguments."""
 
-    def read(self, body: object, raw: bytes | None = None) -> tuple[Prompt, Leaves]:
+    def read(self, body: object, raw: bytes | None = None) -> ChatRequest:
         """Check a parsed body; return it with every text of it that reaches the model.
 
         raw: the strict JSON that it was read from, if there is any.
@@ -224,26 +232,39 @@ class Dialect(Protocol):
         headers: tuple[tuple[str, str], ...] = (),
         is_large: bool = False,
         raw: bytes | None = None,
+        has_key: bool = False,
     ) -> Reply:
-        """Check a parsed answer. The rest is for the record, see `Reply`.
+        """Check a parsed answer and read its usage. The rest is for the record, see `Reply`.
 
         Raises:
             UpstreamUnavailable: it is no completion.
         """
         ...
 
-    def reply_texts(self, reply: Reply) -> Leaves:
-        """Return every text of the reply that reaches the client, one choice after the other.
+    def reply_leaves(self, reply: Reply) -> ReplyLeaves:
+        """Return every text of the reply that reaches the client, by choice.
 
         Raises:
-            UpstreamUnavailable: more values than allowed.
+            UpstreamUnavailable: more text or more values than allowed.
         """
         ...
 
-    def reply_leaves(self, reply: Reply) -> ReplyLeaves:
-        """Return the same texts by what they are part of.
+    def joined(self, body: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the body of a prompt or reply with neighbouring texts of a message as one, to be masked whole."""
+        ...
 
-        Raises:
-            UpstreamUnavailable: more values than allowed.
-        """
+    def masked_reply(self, reply: Reply, masks: Mapping[str, str]) -> Reply:
+        """Return the reply with texts exchanged, and without whatever else repeats a choice that was changed."""
+        ...
+
+    def withheld(self, reply: Reply, choices: Collection[int], masks: Mapping[str, str]) -> Reply:
+        """Return the reply with a notice in place of some choices, and texts exchanged outside of all choices."""
+        ...
+
+    def outside(self, reply: Reply) -> object:
+        """Return what of the reply's body is part of no choice."""
+        ...
+
+    def bare(self, reply: Reply) -> Reply:
+        """Return the reply with nothing but its choices."""
         ...

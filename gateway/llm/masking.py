@@ -52,12 +52,11 @@ def with_strings(value: object, masked: Mapping[str, str]) -> object:
     return value
 
 
-def with_joined_parts(choice: object) -> object:
-    """Return the choice with neighbouring text parts as one part, so that no match is masked by halves."""
-    message = choice.get("message") if isinstance(choice, dict) else None
+def with_joined_parts(message: object) -> object:
+    """Return a message with neighbouring text parts as one part, so that no match is masked by halves."""
     content = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict) or not isinstance(content, list):
-        return choice
+    if not isinstance(message, dict) or not isinstance(content, list):
+        return message
     parts: list[object] = []
     for part in content:
         last = parts[-1] if parts else None
@@ -65,13 +64,7 @@ def with_joined_parts(choice: object) -> object:
             parts[-1] = {"type": "text", "text": last["text"] + part["text"]}
         else:
             parts.append(part)
-    return {**choice, "message": {**message, "content": parts}}
-
-
-def joined_message(message: object) -> object:
-    """Return a message of a prompt with neighbouring text parts as one part, for the same reason."""
-    joined = with_joined_parts({"message": message})
-    return joined["message"] if isinstance(joined, dict) else message
+    return {**message, "content": parts}
 
 
 def masked_choice(choice: object, masked: Mapping[str, str]) -> object:

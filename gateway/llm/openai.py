@@ -4,14 +4,14 @@ What is unknown is passed on, and read like everything else: only the words of t
 scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeGuard
 
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
-from gateway.llm.base import MOST_TOKENS, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
+from gateway.llm.base import MOST_TOKENS, ChatRequest, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.leaves import Walk
-from gateway.llm.openai_request import ROLES, TEXT_FIELDS, check_request
-from gateway.llm.openai_words import WORDS
+from gateway.llm.masking import masked_choice, with_joined_parts, with_strings, withheld_choice
+from gateway.llm.openai_request import TEXT_FIELDS, WORDS, check_request
 from gateway.settings import MAX_CHAT_CHARS
 
 # What a reply may hold, as it comes out of JSON: no subclasses.
@@ -41,19 +41,15 @@ class OpenAiDialect:
         self._max_messages = max_messages
         self._max_reply_chars = max_reply_chars
 
-    def read_prompt(self, body: object) -> Prompt:
-        """Check a parsed body; `stream` before all else, since a client that wants a stream must not wait for 400.
+    def read(self, body: object, raw: bytes | None = None) -> ChatRequest:
+        """Check a parsed body; return it with every text of it that reaches the model. raw: the JSON of `body`.
 
         Raises:
             InvalidRequest: a field is missing or of the wrong type; `param` is its path.
-            UnsupportedValue: `stream` is true.
+            UnsupportedValue: `stream` is true. BodyTooLarge: more text or more values than allowed.
         """
-        return check_request(body, max_messages=self._max_messages).prompt
-
-    def read(self, body: object, raw: bytes | None = None) -> tuple[Prompt, Leaves]:
-        """Do what `read_prompt` and `prompt_leaves` do, and look at each field once. raw: the JSON of `body`."""
-        checked = check_request(body, max_messages=self._max_messages, raw=raw)
-        return checked.prompt, self._leaves(checked.prompt, checked.said)
+        prompt = check_request(body, max_messages=self._max_messages, raw=raw)
+        return ChatRequest(prompt, self.prompt_leaves(prompt))
 
     def prompt_leaves(self, prompt: Prompt) -> Leaves:
         """Return every text of the prompt that reaches the model.
@@ -61,23 +57,15 @@ class OpenAiDialect:
         Raises:
             BodyTooLarge: more text or more values than allowed.
         """
-        return self._leaves(prompt, prompt.body)
-
-    def _leaves(self, prompt: Prompt, said: Mapping[str, object]) -> Leaves:
         # The name of the model is scanned like all else, but it is no text of a chat.
         walk = Walk(WORDS, max_chars=self._max_chars, max_nodes=MAX_PROMPT_NODES, free_chars=len(prompt.model))
         messages = prompt.body["messages"]
         assert isinstance(messages, list)
         for index, message in enumerate(messages):
-            content = message.get("content")
-            if len(message) == 2 and type(content) is str:  # the other field is its role, as in nearly all messages
-                walk.piece(content, f"messages[{index}].content")
-            else:
-                _walk_message(walk, message, f"messages[{index}]")
-        walk.fields(said, "", but=_READ_BEFORE)
-        if "tools" in said or "functions" in said:
-            tools = {name: said[name] for name in _TOOLS if name in said}
-            walk.fields(tools, "", LeafKind.TOOL)
+            _walk_message(walk, message, f"messages[{index}]")
+        walk.fields(prompt.body, "", but=_READ_BEFORE)
+        if prompt.offers_tools:
+            walk.fields({name: prompt.body[name] for name in _TOOLS if name in prompt.body}, "", LeafKind.TOOL)
         return walk.leaves()
 
     def read_reply(
@@ -87,6 +75,7 @@ class OpenAiDialect:
         headers: tuple[tuple[str, str], ...] = (),
         is_large: bool = False,
         raw: bytes | None = None,
+        has_key: bool = False,
     ) -> Reply:
         """Check a parsed answer. The rest is for the record, see `Reply`.
 
@@ -106,38 +95,10 @@ class OpenAiDialect:
             ):
                 raise _no_completion()
         usage = body.get("usage")
-        if usage is None:
-            return Reply(body, headers, None, None, is_large, raw)
-        if not isinstance(usage, dict):
+        if usage is not None and not isinstance(usage, dict):
             raise _no_completion()
-        sent, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        # A count is a whole number that is no truth value.
-        return Reply(
-            body,
-            headers,
-            min(sent, MOST_TOKENS) if type(sent) is int and sent >= 0 else None,
-            min(made, MOST_TOKENS) if type(made) is int and made >= 0 else None,
-            is_large,
-            raw,
-        )
-
-    def reply_texts(self, reply: Reply) -> Leaves:
-        """Return every text of the reply that reaches the client, one choice after the other.
-
-        Raises:
-            UpstreamUnavailable: more text or more values than allowed.
-        """
-        choices = reply.body["choices"]
-        assert isinstance(choices, list)
-        parts = 1 + len(choices)
-        walk = Walk(WORDS, max_chars=parts * self._max_reply_chars, max_nodes=parts * MAX_REPLY_NODES)
-        try:
-            for index, choice in enumerate(choices):
-                _walk_choice(walk, choice, f"choices[{index}]")
-            walk.fields(reply.body, "", but=_CHOICES)
-        except BodyTooLarge as error:
-            raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
-        return walk.leaves()
+        counts = (_count(usage, "prompt_tokens"), _count(usage, "completion_tokens")) if usage else (None, None)
+        return Reply(body, headers, *counts, is_large, raw, has_key)
 
     def reply_leaves(self, reply: Reply) -> ReplyLeaves:
         """Return every text of the reply that reaches the client.
@@ -145,23 +106,69 @@ class OpenAiDialect:
         Raises:
             UpstreamUnavailable: more text or more values than allowed.
         """
-        choices = reply.body["choices"]
-        assert isinstance(choices, list)
         try:
-            inside = [self._choice_leaves(choice, f"choices[{index}]") for index, choice in enumerate(choices)]
+            inside = []
+            for index, choice in enumerate(_choices(reply)):
+                walk = self._reply_walk()
+                _walk_choice(walk, choice, f"choices[{index}]")
+                inside.append(walk.leaves())
             walk = self._reply_walk()
             walk.fields(reply.body, "", but=_CHOICES)
         except BodyTooLarge as error:
             raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
         return ReplyLeaves(tuple(inside), walk.leaves())
 
-    def _choice_leaves(self, choice: Mapping[str, object], place: str) -> Leaves:
-        walk = self._reply_walk()
-        _walk_choice(walk, choice, place)
-        return walk.leaves()
+    def joined(self, body: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the body of a prompt or reply with neighbouring text parts of a message as one."""
+        messages, choices = body.get("messages"), body.get("choices")
+        changed: dict[str, object] = {}
+        if isinstance(messages, list):
+            changed["messages"] = [with_joined_parts(message) for message in messages]
+        if isinstance(choices, list):
+            changed["choices"] = [{**choice, "message": with_joined_parts(choice["message"])} for choice in choices]
+        return {**body, **changed}
+
+    def masked_reply(self, reply: Reply, masks: Mapping[str, str]) -> Reply:
+        """Return the reply with texts exchanged, and without the log probabilities of choices that were changed."""
+        choices = [masked_choice(choice, masks) for choice in _choices(reply)]
+        return reply.with_body({**_masked_object(self.outside(reply), masks), "choices": choices})
+
+    def withheld(self, reply: Reply, choices: Collection[int], masks: Mapping[str, str]) -> Reply:
+        """Return the reply with a notice in place of some choices, and texts exchanged outside of all choices."""
+        kept = [
+            withheld_choice(choice, index) if index in choices else choice
+            for index, choice in enumerate(_choices(reply))
+        ]
+        return reply.with_body({**_masked_object(self.outside(reply), masks), "choices": kept})
+
+    def outside(self, reply: Reply) -> dict[str, object]:
+        """Return the body of the reply without its choices, in the order of its fields."""
+        return {**reply.body, "choices": None}
+
+    def bare(self, reply: Reply) -> Reply:
+        """Return the reply with nothing but its choices."""
+        return reply.with_body({"object": "chat.completion", "choices": reply.body["choices"]})
 
     def _reply_walk(self) -> Walk:
         return Walk(WORDS, max_chars=self._max_reply_chars, max_nodes=MAX_REPLY_NODES)
+
+
+def _choices(reply: Reply) -> list[dict[str, object]]:
+    choices = reply.body["choices"]
+    assert isinstance(choices, list)
+    return choices
+
+
+def _count(usage: Mapping[str, object], name: str) -> int | None:
+    """Return a count of tokens: a whole number that is no truth value."""
+    value = usage.get(name)
+    return min(value, MOST_TOKENS) if type(value) is int and value >= 0 else None
+
+
+def _masked_object(value: dict[str, object], masks: Mapping[str, str]) -> dict[str, object]:
+    masked = with_strings(value, masks)
+    assert isinstance(masked, dict)
+    return masked
 
 
 def _no_completion() -> UpstreamUnavailable:
@@ -184,8 +191,6 @@ def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None
     content, audio = message.get("content"), message.get("audio")
     if isinstance(content, str):
         walk.piece(content, f"{place}.content")
-        if len(message) == 2 and message.get("role") in ROLES:
-            return
     elif isinstance(content, list):
         for index, part in enumerate(content):
             _walk_part(walk, part, f"{place}.content[{index}]")

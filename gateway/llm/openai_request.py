@@ -3,12 +3,11 @@
 Shape: https://platform.openai.com/docs/api-reference/chat/create. Null stands for absent everywhere.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import cast
 
 from gateway.errors import InvalidRequest, UnsupportedValue
 from gateway.llm.base import Prompt
-from gateway.records import record
 
 MAX_MODEL_CHARS = 256
 MAX_CHOICES = 128
@@ -58,11 +57,6 @@ _FIELDS: Mapping[str, str] = {
     "tools": "an array of objects",
     "functions": "an array of objects",
 }
-# The types of a field, null included, of which nothing more has to be looked at: they say nothing either.
-_NUMBERS: Mapping[str, Collection[type]] = {
-    name: (type(None), *(one for one in _TYPE_NAMES[kind] if one in (int, float, bool)))
-    for name, kind in _FIELDS.items()
-}
 _OF_MESSAGE = {
     "name": "a string",
     "tool_call_id": "a string",
@@ -71,15 +65,38 @@ _OF_MESSAGE = {
 }
 
 
-@record
-class CheckedRequest:
-    """A request whose shape is good. said: every field that may say something, but the messages."""
+# Keys and fixed values of the dialect: they are nobody's text, so no scan reads them.
+_MESSAGE = (
+    "messages role content name refusal tool_calls tool_call_id function_call audio annotations reasoning "
+    "reasoning_content id type index system developer user assistant tool function custom"
+)
+_PART = (
+    "text image_url url detail input_audio data format file file_data file_id filename input_text output_text "
+    "input_image input_file auto low high wav mp3 cache_control ephemeral"
+)
+_REQUEST = (
+    "model max_tokens max_completion_tokens n stream stop temperature top_p presence_penalty frequency_penalty "
+    "logit_bias logprobs top_logprobs seed tools tool_choice parallel_tool_calls functions response_format json_schema "
+    "json_object metadata prediction modalities service_tier store reasoning_effort verbosity stream_options "
+    "include_usage web_search_options user_location search_context_size approximate city country region timezone "
+    "medium minimal none required default strict"
+)
+_SCHEMA = (
+    "description parameters properties items object string number integer boolean array null enum anyOf allOf oneOf "
+    "additionalProperties schema arguments title minimum maximum"
+)
+_REPLY = (
+    "choices message finish_reason length tool_calls content_filter created usage prompt_tokens completion_tokens "
+    "total_tokens prompt_tokens_details completion_tokens_details cached_tokens audio_tokens reasoning_tokens "
+    "accepted_prediction_tokens rejected_prediction_tokens system_fingerprint chat.completion transcript expires_at "
+    "token logprob bytes url_citation start_index end_index choice list"
+)
 
-    prompt: Prompt
-    said: Mapping[str, object]
+WORDS = frozenset(" ".join((_MESSAGE, _PART, _REQUEST, _SCHEMA, _REPLY)).split())
+"""Compared whole and case-sensitive. Nothing here is longer than 32 characters or says anything by itself."""
 
 
-def check_request(body: object, *, max_messages: int, raw: bytes | None = None) -> CheckedRequest:
+def check_request(body: object, *, max_messages: int, raw: bytes | None = None) -> Prompt:
     """Check a parsed body; `stream` before all else, since a client that wants a stream must not wait for 400.
 
     raw: the strict JSON that it was read from.
@@ -107,26 +124,20 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None) 
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
     whole: dict[str, object] = {}
-    said: dict[str, object] = {}
     for name, value in body.items():
-        silent = _NUMBERS.get(name)
-        if silent is not None:
-            if type(value) in silent:
-                continue
-            kind = _FIELDS[name]
-            if kind == "a whole number" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
-                whole[name] = int(value)  # 5.0 is an integer in JSON Schema, but not to every upstream
-            else:
-                _check_type(value, name, kind)
-        if name != "messages":
-            said[name] = value
+        kind = _FIELDS.get(name)
+        if kind is None or value is None:
+            continue
+        if kind == "a whole number" and isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+            whole[name] = int(value)  # 5.0 is an integer in JSON Schema, but not to every upstream
+        else:
+            _check_type(value, name, kind)
     if whole:
         body, raw = body | whole, None
     count = body.get("n")
     if isinstance(count, int) and not 1 <= count <= MAX_CHOICES:
         raise _wrong("n", f"a whole number from 1 to {MAX_CHOICES}")
-    prompt = Prompt(model, body, raw, cast("str | None", body.get("user")))
-    return CheckedRequest(prompt, said)
+    return Prompt(model, body, raw, cast("str | None", body.get("user")))
 
 
 def _wrong(param: str, wanted: str) -> InvalidRequest:

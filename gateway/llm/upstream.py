@@ -113,15 +113,12 @@ class HttpUpstream:
         except ClientError as error:
             raise _fault(error) from error
         if not 200 <= answer.status < 300:
-            refusal = _refusal(answer)
-            refusal.has_key = has_key
-            raise refusal
+            raise _refusal(answer, has_key=has_key)
         raw, value = answer.body, answer.header(_PASSED_ON)
         passed = () if value is None else _passed_on(value)
         is_large = len(raw) > LARGE_REPLY_BYTES
         body = _json(answer) if not is_large else await self._aside.run(_json, answer)
-        reply = self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw)
-        return reply.with_key() if has_key else reply
+        return self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw, has_key=has_key)
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.
@@ -219,7 +216,7 @@ def _fault(error: ClientError) -> UpstreamFault:
     return UpstreamFault(message, detail=error.reason, may_repeat=isinstance(error, ConnectFailed | NoReply))
 
 
-def _refusal(answer: HttpReply) -> UpstreamFault | UpstreamRefused:
+def _refusal(answer: HttpReply, *, has_key: bool = False) -> UpstreamFault | UpstreamRefused:
     status = answer.status
     if status < 400:
         message = "The model gateway answered with a redirect, which is not followed."
@@ -233,16 +230,16 @@ def _refusal(answer: HttpReply) -> UpstreamFault | UpstreamRefused:
     if status == 429:
         # Its text names the account, and its code decides nothing for a caller who has no account there.
         message = "The model gateway takes no more requests for now."
-        return UpstreamRefused(status, message, retry_after_seconds=_retry_after(answer.headers))
-    return _refused(status, answer.body)
+        return UpstreamRefused(status, message, retry_after_seconds=_retry_after(answer.headers), has_key=has_key)
+    return _refused(status, answer.body, has_key)
 
 
-def _refused(status: int, body: bytes) -> UpstreamRefused:
+def _refused(status: int, body: bytes, has_key: bool) -> UpstreamRefused:
     """Keep of an OpenAI error body what is well formed: message, code and param."""
     try:
         value = read_json(body) if len(body) <= MAX_ERROR_BYTES else None
     except InvalidJson:
-        return UpstreamRefused(status)
+        return UpstreamRefused(status, has_key=has_key)
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         error = {"message": error}
@@ -252,6 +249,7 @@ def _refused(status: int, body: bytes) -> UpstreamRefused:
         _NAMES.sub("****", message[:MAX_ERROR_CHARS]).strip() if isinstance(message, str) else None,
         code=code if isinstance(code, str) and _CODE.fullmatch(code) else None,
         param=param if isinstance(param, str) and _PARAM.fullmatch(param) else None,
+        has_key=has_key,
     )
 
 

@@ -1,13 +1,13 @@
-"""Complete a chat: scan, forward, scan, record, answer, in this order. Knows no HTTP and no provider's protocol.
+"""Complete a chat: admit, reserve, scan, send, scan, settle. Knows no HTTP and no provider's protocol.
 
-Nothing is forwarded before the prompt was scanned whole, and nothing is answered before the audit event is committed,
-so that no end of the process undoes it. A caller who leaves in the middle is recorded as well. The record holds a hash
-and a length of the texts, and the texts themselves only where the policy of the key says so.
+Nothing is sent before the whole prompt was scanned, and nothing is answered before the audit event is committed, so
+that no crash undoes it. A chat whose client leaves is recorded as well. The record holds a hash and a length of the
+texts, and the texts themselves only where the policy of the key says so.
 """
 
 import contextlib
-from collections.abc import Awaitable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import anyio
 
@@ -15,59 +15,41 @@ from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
 from gateway.domain.audit import AuditEvent, Outcome
 from gateway.domain.budgets import glob
-from gateway.domain.captures import CapturedText
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
-from gateway.errors import AccessDenied, AuditUnavailable, ContentPolicyViolation, GatewayError
-from gateway.llm.base import Dialect, Leaves, Prompt, Reply, UpstreamRefused
+from gateway.errors import AccessDenied, AuditUnavailable, BudgetExceeded, ContentPolicyViolation, GatewayError
+from gateway.llm.base import ChatRequest, Dialect, Reply, UpstreamRefused
 from gateway.metrics import Metrics
+from gateway.offload import ThreadOffload
 from gateway.records import record
 from gateway.services.access_guard import AccessGuard
-from gateway.services.agent_discovery import AgentDiscovery, Sighting
+from gateway.services.agent_discovery import AgentDiscovery
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
-from gateway.services.chat_alerts import raise_alerts
-from gateway.services.chat_bill import ChatBill
-from gateway.services.chat_guard import Accept, ChatGuard
-from gateway.services.chat_metrics import CompletionMeter
-from gateway.services.chat_turn import ShieldSummary, Turn
+from gateway.services.chat_costs import ChatCosts
+from gateway.services.chat_metrics import ChatMetrics
+from gateway.services.chat_policy import Accept, ChatPolicy, ScannedReply
+from gateway.services.chat_record import Answer, ChatExchange, ShieldSummary
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
-from gateway.services.routing import Candidate, Routing
+from gateway.services.routing import Routing
 from gateway.services.scanner import TextScanner
+from gateway.services.spending import OverBudget, Reservation, Spending
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 SETTLE_SECONDS = 10.0
-MAX_GUARDS = 1_024
-
-
-@record
-class ReadPrompt:
-    """A checked request and every text of it."""
-
-    prompt: Prompt
-    leaves: Leaves
 
 
 @record
 class ChatAnswer:
-    """A completion for the client, and what is told of the shield beside it."""
+    """A completion for the client, and what it reads about the shield."""
 
     reply: Reply
     shield: ShieldSummary
-
-
-@record
-class _Besides:
-    """What a turn leaves besides its row and its event."""
-
-    has_alerts: bool
-    captured: Sequence[CapturedText]
-    sighting: Sighting | None
 
 
 class PromptBlocked(ContentPolicyViolation):
@@ -82,11 +64,7 @@ class PromptBlocked(ContentPolicyViolation):
 
 
 class Chat:
-    """The chat of this gateway.
-
-    routing: where the prompts go. bill: who pays for them. syncs_always: whether a plain chat, too, is on the disk
-    before it is answered.
-    """
+    """The chat of this gateway. syncs_always: whether a plain chat, too, is on the disk before it is answered."""
 
     def __init__(
         self,
@@ -101,7 +79,8 @@ class Chat:
         dialect: Dialect,
         policy: ShieldPolicy,
         routing: Routing,
-        bill: ChatBill,
+        costs: ChatCosts,
+        spending: Spending,
         acceptances: RiskAcceptances,
         access: AccessGuard | None = None,
         policies: Policies | None = None,
@@ -111,44 +90,39 @@ class Chat:
         self._store = store
         self._clock = clock
         self._ids = ids
-        self._metrics = metrics
-        self._meter = CompletionMeter(metrics)
+        self._metrics = ChatMetrics(metrics)
         self._audit = audit
         self._alerts = alerts
-        self._dialect = dialect
         self._scanner = scanner
+        self._dialect = dialect
         self._policy = policy
+        self._routing = routing
+        self._costs = costs
+        self._spending = spending
+        self._acceptances = acceptances
+        self._access = access or AccessGuard(store=store, clock=clock)
         self._policies = policies
         self._agents = agents
         self._syncs_always = syncs_always
         self._captures = Captures(scanner.scan)
-        self._guard = ChatGuard(scanner, dialect, policy, captures=self._captures)
-        self._guards: dict[str, ChatGuard] = {}
-        self._routing = routing
-        self._bill = bill
-        self._acceptances = acceptances
-        self._access = access or AccessGuard(store=store, clock=clock)
-        self._generation = -1
-        self._has_blocked = self._has_accepted = self._has_budgets = True
+        self._offload = ThreadOffload()
+        self._has_budgets = True
 
-    def read(self, body: object, raw: bytes | None = None) -> ReadPrompt:
-        """Check the parsed JSON of a request and find its texts. Pure: a large one is best read in a thread.
+    def read(self, body: object, raw: bytes | None = None) -> ChatRequest:
+        """Check the parsed JSON of a request and find its texts. Pure: read a large one in a thread.
 
         raw: the strict JSON that `body` was read from. It goes to the model as it came, unless something is changed.
 
         Raises:
             InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
         """
-        return ReadPrompt(*self._dialect.read(body, raw))
+        return self._dialect.read(body, raw)
 
     def may_be_left(self) -> bool:
-        """Tell whether a chat that is under way may be cancelled, since its caller has left.
-
-        No budget has to know what it costs. For who has begun: before the first one, nobody has looked for budgets.
-        """
+        """Tell whether a chat may be cancelled when its client leaves: no budget has to know its final cost."""
         return not self._has_budgets
 
-    async def complete(self, principal: Principal, request: ReadPrompt, context: RequestContext) -> ChatAnswer:
+    async def complete(self, principal: Principal, request: ChatRequest, context: RequestContext) -> ChatAnswer:
         """Complete one chat.
 
         Raises:
@@ -160,190 +134,169 @@ class Chat:
             UpstreamUnavailable, UpstreamRefused: no completion came back.
             AuditUnavailable: the event could not be written, so there is no answer.
         """
-        turn = Turn(principal, context, request.prompt, self._clock.monotonic_seconds())
+        now_seconds = self._clock.monotonic_seconds
+        exchange = ChatExchange(principal, context, request, now_seconds())
         try:
-            reply = await self._answered(turn, request)
+            policy = self._admit(exchange)
+            exchange = replace(exchange, candidates=self._routing.candidates(request.prompt.model))
+            exchange = replace(exchange, candidates=self._access.usable(principal, exchange.candidates))
+            exchange = replace(exchange, reservation=self._planned(exchange))
+            exchange = replace(exchange, reservation=await self._reserved(exchange))
+            exchange = replace(exchange, inbound=await policy.inbound(request))
+            await self._check_prompt(exchange)
+            exchange = replace(exchange, sent_seconds=now_seconds())
+            exchange = replace(exchange, answer=await self._sent(exchange, policy))
+            exchange = replace(exchange, outbound=await self._scanned_reply(exchange, policy))
         except GatewayError as error:
-            turn.fail(error)
-            await self._settle(turn)
+            await self._settle(exchange.failed(error, now_seconds()))
             raise
         except anyio.get_cancelled_exc_class():
-            turn.fail(None)
             with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
-                await self._settle(turn)
+                await self._settle(exchange.failed(None, now_seconds()))
             raise
-        await self._settle(turn)
-        return ChatAnswer(reply, turn.summary(self._clock.monotonic_seconds()))
-
-    async def _answered(self, turn: Turn, request: ReadPrompt) -> Reply:
-        """Return what may be given out. Raises what `complete` does, but for the last."""
-        now_seconds = self._clock.monotonic_seconds
-        generation = self._store.generation.value()
-        if generation != self._generation:
-            self._look_again(generation)
-        if self._has_blocked and self._agents is not None:
-            self._agents.check(turn.claimed_agent())
-        guard = self._guard_of(turn)
-        candidates = self._candidates(turn, generation)
-        if self._has_budgets:
-            await self._bill.reserve(turn, candidates, len(request.leaves.unscanned))
-        inbound = turn.inbound = await guard.inbound(request.leaves, request.prompt)
-        if inbound.action == "blocked":
-            raise PromptBlocked(turn.summary(now_seconds()))
-        if self._access.rules is not None:
-            await self._check_prompt(turn, request.leaves)
-        begun_seconds = now_seconds()
-        outcome = "failed"
-        turn.is_sent = True
-        try:
-            sent = inbound.masked or turn.prompt
-            reply, by = await self._routing.complete(sent, candidates, begun_seconds, turn.context.traceparent)
-            outcome = "ok"
-        except UpstreamRefused as error:
-            outcome = "refused"
-            turn.has_key = error.has_key
-            raise await guard.refusal(error) from error
-        finally:
-            turn.upstream_seconds = now_seconds() - begun_seconds
-            if not candidates[0].is_echo:
-                self._meter.upstream(turn.upstream_seconds, outcome)
-        turn.reply, turn.has_key = reply, reply.has_key
-        self._bill.answered(turn, reply, by)
-        if self._access.rules is not None:
-            await self._access.check_reply(turn.principal, reply, self._dialect)
-        turn.outbound = await guard.outbound(reply)
-        return turn.outbound.changed or reply
-
-    def _look_again(self, generation: int) -> None:
-        """Find out what there is to heed: once for each generation, which was read before."""
-        self._has_blocked = self._agents is not None and self._agents.any_blocked()
-        self._has_accepted = self._acceptances.any()
-        self._has_budgets = self._bill.is_any()
-        self._generation = generation
+        await self._settle(exchange)
+        return ChatAnswer(exchange.reply(), exchange.summary(now_seconds()))
 
     async def models(self, principal: Principal) -> Sequence[Mapping[str, object]]:
         """Return the models that a caller may use, as OpenAI model objects.
 
         Raises:
-            UpstreamUnavailable: no provider told.
+            UpstreamUnavailable: no provider listed any.
         """
         access = self._access
-        if access.rules is None:
-            found = await self._routing.models()
-        else:
-            found = await self._routing.models(allowed=lambda name: access.may_use(principal, Subject.PROVIDER, name))
-            found = tuple(model for model in found if access.may_use(principal, Subject.MODEL, str(model["id"])))
-        return await self._guard.models(tuple(model for model in found if _may_use(principal, str(model["id"]))))
+        found = await self._routing.models(allowed=lambda name: access.may_use(principal, Subject.PROVIDER, name))
+        names = {str(model["id"]) for model in found}
+        usable = {
+            name for name in names if _may_use(principal, name) and access.may_use(principal, Subject.MODEL, name)
+        }
+        policy = self._policy_of(self._policy)
+        return await policy.models([model for model in found if model["id"] in usable])
 
-    def _candidates(self, turn: Turn, generation: int) -> Sequence[Candidate]:
-        """Return who may answer, the first as the turn's provider until another did. generation: of now.
-
-        Raises:
-            NotFound: no provider serves the model. EntryDenied: the access list refuses all that do.
-            AccessDenied: the key may not use the model.
-        """
-        principal, model = turn.principal, turn.prompt.model
-        if principal.models and not _may_use(principal, model):
+    def _admit(self, exchange: ChatExchange) -> ChatPolicy:
+        """Refuse a blocked agent and a model that the key may not use; return the policy for this chat."""
+        principal = exchange.principal
+        if self._agents is not None and self._agents.any_blocked():
+            self._agents.check(exchange.claimed_agent())
+        policy = self._policy if self._policies is None else self._policies.of(principal, self._policy)
+        accept = self._acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage))
+        if not _may_use(principal, exchange.model):
             raise AccessDenied("The API key may not use this model.", param="model")
-        candidates: Sequence[Candidate] = self._routing.candidates(model, generation)
-        turn.provider = candidates[0].name
-        if self._access.rules is not None:
-            candidates = self._access.usable(principal, candidates)
-            turn.provider = candidates[0].name
-        return candidates
+        return self._policy_of(policy, accept, owner=principal.id)
 
-    def _guard_of(self, turn: Turn) -> ChatGuard:
-        principal, policy = turn.principal, self._policy
-        if principal.policy is not None and self._policies is not None:
-            policy = self._policies.of(principal, policy)
-        if self._has_accepted:
-            source = Source(turn.claimed_agent(), principal.lineage)
-            return self._make_guard(policy, principal, self._acceptances.accept_for(source))
-        guard = self._guards.get(principal.id)
-        if guard is None or guard.policy is not policy:
-            guard = self._make_guard(policy, principal)
-            if len(self._guards) >= MAX_GUARDS:
-                self._guards.clear()
-            self._guards[principal.id] = guard
-        return guard
-
-    def _make_guard(self, policy: ShieldPolicy, principal: Principal, accept: Accept | None = None) -> ChatGuard:
-        return ChatGuard(
+    def _policy_of(self, policy: ShieldPolicy, accept: Accept | None = None, *, owner: str = "") -> ChatPolicy:
+        return ChatPolicy(
+            policy,
             self._scanner,
             self._dialect,
-            policy,
             captures=self._captures,
+            offload=self._offload,
             accept=accept,
-            aside=self._guard.aside,
-            owner=principal.id,
+            owner=owner,
         )
 
-    async def _check_prompt(self, turn: Turn, leaves: Leaves) -> None:
-        agent = turn.agent() or turn.principal.name
-        await self._access.check_prompt(turn.principal, turn.prompt, leaves, agent=agent)
+    def _planned(self, exchange: ChatExchange) -> Reservation | None:
+        """Return what is to be reserved. It is noted first, so that it is released if the client leaves meanwhile."""
+        self._has_budgets = self._spending.any()
+        covering = self._spending.covering(exchange.spender()) if self._has_budgets else ()
+        if not covering:
+            return None
+        unread = len(exchange.request.leaves.unscanned)
+        worst = self._costs.worst(exchange.request.prompt, exchange.candidates, unread)
+        return Reservation(self._ids.new("hold"), covering, worst)
 
-    def _settle(self, turn: Turn) -> Awaitable[None]:
-        """Record the audit event, the alerts and the traffic row of a turn together, whether or not anyone still waits.
+    async def _reserved(self, exchange: ChatExchange) -> Reservation | None:
+        planned = exchange.reservation
+        if planned is None:
+            return None
+        return replace(planned, held=await self._spending.reserve(planned.id, planned.budget_ids, planned.worst))
+
+    async def _check_prompt(self, exchange: ChatExchange) -> None:
+        """Refuse a prompt that the shield blocks or the access list refuses."""
+        if exchange.inbound is not None and exchange.inbound.action == "blocked":
+            raise PromptBlocked(exchange.summary(self._clock.monotonic_seconds()))
+        request, agent = exchange.request, exchange.agent() or exchange.principal.name
+        await self._access.check_prompt(exchange.principal, request.prompt, request.leaves, agent=agent)
+
+    async def _sent(self, exchange: ChatExchange, policy: ChatPolicy) -> Answer:
+        """Send the prompt, masked if it has to be, and return what came back."""
+        prompt, inbound, reservation = exchange.request.prompt, exchange.inbound, exchange.reservation
+        sent = inbound.masked if inbound and inbound.masked else prompt
+        try:
+            reply, by = await self._routing.complete(sent, exchange.candidates, exchange.context.traceparent)
+        except UpstreamRefused as error:
+            raise await policy.refusal(error) from error
+        seconds = self._clock.monotonic_seconds() - (exchange.sent_seconds or 0.0)
+        used = self._costs.actual(prompt, reply, by, reservation.worst if reservation else None)
+        return Answer(reply, by, used, seconds)
+
+    async def _scanned_reply(self, exchange: ChatExchange, policy: ChatPolicy) -> ScannedReply:
+        reply = exchange.reply()
+        await self._access.check_reply(exchange.principal, reply, self._dialect)
+        return await policy.outbound(reply)
+
+    async def _settle(self, exchange: ChatExchange) -> None:
+        """Record audit event, alerts, costs and traffic row in one transaction, whether or not anyone still waits.
 
         Raises:
             AuditUnavailable: nothing was written.
         """
-        now_at, now_seconds = self._clock.now_at(), self._clock.monotonic_seconds()
-        row = turn.traffic_row(self._ids.new("trf"), occurred_at=now_at, now_seconds=now_seconds)
-        self._meter.request(row, turn)
-        action, reason = "chat_completed", turn.failure
+        row = exchange.traffic_row(
+            self._ids.new("trf"), occurred_at=self._clock.now_at(), now_seconds=self._clock.monotonic_seconds()
+        )
+        self._metrics.count(exchange, row)
+        event = self._event(exchange, row)
+        captured = [scan.captured for _, scan in exchange.scans() if scan.captured]
+        unpriced = self._spending.unpriced(row.model, exchange.answer.used if exchange.answer else None)
+        agents = self._agents
+        is_news = agents is not None and (
+            exchange.request.prompt.offers_tools or agents.is_news(row.agent or "", row.occurred_at)
+        )
+
+        def work(tx: Transaction) -> None:
+            self._audit.append(tx, event)
+            exchange.raise_alerts(self._alerts, tx, row)
+            self._settle_costs(tx, exchange, unpriced, row.occurred_at)
+            self._store.traffic.insert(tx, row)
+            for text in captured:
+                self._store.captures.insert(tx, row, text)
+            if agents is not None and is_news:
+                agents.seen(tx, exchange.sighting(row), context=exchange.context, principal=exchange.principal)
+
+        has_more = exchange.failure or exchange.reservation or row.detections or captured or unpriced or is_news
+        await self._audit.commit(work, is_plain=not has_more and not self._syncs_always)
+
+    def _settle_costs(self, tx: Transaction, exchange: ChatExchange, unpriced: str | None, occurred_at: int) -> None:
+        reservation, error = exchange.reservation, exchange.failure and exchange.failure.error
+        if reservation is not None:
+            self._spending.settle(tx, reservation.id, reservation.held, exchange.used, exchange.payees())
+        if isinstance(error, OverBudget):
+            self._spending.refused(tx, error)
+        if unpriced is not None:
+            self._spending.note_unpriced(tx, unpriced, occurred_at)
+
+    def _event(self, exchange: ChatExchange, row: TrafficRow) -> AuditEvent:
+        """Return the audit event of a chat."""
+        action, reason = "chat_completed", exchange.failure.code if exchange.failure else None
         outcome: Outcome = "success"
         if row.action == "blocked":
-            action, outcome, reason = "chat_blocked", "refused", "content_policy_violation"
+            action, outcome, reason = "chat_blocked", "refused", ContentPolicyViolation.code
         elif reason is not None:
-            action, outcome = "chat_failed", "refused" if turn.is_refused() else "failed"
-        event = self._audit.event(
+            is_refused = reason in (AccessDenied.code, BudgetExceeded.code)
+            action, outcome = "chat_failed", "refused" if is_refused else "failed"
+        return self._audit.event(
             action,
             source="chat",
             outcome=outcome,
             reason=reason,
-            principal=turn.principal,
-            request=turn.context,
+            principal=exchange.principal,
+            request=exchange.context,
             resource_type="model",
             resource_id=row.model,
-            details=turn.audit_details(row),
-            occurred_at=now_at,
+            details=exchange.audit_details(row),
+            occurred_at=row.occurred_at,
             agent=row.agent,
             direction=row.direction,
         )
-        besides = self._besides(turn, row)
-        is_plain = besides is None and outcome == "success" and not self._syncs_always
-        is_plain = is_plain and self._bill.is_settled(turn, row)
-        return self._audit.commit(partial(self._record, turn, row, event, besides), is_plain=is_plain)
-
-    def _besides(self, turn: Turn, row: TrafficRow) -> "_Besides | None":
-        """Return what there is to write of a turn but for its row and event; of most there is nothing."""
-        has_alerts = bool(row.detections) or turn.failure is not None
-        captured, is_news = turn.captured(), self._is_news(turn, row.agent or "", row.occurred_at)
-        if not has_alerts and not captured and not is_news:
-            return None
-        return _Besides(has_alerts, captured, turn.sighting(row) if is_news else None)
-
-    def _is_news(self, turn: Turn, agent: str, at: int) -> bool:
-        """Tell whether there may be something to write of the agent of a turn."""
-        agents = self._agents
-        return agents is not None and (turn.prompt.offers_tools or agents.is_news(agent, at))
-
-    def _record(
-        self, turn: Turn, row: TrafficRow, event: AuditEvent, besides: "_Besides | None", tx: Transaction
-    ) -> None:
-        """Write a turn in `tx`."""
-        self._audit.append(tx, event)
-        if besides is not None and besides.has_alerts:
-            raise_alerts(self._alerts, tx, turn, row)
-        self._bill.settle(tx, turn, row)
-        self._store.traffic.insert(tx, row)
-        if besides is None:
-            return
-        for text in besides.captured:
-            self._store.captures.insert(tx, row, text)
-        if self._agents is not None and besides.sighting is not None:
-            self._agents.seen(tx, besides.sighting, context=turn.context, principal=turn.principal)
 
 
 def _may_use(principal: Principal, model: str) -> bool:

@@ -1,9 +1,9 @@
-"""What a completion may cost at most, and what it did cost. Pure but for the table of prices it is given.
+"""Compute what a completion may cost at most, and what it did cost. Pure but for the table of prices it is given.
 
-Theory of operation. No tokenizer of any vendor makes more tokens of a text than it has bytes, and every message, tool
-and key has more bytes of JSON around it than any chat template has tokens. So the bytes of the JSON that is forwarded
-bound the tokens of the prompt. A picture, sound or file is not text: `OPAQUE_TOKENS` stand for each. A reply is bounded
-by the request's own limit, else by the model's, else by a setting, for each of its choices.
+No vendor's tokenizer makes more tokens of a text than it has bytes, and each message, tool and key has more bytes of
+JSON around it than any chat template has tokens. So the bytes of the forwarded JSON bound the tokens of the prompt. A
+picture, sound or file is no text: `OPAQUE_TOKENS` stand for each. The request's own limit bounds a reply, else the
+model's, else a setting, for each of its choices.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,10 @@ DEFAULT_REPLY_TOKENS = 16_384
 
 
 class Priced(Protocol):
-    """A provider that may answer."""
+    """A provider that may answer. is_echo: the built-in model, which says no more than the prompt."""
 
-    @property
-    def prices(self) -> Prices | None:
-        """Its own prices, if it has any."""
-        ...
-
-    @property
-    def is_echo(self) -> bool:
-        """Whether the built-in model answers, which says no more than the prompt."""
-        ...
+    prices: Prices | None
+    is_echo: bool
 
 
 class ChatCosts:
@@ -56,19 +49,9 @@ class ChatCosts:
         return Usage(max(tokens), max(costs, default=None))
 
     def actual(self, prompt: Prompt, reply: Reply, candidate: Priced, worst: Usage | None) -> Usage | None:
-        """Return what a completion took. worst: what was reserved for it, which stands where nobody counted.
-
-        None: nobody counted, and nothing was reserved.
-        """
-        sent, made = reply.prompt_tokens, reply.completion_tokens
-        if sent is None or made is None:
+        """Return what a completion took; `worst`, what was reserved for it, if nobody counted."""
+        if reply.prompt_tokens is None or reply.completion_tokens is None:
             return worst
-        if not (0 <= sent <= MOST_TOKENS and 0 <= made <= MOST_TOKENS):
-            sent, made = _counted(sent), _counted(made)
+        sent, made = (min(max(0, count), MOST_TOKENS) for count in (reply.prompt_tokens, reply.completion_tokens))
         price = self._prices.find(prompt.model, candidate.prices)
         return Usage(sent + made, None if price is None else price.cost_microusd(sent, made))
-
-
-def _counted(tokens: int) -> int:
-    """Return a count of somebody else as one that no sum overflows with."""
-    return min(max(0, tokens), MOST_TOKENS)

@@ -11,9 +11,8 @@ from gateway.errors import UpstreamUnavailable
 from gateway.llm.base import Prompt, Upstream, UpstreamFault, UpstreamRefused
 from gateway.llm.upstream import PAYMENT_REQUIRED, UNPAID, HttpUpstream
 from gateway.services.circuits import Circuits
-from gateway.services.lanes import Lane
 from gateway.services.providers import Providers
-from gateway.services.routing import Routing
+from gateway.services.routing import ProviderConnection, Routing
 
 MAX_TOLD_MODELS = 100
 # Says that there is no list of models, and not that the provider is at fault.
@@ -60,14 +59,14 @@ class ProviderTest:
         Raises:
             AuditUnavailable: it was asked, and that cannot be recorded.
         """
-        lane = self._routing.lane(provider)
+        connection = self._routing.connection(provider)
         begun_seconds = self._clock.monotonic_seconds()
-        outcome = await _ask(lane)
+        outcome = await _ask(connection)
         latency_ms = round((self._clock.monotonic_seconds() - begun_seconds) * 1000, 3)
         if outcome.error is None:
-            self._circuits.succeeded(lane.standing)
+            self._circuits.succeeded(connection.standing)
         elif provider.enabled:  # one that is not used is not reported down
-            self._circuits.failed(lane.standing, outcome.error)
+            self._circuits.failed(connection.standing, outcome.error)
         await self._providers.note_test(
             principal, provider, context, is_good=outcome.error is None, reason=outcome.error
         )
@@ -82,19 +81,19 @@ class ProviderTest:
         )
 
 
-async def _ask(lane: Lane) -> _Outcome:
+async def _ask(connection: ProviderConnection) -> _Outcome:
     asked = "models"
     try:
         try:
-            listed = await _list(lane.upstream())
+            listed = await _list(connection.upstream())
         except UpstreamFault as error:
-            names = lane.provider.literal_models()
+            names = connection.provider.literal_models()
             if error.status not in _NO_LIST or not names:
                 raise
             asked = "completion"
-            return await _complete(lane, names[0])
+            return await _complete(connection, names[0])
         told = (str(model["id"]) for model in listed)
-        return _Outcome(asked, models=tuple(name for name in told if lane.provider.serves(name)))
+        return _Outcome(asked, models=tuple(name for name in told if connection.provider.serves(name)))
     except UpstreamFault as error:
         return _Outcome(asked, error.status, error=f"The provider cannot be used: {error.detail}.")
     except UpstreamUnavailable:
@@ -106,11 +105,11 @@ async def _list(upstream: Upstream) -> tuple[Mapping[str, object], ...]:
     return await (upstream.ask_models() if isinstance(upstream, HttpUpstream) else upstream.models())
 
 
-async def _complete(lane: Lane, model: str) -> _Outcome:
+async def _complete(connection: ProviderConnection, model: str) -> _Outcome:
     """Ask for a tiny completion. A refusal of it shows that the provider is there and takes the key."""
     body: Mapping[str, object] = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
     try:
-        await lane.upstream().complete(Prompt(model, body))
+        await connection.upstream().complete(Prompt(model, body))
     except UpstreamRefused as error:
         reasons = {
             404: f"The provider lists no models and has none named {model}: look at base_url.",

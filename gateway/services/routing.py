@@ -1,15 +1,16 @@
-"""Which provider gets a prompt, and which the next when it fails. Knows the text of no prompt and makes no record.
+"""Choose the provider for a prompt, and the next one when it fails. Reads no text and records nothing.
 
-Theory of operation. Providers whose globs match the model are tried in the order of their priority; among those of one
-priority turns are taken by weight, exactly: out of weights 3 and 1, three of four in a row. One that fails is asked
-again as often as its record says, if a repetition makes sense, then the next is tried: no byte of an answer has been
-given out before it is whole. A provider whose circuit is open is passed over. The table of providers is read again when
-the generation of the store has moved, so that a change holds in every process at its next prompt; without any provider
-all that a prompt costs is to look at that number.
+Providers whose globs match the model are tried in the order of their priority. Those of one priority take turns by
+weight: with weights 3 and 1, three of four prompts go to the first. The gateway asks a provider again as often as its
+record says, if a repetition makes sense, and then the next one. No byte of an answer is given out before all of it is
+there. A provider with an open circuit is passed over.
+
+The table of providers is read again when the generation of the store has moved, so that a change holds in every process
+at its next prompt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby
 
 import anyio
@@ -19,22 +20,27 @@ from gateway.domain.circuits import ProviderStatus
 from gateway.domain.prices import Prices
 from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
-from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
+from gateway.llm.base import Prompt, Reply, Upstream, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
 from gateway.metrics import Metrics
-from gateway.services.circuits import Circuits
+from gateway.services.circuits import Circuits, Standing
 from gateway.services.health import HEALTHY
-from gateway.services.lanes import Connect, Lane
-from gateway.services.provider_keys import ProviderKeys
+from gateway.services.provider_keys import KeyMissing, ProviderKeys
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store
 
-MAX_KNOWN_MODELS = 1000
+Connect = Callable[[Provider, str | None], Upstream]
+"""Makes the connection to a provider of its record and its key."""
+
 ATTEMPTS_SECONDS = 600.0
 _GRACE_SECONDS = 1.0  # so that a provider's own limit ends its request first, and counts against it
 FIRST_WAIT_SECONDS = 0.1
 """Before a repetition; each one waits twice as long as the one before."""
-# What another provider may do better: it wants to be paid, has no such model, took too long, or has had enough of us.
+KEY_SECONDS = 10.0
+"""How long a key is used before its file is read again."""
+LIST_SECONDS = 10.0
+LIST_AGAIN_SECONDS = 10.0
+# What another provider may do better: it wants to be paid, has no such model, took too long, or takes no more requests.
 _ANOTHER_MAY = (402, 404, 408, 429)
 _FAILING = (ProviderStatus.DEGRADED, ProviderStatus.OPEN)
 _ECHO = Provider(id=ECHO_MODEL, name=ECHO_MODEL, type=ProviderType.ECHO, origin="built-in")
@@ -42,20 +48,80 @@ _ECHO = Provider(id=ECHO_MODEL, name=ECHO_MODEL, type=ProviderType.ECHO, origin=
 _ECHO_BY_NAME = replace(_ECHO, models=(ECHO_MODEL,), priority=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A provider that may get a prompt. prices: its own, if it has any. is_echo: the built-in model answers."""
+class ProviderConnection:
+    """One provider as this process reaches it.
 
-    id: str
-    name: str
-    type: ProviderType
-    prices: Prices | None
-    is_echo: bool
-    lane: Lane = field(repr=False, compare=False)
+    standing: how it fares. prices: its own, if it has any. is_echo: the built-in model answers. credit: what the choice
+    by weight owes it.
+    """
+
+    def __init__(
+        self, provider: Provider, standing: Standing, *, connect: Connect, keys: ProviderKeys, clock: Clock
+    ) -> None:
+        self.provider = provider
+        self.id = provider.id
+        self.name = provider.name
+        self.prices = Prices(provider.prices) if provider.prices else None
+        self.is_echo = provider.type is ProviderType.ECHO
+        self.standing = standing
+        self.credit = 0
+        self._connect = connect
+        self._keys = keys
+        self._clock = clock
+        self._key: str | None = None
+        self._upstream: Upstream | None = None
+        self._read_again_seconds = float("-inf")
+        self._silent_until_seconds = float("-inf")
+
+    def upstream(self) -> Upstream:
+        """Return the connection, with the key as it stands now.
+
+        Raises:
+            UpstreamFault: the key is not where the record says.
+        """
+        now_seconds = self._clock.monotonic_seconds()
+        if self._upstream is not None and now_seconds < self._read_again_seconds:
+            return self._upstream
+        try:
+            key = self._keys.read(self.provider.key_reference)
+        except KeyMissing as error:
+            message, reason = "The model gateway has no credentials for its provider.", error.message.rstrip(".")
+            raise UpstreamFault(message, detail=reason[:1].lower() + reason[1:]) from error
+        if self._upstream is None or key != self._key:
+            self._upstream, self._key = self._connect(self.provider, key), key
+        self._read_again_seconds = now_seconds + KEY_SECONDS
+        return self._upstream
+
+    async def models(self) -> tuple[Mapping[str, object], ...]:
+        """Return the models that the record names, and those of the provider that its globs let through.
+
+        Raises:
+            UpstreamUnavailable: the provider did not list them, or did not a few seconds ago.
+        """
+        provider, now_seconds = self.provider, self._clock.monotonic_seconds
+        names = provider.literal_models()
+        found: dict[str, Mapping[str, object]] = {
+            name: {"id": name, "object": "model", "created": 0, "owned_by": provider.name} for name in names
+        }
+        if len(names) == len(provider.models):
+            return tuple(found.values())
+        if now_seconds() < self._silent_until_seconds:
+            raise UpstreamUnavailable("The model gateway did not list its models.")
+        listed: tuple[Mapping[str, object], ...] | None = None
+        try:
+            with anyio.move_on_after(LIST_SECONDS):
+                listed = await self.upstream().models()
+        finally:
+            if listed is None:
+                self._silent_until_seconds = now_seconds() + LIST_AGAIN_SECONDS
+        if listed is None:
+            raise UpstreamUnavailable("The model gateway did not list its models in time.")
+        found |= {str(model["id"]): model for model in listed if provider.serves(str(model["id"]))}
+        return tuple(found.values())
 
 
 class Routing:
-    """The ways to all providers. upstream: the one that the settings make, None if they make none. keys: of all.
+    """The connections to all providers. upstream: the provider that the settings make, if they make one.
 
     attempts_seconds: longest wait for all attempts of one prompt, if no provider alone may take longer.
     """
@@ -81,268 +147,200 @@ class Routing:
         self._connect = connect
         self._settings_provider = upstream
         self._generation: int | None = None
-        self._lanes: dict[tuple[str, int], Lane] = {}
-        self._candidates: tuple[Candidate, ...] = ()
-        self._serving: dict[str, tuple[Candidate, ...]] = {}
+        self._connections: dict[tuple[str, int], ProviderConnection] = {}
 
     @property
     def settings_provider(self) -> Provider | None:
         """The provider that the settings make."""
         return self._settings_provider
 
-    def candidates(self, model: str, generation: int) -> tuple[Candidate, ...]:
+    def candidates(self, model: str) -> tuple[ProviderConnection, ...]:
         """Return who may get a prompt for `model`, in the order of trying. Each call takes a turn.
-
-        generation: the store's, as it is now.
 
         Raises:
             NotFound: no provider serves the model. StoreUnavailable: the providers cannot be read.
         """
-        if generation != self._generation:
-            self._read_again()
-        found = self._serving.get(model)
-        if found is None:
-            found = self._look_for(model)
-        if len(found) == 1:
-            return found
+        found = [one for one in self.connections() if one.provider.serves(model)]
         if not found:
             raise NotFound("No provider serves this model.", param="model")
         return _in_turn(found)
 
     async def complete(
-        self, prompt: Prompt, candidates: Sequence[Candidate], begun_seconds: float, traceparent: str | None = None
-    ) -> tuple[Reply, Candidate]:
+        self, prompt: Prompt, candidates: Sequence[ProviderConnection], traceparent: str | None = None
+    ) -> tuple[Reply, ProviderConnection]:
         """Send the prompt to the first of `candidates` that completes it. Return the completion and who made it.
 
-        candidates: one at least. begun_seconds: since when all attempts together are waited for, monotonic.
-
         Raises:
-            UpstreamUnavailable: none did. UpstreamRefused: the prompt is at fault, or all had enough of us.
+            UpstreamUnavailable: none did. UpstreamRefused: the prompt is at fault, or all take no more requests.
             InvalidRequest: the built-in model cannot answer it.
         """
-        first = candidates[0]
-        lane = first.lane
-        failed: GatewayError | None = None
-        if self._circuits.begin(lane.standing):
-            # Its own limit ends it: a scope around all attempts costs more than everything else that is done here.
-            try:
-                reply = await lane.upstream().complete(prompt, traceparent)
-            except BaseException as error:
-                self._ended(lane, error)
-                if not isinstance(error, UpstreamUnavailable | UpstreamRefused):
-                    raise
-                failed = error
-            else:
-                self._ended(lane, None)
-                return reply, first
-        longest = max(one.lane.provider.timeout_seconds for one in candidates)
-        left_seconds = max(self._attempts_seconds, longest + _GRACE_SECONDS)
-        left_seconds -= self._clock.monotonic_seconds() - begun_seconds
+        longest_seconds = max(one.provider.timeout_seconds for one in candidates)
         failures: list[GatewayError] = []
-        with anyio.move_on_after(left_seconds):
-            routed = await self._try_all(prompt, candidates, traceparent, failures, failed)
-            if routed is not None:
-                return routed
+        with anyio.move_on_after(max(self._attempts_seconds, longest_seconds + _GRACE_SECONDS)):
+            for connection in candidates:
+                reply = await self._try(connection, prompt, traceparent, failures)
+                if reply is not None:
+                    return reply, connection
             if not failures:
-                raise self._all_paused(candidates)
+                raise UpstreamUnavailable(
+                    "Every provider of this model failed again and again and is left alone for a while.",
+                    retry_after_seconds=min(self._circuits.wait_seconds(one.provider) for one in candidates),
+                )
         raise min(failures, key=_rank, default=UpstreamUnavailable("No provider of this model answered in time."))
 
-    async def _try_all(
-        self,
-        prompt: Prompt,
-        candidates: Sequence[Candidate],
-        traceparent: str | None,
-        failures: list[GatewayError],
-        failed: GatewayError | None,
-    ) -> tuple[Reply, Candidate] | None:
-        """Send the prompt to one after another; None when nobody completed it. What fails is added to `failures`.
-
-        failed: how the very first attempt ended, if it was made already.
-
-        Raises:
-            UpstreamRefused: the prompt is at fault.
-        """
-        for candidate in candidates:
-            lane = candidate.lane
-            wait_seconds = FIRST_WAIT_SECONDS
-            for repetitions in range(lane.provider.max_retries, -1, -1):
-                if failed is None and not self._circuits.begin(lane.standing):
-                    break
-                try:
-                    if failed is not None:
-                        error, failed = failed, None
-                        raise error
-                    reply = await self._ask(lane, prompt, traceparent)
-                except UpstreamUnavailable as error:
-                    failures.append(error)
-                    if not repetitions or not isinstance(error, UpstreamFault) or not error.may_repeat:
-                        break
-                    await anyio.sleep(wait_seconds)
-                    wait_seconds *= 2
-                except UpstreamRefused as error:
-                    if error.status not in _ANOTHER_MAY:
-                        raise
-                    failures.append(error)
-                    break
-                else:
-                    return reply, candidate
-        return None
-
     async def models(self, *, allowed: Callable[[str], bool] | None = None) -> tuple[Mapping[str, object], ...]:
-        """Return the models of all providers, each once, as OpenAI model objects. One that fails to tell is left out.
+        """Return the models of all providers, each once, as OpenAI model objects. One that does not list is left out.
 
         Raises:
-            UpstreamUnavailable: not one told. StoreUnavailable: the providers cannot be read.
+            UpstreamUnavailable: no provider listed any. StoreUnavailable: the providers cannot be read.
         """
-        lanes = [lane for lane in self.lanes() if allowed is None or allowed(lane.provider.name)]
+        usable = [one for one in self.connections() if allowed is None or allowed(one.name)]
         # The built-in model beside the provider of the settings is for trying things out, and not on offer.
-        listed = [lane for lane in lanes if lane.provider.origin != "built-in"] or lanes
-        told: dict[int, tuple[Mapping[str, object], ...]] = {}
+        asked = [one for one in usable if one.provider.origin != "built-in"] or usable
+        listed: dict[int, tuple[Mapping[str, object], ...]] = {}
         failures: list[UpstreamUnavailable] = []
 
-        async def ask(number: int, lane: Lane) -> None:
+        async def ask(number: int, connection: ProviderConnection) -> None:
             try:
-                told[number] = await lane.models()
+                listed[number] = await connection.models()
             except UpstreamUnavailable as error:
                 failures.append(error)
 
         async with anyio.create_task_group() as group:
-            for number, lane in enumerate(listed):
-                group.start_soon(ask, number, lane)
-        if failures and not told:
+            for number, connection in enumerate(asked):
+                group.start_soon(ask, number, connection)
+        if failures and not listed:
             raise failures[0]
         found: dict[object, Mapping[str, object]] = {}
-        for number in sorted(told):
-            for model in told[number]:
+        for number in sorted(listed):
+            for model in listed[number]:
                 found.setdefault(model["id"], model)
         return tuple(found.values())
 
-    def lanes(self) -> tuple[Lane, ...]:
-        """Return the ways to all enabled providers, by priority.
+    def connections(self) -> tuple[ProviderConnection, ...]:
+        """Return the connections to all enabled providers, by priority.
 
         Raises:
             StoreUnavailable: the providers cannot be read.
         """
-        if self._generation != self._store.generation.value():
+        generation = self._store.generation.value()
+        if self._generation != generation:
             self._read_again()
-        return tuple(candidate.lane for candidate in self._candidates)
+            self._generation = generation
+        return tuple(self._connections.values())
 
-    def lane(self, provider: Provider) -> Lane:
-        """Return the way to a provider, enabled or not."""
-        return self._lanes.get((provider.id, provider.version)) or self._make(provider)
+    def connection(self, provider: Provider) -> ProviderConnection:
+        """Return the connection to a provider, enabled or not."""
+        known = self._connections.get((provider.id, provider.version))
+        if known is not None:
+            return known
+        standing = self._circuits.standing(provider)
+        return ProviderConnection(provider, standing, connect=self._connect, keys=self._keys, clock=self._clock)
 
     def health(self) -> str:
         """Return how the providers are, in one word of the health answer. Asks nobody."""
         try:
-            lanes = self.lanes()
+            connections = self.connections()
         except StoreUnavailable:
             return "unknown"
-        if all(lane.provider.origin == "built-in" for lane in lanes):
+        providers = [one.provider for one in connections if one.provider.origin != "built-in"]
+        if not providers:
             return "not_configured"
-        states = [self._circuits.status(lane.provider) for lane in lanes if lane.provider.origin != "built-in"]
+        states = [self._circuits.status(provider) for provider in providers]
         failing = sum(state in _FAILING for state in states)
         if failing:
             return "unreachable" if failing == len(states) else "degraded"
-        return HEALTHY if ProviderStatus.HEALTHY in states or all(lane.is_echo for lane in lanes) else "unknown"
+        return HEALTHY if ProviderStatus.HEALTHY in states or all(one.is_echo for one in connections) else "unknown"
 
-    async def _ask(self, lane: Lane, prompt: Prompt, traceparent: str | None) -> Reply:
-        """Send one request, which has begun, and note how it went."""
+    async def _try(
+        self, connection: ProviderConnection, prompt: Prompt, traceparent: str | None, failures: list[GatewayError]
+    ) -> Reply | None:
+        """Ask one provider, as often as makes sense. None: another may do better; why is added to `failures`.
+
+        Raises:
+            UpstreamRefused: the prompt is at fault.
+        """
+        wait_seconds = FIRST_WAIT_SECONDS
+        for repetitions in range(connection.provider.max_retries, -1, -1):
+            if not self._circuits.begin(connection.standing):
+                return None
+            try:
+                return await self._ask(connection, prompt, traceparent)
+            except UpstreamUnavailable as error:
+                failures.append(error)
+                if not repetitions or not isinstance(error, UpstreamFault) or not error.may_repeat:
+                    return None
+            except UpstreamRefused as error:
+                if error.status not in _ANOTHER_MAY:
+                    raise
+                failures.append(error)
+                return None
+            await anyio.sleep(wait_seconds)
+            wait_seconds *= 2
+        return None
+
+    async def _ask(self, connection: ProviderConnection, prompt: Prompt, traceparent: str | None) -> Reply:
+        """Send one request, and note in circuit and metrics how it ended."""
+        if connection.is_echo:  # which never fails
+            return await connection.upstream().complete(prompt, traceparent)
+        circuits, standing, outcome = self._circuits, connection.standing, "given_up"
         try:
-            reply = await lane.upstream().complete(prompt, traceparent)
-        except BaseException as error:
-            self._ended(lane, error)
-            raise
-        self._ended(lane, None)
-        return reply
-
-    def _ended(self, lane: Lane, error: BaseException | None) -> None:
-        """Note how a request went. error: what it ended with, None for a completion."""
-        if lane.is_echo:  # which never fails
-            return
-        circuits, standing, outcome = self._circuits, lane.standing, "ok"
-        if error is None:
+            reply = await connection.upstream().complete(prompt, traceparent)
             circuits.succeeded(standing)
-        elif isinstance(error, UpstreamUnavailable):
+            outcome = "ok"
+            return reply
+        except UpstreamUnavailable as error:
+            circuits.failed(
+                standing, error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
+            )
             outcome = "failed"
-            detail = error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
-            circuits.failed(standing, detail)
-        elif isinstance(error, UpstreamRefused):
+            raise
+        except UpstreamRefused as error:
             outcome = "refused"
-            # It works, and refuses this request; that it has had enough of us, or wants to be paid, says nothing.
+            # It works, and refuses this request. That it takes no more, or wants to be paid, says nothing.
             (circuits.let_go if error.status in (402, 429) else circuits.succeeded)(standing)
-        else:
-            outcome = "given_up"
+            raise
+        except BaseException:
             circuits.let_go(standing)
-        counter = lane.outcomes.get(outcome)
-        if counter is None:
-            name, provider = "gateway_provider_requests_total", lane.provider.name
-            counter = lane.outcomes[outcome] = self._metrics.counter(name, provider=provider, outcome=outcome)
-        counter.value += 1
-
-    def _look_for(self, model: str) -> tuple[Candidate, ...]:
-        """Return who serves a model, by priority, and remember it for the next prompt."""
-        found = tuple(one for one in self._candidates if one.lane.provider.serves(model))
-        if len(self._serving) >= MAX_KNOWN_MODELS:
-            self._serving.clear()
-        self._serving[model] = found
-        return found
+            raise
+        finally:
+            counter = self._metrics.counter(
+                "gateway_provider_requests_total", provider=connection.name, outcome=outcome
+            )
+            counter.value += 1
 
     def _read_again(self) -> None:
-        """Make the table of providers anew, if one of them was changed: the generation moves with other things too."""
-        generation = self._store.generation.value()
+        """Make the table of providers anew. An unchanged provider keeps its connection."""
         records = self._store.db.read_now(self._store.providers.all)
         providers = [provider for provider in records if provider.enabled]
         if self._settings_provider is not None:
             providers.append(self._settings_provider)
         if not records:
-            alone = self._settings_provider is None
-            providers.append(_ECHO if alone else _ECHO_BY_NAME)
+            providers.append(_ECHO if self._settings_provider is None else _ECHO_BY_NAME)
         providers.sort(key=lambda provider: (provider.priority, provider.id))
-        self._lanes = {
-            (one.id, one.version): self._lanes.get((one.id, one.version)) or self._make(one) for one in providers
-        }
-        self._candidates = tuple(_candidate(self._lanes[one.id, one.version]) for one in providers)
-        self._serving = {}
+        self._connections = {(one.id, one.version): self.connection(one) for one in providers}
         self._circuits.keep_only((*records, *providers))
-        self._generation = generation
-
-    def _make(self, provider: Provider) -> Lane:
-        standing = self._circuits.standing(provider)
-        return Lane(provider, standing, connect=self._connect, keys=self._keys, clock=self._clock)
-
-    def _all_paused(self, candidates: Sequence[Candidate]) -> UpstreamUnavailable:
-        waits = [self._circuits.wait_seconds(candidate.lane.provider) for candidate in candidates]
-        return UpstreamUnavailable(
-            "Every provider of this model failed again and again and is left alone for a while.",
-            retry_after_seconds=min(waits, default=1),
-        )
 
 
-def _candidate(lane: Lane) -> Candidate:
-    provider = lane.provider
-    prices = Prices(provider.prices) if provider.prices else None
-    return Candidate(provider.id, provider.name, provider.type, prices, lane.is_echo, lane)
+def _in_turn(found: Sequence[ProviderConnection]) -> tuple[ProviderConnection, ...]:
+    """Return connections, which are sorted by priority, so that those of one priority take turns by weight.
 
-
-def _in_turn(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """Return candidates, which are sorted by priority, so that those of one priority take turns by weight.
-
-    Everyone's turn grows by its weight; the highest is next and pays what all have got.
+    The credit of each grows by its weight; the highest is next and pays what all have got.
     """
-    ordered: list[Candidate] = []
-    for _, same in groupby(found, key=lambda one: one.lane.provider.priority):
+    ordered: list[ProviderConnection] = []
+    for _, same in groupby(found, key=lambda one: one.provider.priority):
         group = list(same)
         if len(group) > 1:
             for one in group:
-                one.lane.turn += one.lane.provider.weight
-            group.sort(key=lambda one: -one.lane.turn)
-            group[0].lane.turn -= sum(one.lane.provider.weight for one in group)
+                one.credit += one.provider.weight
+            group.sort(key=lambda one: -one.credit)
+            group[0].credit -= sum(one.provider.weight for one in group)
         ordered += group
     return tuple(ordered)
 
 
 def _rank(error: GatewayError) -> int:
-    """Return how soon a failure is told: too much to do, no answer in time, no answer, then a refusal."""
+    """Return which failure a client hears of: too many requests, no answer in time, no answer, then a refusal."""
     if isinstance(error, UpstreamRefused):
         return 0 if error.status == 429 else 3
     return 1 if isinstance(error, UpstreamFault) and error.is_late else 2

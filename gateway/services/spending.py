@@ -1,19 +1,17 @@
-"""Take the worst case from every budget before a prompt leaves, and put the real one in its place afterwards.
+"""Reserve the worst case in every budget before a prompt is sent, and settle the real cost afterwards.
 
-Theory of operation. A budget is never overrun by requests that run side by side, because each takes what it can cost
-at most before it is sent, and is refused when that is no longer there. Taking is one transaction over all budgets that
-cover the request, in the database's one writer, so it is exact over all processes of the host. It is visible to all of
-them at once, but the disk is not waited for: a power cut ends the request as well, and what it held would have been
-given back anyway. Settling is part of the transaction that records the completion, which does wait for the disk.
-
-While no budget covers a request, all it costs is a comparison of two integers.
+Requests that run side by side never overrun a budget: each reserves the most it can cost, and is refused if that is no
+longer there. Reserving is one transaction over all budgets that cover the request, in the database's one writer, so it
+is exact over all processes. It does not wait for the disk: a power cut ends the request as well, and a job releases
+what it held. Settling belongs to the transaction that records the completion. While no budget covers a request, all it
+costs is a comparison of two integers.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from gateway.clock import Clock
-from gateway.domain.alerts import AlertSource
+from gateway.domain.alerts import AlertSource, fingerprint
 from gateway.domain.budgets import (
     HOLD_SECONDS,
     Budget,
@@ -31,11 +29,13 @@ from gateway.store.store import Store
 
 SOFT_RULE = "budget-soft-limit"
 EXCEEDED_RULE = "budget-exceeded"
+UNKNOWN_PRICE_RULE = "unknown-price"
+_MOST_UNPRICED = 1000
 _ORPHANS_A_TURN = 500
 
 
 class OverBudget(BudgetExceeded):
-    """A budget has not enough left for what a completion may cost. standing: how it stood."""
+    """A budget has less left than a completion may cost. standing: how it stood."""
 
     def __init__(self, standing: Standing, now_at: int) -> None:
         budget = standing.budget
@@ -54,6 +54,16 @@ class Held:
     begins_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What one completion takes from budgets. worst: what it can cost at most. held: empty until it is taken."""
+
+    id: str
+    budget_ids: tuple[str, ...]
+    worst: Usage
+    held: tuple[Held, ...] = ()
+
+
 class Spending:
     """The budgets at work. Makes and changes none."""
 
@@ -63,6 +73,7 @@ class Spending:
         self._alerts = alerts
         self._known: tuple[Budget, ...] = ()
         self._generation = -1
+        self._unpriced: set[str] = set()
 
     def any(self) -> bool:
         """Tell whether there is any budget at all.
@@ -108,32 +119,54 @@ class Spending:
         return await self._store.db.write(work, is_durable=False)
 
     def settle(
-        self, tx: Transaction, hold_id: str, held: Collection[Held], actual: Usage | None, providers: Collection[str]
+        self, tx: Transaction, hold_id: str, held: Collection[Held], used: Usage | None, providers: Collection[str]
     ) -> None:
-        """Give back in `tx` what was taken under `hold_id` and add what was used. actual: None when nothing was.
+        """Release in `tx` what was taken under `hold_id` and add what was used; None when nothing was.
 
-        providers: id and name of the one that answered; a budget of another one is given all back. Also right when
-        what was held was taken for an orphan's meanwhile.
+        providers: ids and names of who may be paid; a budget of another provider pays nothing. Right also when the job
+        for orphans has released it meanwhile.
         """
         self._store.budgets.let_go(tx, hold_id)
-        if actual is None:
+        if used is None:
             return
         now_at = self._clock.now_at()
         for one in held:
             budget = self._store.budgets.by_id(tx, one.budget_id)
             if budget is None or (budget.scope is BudgetScope.PROVIDER and budget.scope_value not in providers):
                 continue
-            standing = self._store.budgets.spend(tx, budget, one.begins_at, actual.amount(budget.unit))
-            self._tell(tx, standing, now_at)
+            standing = self._store.budgets.spend(tx, budget, one.begins_at, used.amount(budget.unit))
+            self._raise_alerts(tx, standing, now_at)
 
     def refused(self, tx: Transaction, error: OverBudget) -> None:
-        """Tell in `tx`, once in a period, that a budget refuses."""
+        """Raise in `tx`, once in a period, the alert that a budget refuses."""
         now_at = self._clock.now_at()
         budget = self._store.budgets.by_id(tx, error.standing.budget.id)
         if budget is not None:
             standing = self._store.budgets.standing(tx, budget, now_at)
             if standing.exceeded_at is None:
-                self._tell_exceeded(tx, standing, now_at, "Requests are refused until the period ends.")
+                self._raise_exceeded(tx, standing, now_at, "Requests are refused until the period ends.")
+
+    def unpriced(self, model: str | None, used: Usage | None) -> str | None:
+        """Return the model if its price is unknown and nobody was told so yet."""
+        is_unknown = used is not None and used.microusd is None and model not in self._unpriced
+        return model if is_unknown else None
+
+    def note_unpriced(self, tx: Transaction, model: str, occurred_at: int) -> None:
+        """Raise in `tx` the alert that the price of a model is unknown, unless there is one."""
+        if len(self._unpriced) < _MOST_UNPRICED:
+            self._unpriced.add(model)
+        if self._store.alerts.latest(tx, fingerprint(AlertSource.BUDGET, UNKNOWN_PRICE_RULE, model)) is not None:
+            return
+        self._alerts.raise_event(
+            tx,
+            source=AlertSource.BUDGET,
+            rule=UNKNOWN_PRICE_RULE,
+            severity=Severity.LOW,
+            title=f"Nobody knows what {model} costs",
+            description="It is counted in tokens, and costs budgets of dollars nothing. Give its provider a price.",
+            subject=model,
+            occurred_at=occurred_at,
+        )
 
     def end_alerts(self, tx: Transaction, budget_id: str, now_at: int, resolution: str) -> None:
         """Resolve in `tx` the alerts of a budget that has room again."""
@@ -148,7 +181,7 @@ class Spending:
             )
 
     async def release_orphans(self) -> None:
-        """Give back what is held by requests that nobody settles any more: their process died.
+        """Release what requests reserved whose process died, so that nobody settles them.
 
         Raises:
             StoreUnavailable: the next time may do.
@@ -167,17 +200,17 @@ class Spending:
         found = (self._store.budgets.by_id(tx, budget_id) for budget_id in budget_ids)
         return [self._store.budgets.standing(tx, budget, now_at) for budget in found if budget is not None]
 
-    def _tell(self, tx: Transaction, standing: Standing, now_at: int) -> None:
+    def _raise_alerts(self, tx: Transaction, standing: Standing, now_at: int) -> None:
         """Raise each alert of a budget once in a period."""
         if standing.spent > standing.budget.effective_amount(now_at):
             if standing.exceeded_at is None:
-                self._tell_exceeded(tx, standing, now_at, "More was spent than its limit.")
+                self._raise_exceeded(tx, standing, now_at, "More was spent than its limit.")
         elif standing.soft_at is None and standing.is_soft(now_at):
             self._store.budgets.note_told(tx, standing, is_soft=True, now_at=now_at)
             title = f"A budget is {standing.budget.soft_pct} % spent"
             self._raise(tx, SOFT_RULE, Severity.MEDIUM, title, "It still has room.", standing, now_at)
 
-    def _tell_exceeded(self, tx: Transaction, standing: Standing, now_at: int, what: str) -> None:
+    def _raise_exceeded(self, tx: Transaction, standing: Standing, now_at: int, what: str) -> None:
         self._store.budgets.note_told(tx, standing, is_soft=False, now_at=now_at)
         self._raise(tx, EXCEEDED_RULE, Severity.HIGH, "A budget is used up", what, standing, now_at)
 

@@ -15,7 +15,7 @@ from gateway.errors import InvalidJson, TooManyValues, UnsupportedMediaType
 from gateway.http.messages import Headers, Request, Response
 from gateway.llm.base import Reply, UpstreamRefused
 from gateway.services.chat import ChatAnswer, PromptBlocked
-from gateway.services.chat_turn import ShieldSummary
+from gateway.services.chat_record import ShieldSummary
 from gateway.settings import Settings
 from gateway.shield.detections import Verdict
 

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.http.client import Client
 from gateway.http.messages import Headers, Reply, Request
-from gateway.services.chat_bill import ChatBill
+from gateway.services.spending import Spending
 from tests.open_site import ATTACK, CHAT, Site, open_site
 
 RULES = "/api/shield/rules"
@@ -164,11 +164,12 @@ async def test_a_known_prompt_is_judged_by_rules_that_change_while_a_budget_is_w
     await site.ask("PATCH", RULES, {"rule": "say-please", "enabled": False, "reason": "a trial"})
     for _ in range(4):
         assert (await ask(site, key, ATTACK))["status"] == 200
-    reserve = ChatBill.reserve
+    reserve = Spending.reserve
 
-    async def slow(*args: Any) -> None:
-        await reserve(*args)
+    async def slow(*args: Any) -> Any:
+        held = await reserve(*args)
         await site.ask("PATCH", RULES, {"rule": "say-please", "enabled": True})
+        return held
 
-    monkeypatch.setattr(ChatBill, "reserve", slow)
+    monkeypatch.setattr(Spending, "reserve", slow)
     assert (await ask(site, key, ATTACK))["error"]["code"] == "content_policy_violation"

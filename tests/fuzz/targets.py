@@ -16,7 +16,7 @@ from gateway.http.head import parse_head
 from gateway.http.messages import ClientError, HttpError
 from gateway.http.reply import ReplyReader
 from gateway.llm.openai import OpenAiDialect
-from gateway.llm.openai_words import WORDS
+from gateway.llm.openai_request import WORDS
 from gateway.mcp import jsonrpc
 from gateway.shield.rules import RuleError, load_rules
 from gateway.strict_json import InvalidJson, read_json, write_json
@@ -93,11 +93,10 @@ def chat_walker(raw: bytes) -> None:
     """Every string of a message that is taken is scanned: what is forwarded is what is scanned."""
     try:
         body = read_json(raw)
-        prompt, quick = _DIALECT.read(body)
-        leaves = _DIALECT.prompt_leaves(prompt)
+        request = _DIALECT.read(body)
     except (InvalidJson, GatewayError):
         return
-    assert quick.texts == leaves.texts
+    prompt, leaves = request.prompt, request.leaves
     seen = "\n".join(leaf.text for leaf in leaves.texts)
     is_partly_opaque = bool(leaves.unscanned)
     for text in _strings(prompt.body.get("messages")):

@@ -57,10 +57,7 @@ def test_a_masked_choice_loses_its_log_probabilities() -> None:
 def test_neighbouring_text_parts_become_one() -> None:
     odd = {"type": "odd", "text": "c"}
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, odd, {"type": "text", "text": "d"}]
-    joined = with_joined_parts({"index": 0, "message": {"content": parts}})
-    assert joined == {
-        "index": 0,
-        "message": {"content": [{"type": "text", "text": "ab"}, odd, {"type": "text", "text": "d"}]},
-    }
-    for other in ({"message": {"content": "text"}}, {"message": None}, "x"):
+    joined = with_joined_parts({"content": parts})
+    assert joined == {"content": [{"type": "text", "text": "ab"}, odd, {"type": "text", "text": "d"}]}
+    for other in ({"content": "text"}, None, "x"):
         assert with_joined_parts(other) == other

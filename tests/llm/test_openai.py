@@ -11,7 +11,7 @@ from gateway.errors import BodyTooLarge, InvalidRequest, UnsupportedValue, Upstr
 from gateway.llm.base import MOST_TOKENS, LeafKind, Leaves
 from gateway.llm.joined import join
 from gateway.llm.openai import OpenAiDialect
-from gateway.llm.openai_words import WORDS
+from gateway.llm.openai_request import WORDS
 from gateway.strict_json import write_json
 
 DIALECT = OpenAiDialect()
@@ -88,7 +88,7 @@ def said(*content: object, role: str = "user") -> dict[str, object]:
 
 
 def leaves_of(value: object) -> Leaves:
-    return DIALECT.prompt_leaves(DIALECT.read_prompt(value))
+    return DIALECT.read(value).leaves
 
 
 def everything(value: object) -> str:
@@ -147,7 +147,7 @@ def at(value: object, path: tuple[object, ...]) -> object:
 
 
 def test_what_is_forwarded_is_what_was_read() -> None:
-    assert json.loads(write_json(DIALECT.read_prompt(RICH).body)) == RICH
+    assert json.loads(write_json(DIALECT.read(RICH).prompt.body)) == RICH
 
 
 @pytest.mark.parametrize(
@@ -229,28 +229,28 @@ def test_no_word_of_the_dialect_says_anything() -> None:
 )
 def test_a_wrong_request_is_refused_with_the_path_of_the_field(value: object, param: str | None) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        DIALECT.read_prompt(value)
+        DIALECT.read(value)
     assert caught.value.code == "invalid_request"
     assert caught.value.param == param
 
 
 def test_a_wish_for_a_stream_is_refused_before_all_else() -> None:
     with pytest.raises(UnsupportedValue) as caught:
-        DIALECT.read_prompt({"stream": True})
+        DIALECT.read({"stream": True})
     assert caught.value.param == "stream"
 
 
 def test_null_stands_for_absent() -> None:
     nulls = dict.fromkeys(("stream", "n", "tools", "temperature", "stop", "response_format", "future"))
-    assert DIALECT.read_prompt(body(**nulls)).body["n"] is None
+    assert DIALECT.read(body(**nulls)).prompt.body["n"] is None
 
 
 def test_a_whole_number_written_with_a_fraction_is_forwarded_as_a_whole_number() -> None:
     sent = body(n=2.0, max_tokens=1e3)
-    kept = DIALECT.read_prompt(sent).body
+    kept = DIALECT.read(sent).prompt.body
     assert write_json([kept["n"], kept["max_tokens"]]) == b"[2,1000]"
     assert sent["n"] is not kept["n"]
-    assert DIALECT.read(sent, write_json(sent))[0].raw is None
+    assert DIALECT.read(sent, write_json(sent)).prompt.raw is None
 
 
 @pytest.mark.parametrize("role", ["assistant", "function"])
@@ -268,9 +268,9 @@ def test_tools_are_read_as_tools_and_conversation_as_conversation() -> None:
 
 def test_one_character_more_than_allowed_is_refused() -> None:
     small = OpenAiDialect(max_chars=100)
-    assert small.prompt_leaves(small.read_prompt(said("a" * 60, "b" * 40)))  # the model's name does not count
+    assert small.read(said("a" * 60, "b" * 40))  # the model's name does not count
     with pytest.raises(BodyTooLarge):
-        small.prompt_leaves(small.read_prompt(said("a" * 60, "b" * 41)))
+        small.read(said("a" * 60, "b" * 41))
 
 
 def test_a_flood_of_tiny_parts_is_refused() -> None:

@@ -38,9 +38,8 @@ from gateway.metrics import Metrics
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.chat import Chat, ChatAnswer, PromptBlocked
-from gateway.services.chat_bill import ChatBill
 from gateway.services.chat_costs import ChatCosts
-from gateway.services.chat_guard import LONG_CHARS
+from gateway.services.chat_policy import LONG_CHARS
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -202,13 +201,8 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
             connect=lambda provider, key: echo if provider.base_url is None else upstream,
             upstream=None if is_alone else settings_made,
         ),
-        bill=ChatBill(
-            store=store,
-            ids=ids,
-            alerts=alerts,
-            costs=ChatCosts(Prices({"*": Price(1_000_000, 2_000_000)})),
-            spending=Spending(store=store, clock=clock, alerts=alerts),
-        ),
+        costs=ChatCosts(Prices({"*": Price(1_000_000, 2_000_000)})),
+        spending=Spending(store=store, clock=clock, alerts=alerts),
         acceptances=RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit),
     )
     try:

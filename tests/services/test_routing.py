@@ -114,14 +114,12 @@ class Process:
     async def add(self, name: str, **fields: object) -> Scripted:
         wanted = {"base_url": "https://api.example/v1", "max_retries": 0, **fields}
         made = await self.providers.create(CLI, NewProvider(name=name, **wanted), CONTEXT)  # type: ignore[arg-type]
-        self.routing.lanes()
-        self.routing.lane(made).upstream()
+        self.routing.connections()
+        self.routing.connection(made).upstream()
         return self.connections[name]
 
     async def ask(self, model: str = "m") -> str:
-        _, by = await self.routing.complete(
-            PROMPT, self.routing.candidates(model, self.store.generation.value()), self.clock.monotonic_seconds()
-        )
+        _, by = await self.routing.complete(PROMPT, self.routing.candidates(model))
         return by.name
 
     async def alert(self) -> Alert:
@@ -130,7 +128,9 @@ class Process:
         return alert
 
     def status(self, name: str) -> ProviderStatus:
-        return next(self.circuits.status(lane.provider) for lane in self.routing.lanes() if lane.provider.name == name)
+        return next(
+            self.circuits.status(one.provider) for one in self.routing.connections() if one.provider.name == name
+        )
 
 
 @pytest.fixture
@@ -331,9 +331,7 @@ async def test_all_attempts_of_a_prompt_together_have_an_end(one: Process) -> No
         connect=one._connect, attempts_seconds=0.0,
     )  # fmt: skip
     with anyio.fail_after(10), pytest.raises(UpstreamUnavailable) as caught:
-        await routing.complete(
-            PROMPT, routing.candidates("m", one.store.generation.value()), one.clock.monotonic_seconds()
-        )
+        await routing.complete(PROMPT, routing.candidates("m"))
     assert caught.value is FAULT, "of what failed before, the gravest is told"
     assert (one.connections["hanging"].asked, backup.asked) == (1, 0)
 
@@ -352,20 +350,20 @@ async def test_the_provider_of_the_settings_is_another_one_after_a_reload_and_fa
             connect=connect, upstream=Provider(id="upstream", name="x", base_url=url, max_retries=0, origin="settings"),
         )  # fmt: skip
         for _ in range(3):
-            candidates = routing.candidates("m", one.store.generation.value())
+            candidates = routing.candidates("m")
             with pytest.raises(UpstreamUnavailable):
-                await routing.complete(PROMPT, candidates, one.clock.monotonic_seconds())
+                await routing.complete(PROMPT, candidates)
     assert connected == urls
-    assert one.circuits.status(candidates[0].lane.provider) is ProviderStatus.OPEN
+    assert one.circuits.status(candidates[0].provider) is ProviderStatus.OPEN
 
 
 async def test_what_was_on_its_way_to_a_provider_that_was_changed_says_nothing_of_how_it_fared_before(
     one: Process,
 ) -> None:
     await one.add("lab")
-    (lane,) = one.routing.lanes()
+    (connection,) = one.routing.connections()
     for _ in range(4):
-        one.circuits.failed(lane.standing, "it failed")
+        one.circuits.failed(connection.standing, "it failed")
     one.circuits.keep_only(())
-    one.circuits.failed(lane.standing, "it failed")
-    assert (lane.standing.circuit.failures, lane.standing.circuit.is_open) == (1, False)
+    one.circuits.failed(connection.standing, "it failed")
+    assert (connection.standing.circuit.failures, connection.standing.circuit.is_open) == (1, False)

@@ -1,0 +1,274 @@
+"""Decide what of a prompt may go to the model and what of a reply may come back. Records nothing and sends nothing.
+
+All texts of a prompt or reply are scanned together, since an attack may be spread over them. Where a policy masks, the
+changed prompt or reply is scanned again: what stands over several texts, or in another form, cannot be masked in place
+and is blocked. A blocked reply loses the choices at fault first, and everything else only if that does not help.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import anyio.lowlevel
+
+from gateway.domain.captures import Capture, CapturedText
+from gateway.domain.policies import (
+    OutboundAction,
+    ShieldMode,
+    ShieldPolicy,
+    blocking_redacted,
+    redacted_categories,
+    secrets_only,
+    with_unscannable,
+)
+from gateway.llm.base import ChatRequest, Dialect, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
+from gateway.llm.joined import in_text, join, message_ends
+from gateway.llm.masking import NOTICE, strings, with_strings
+from gateway.offload import ThreadOffload
+from gateway.records import record
+from gateway.services.captures import Captures
+from gateway.services.scanner import TextScanner
+from gateway.shield.detections import Direction, ScanResult, Verdict
+from gateway.shield.scoring import Policy, combine, judge
+
+Accept = Callable[[ScanResult, Policy], ScanResult]
+Action = Literal["none", "blocked", "redacted", "observed"]
+LONG_CHARS = 12_288
+"""Of a longer prompt that comes again with more behind it, only the end is scanned again."""
+_SHORTEST_MATCH_CHARS = 4
+_TEXTS_A_TURN = 64
+_TEXTS_IN_LOOP = 500  # more are joined in a thread
+
+
+@record
+class ScannedPrompt:
+    """What the shield says of a prompt, and what was done.
+
+    action: ``blocked`` if it may not be forwarded. text_sha256, text_chars: of the texts of its messages, joined by
+    line breaks. masked: what is forwarded instead, None for the prompt as it is. captured: what is kept of its texts.
+    """
+
+    result: ScanResult
+    action: Action
+    text_sha256: str
+    text_chars: int
+    masked: Prompt | None = None
+    captured: CapturedText | None = None
+
+
+@record
+class ScannedReply:
+    """What the shield says of a reply, and what was done.
+
+    changed: what the client gets instead, None for the reply as it is. captured: what is kept of the texts that came.
+    """
+
+    result: ScanResult
+    action: Action
+    changed: Reply | None = None
+    captured: CapturedText | None = None
+
+
+class ChatPolicy:
+    """One policy, applied to the prompts and replies of one dialect.
+
+    owner: of the texts. accept: takes accepted risks out of a result; None if there are none. offload: for large ones.
+    """
+
+    def __init__(
+        self,
+        policy: ShieldPolicy,
+        scanner: TextScanner,
+        dialect: Dialect,
+        *,
+        captures: Captures,
+        offload: ThreadOffload,
+        accept: Accept | None = None,
+        owner: str = "",
+    ) -> None:
+        self._policy = policy
+        self._scanner = scanner
+        self._dialect = dialect
+        self._captures = captures
+        self._offload = offload
+        self._accept = accept
+        self._owner = owner
+        self._redacts = redacted_categories(policy)
+
+    async def inbound(self, request: ChatRequest) -> ScannedPrompt:
+        """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
+
+        Raises:
+            ShieldUnavailable: the shield failed; nothing may be forwarded. Shed: there is too much to do.
+        """
+        policy, texts = self._policy, request.leaves.texts
+        result = await self._scan_prompt(request.leaves, is_patient=False)
+        action: Action = "none"
+        masked: Prompt | None = None
+        must_mask = self._must_mask(result)
+        if policy.mode is ShieldMode.OBSERVE:
+            action = "observed" if must_mask or result.verdict is Verdict.BLOCK else "none"
+        elif result.verdict is Verdict.BLOCK:
+            action = "blocked"
+        elif must_mask:
+            action, masked = "redacted", await self._masked_prompt(request.prompt)
+            if self._must_mask(await self._scan_prompt(self._dialect.prompt_leaves(masked))):
+                action, masked, result = "blocked", None, self._unmaskable(result)
+        captured = await self._captures.of_leaves(texts, Direction.INBOUND, policy)
+        text = "\n".join(leaf.text for leaf in texts if leaf.kind is LeafKind.CONTENT and not leaf.view)
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return ScannedPrompt(result, action, digest, len(text), masked, captured)
+
+    async def outbound(self, reply: Reply) -> ScannedReply:
+        """Scan every text of a reply; withhold or mask what may not leave.
+
+        Raises:
+            ShieldUnavailable: the shield failed; nothing may be given out.
+            UpstreamUnavailable: the reply holds more than can be scanned.
+        """
+        leaves = await self._reply_leaves(reply)
+        scanned = await self._decide(reply, await self._scan_reply(leaves))
+        if self._policy.capture is Capture.NONE:
+            return scanned
+        captured = await self._captures.of_leaves(leaves.texts, Direction.OUTBOUND, self._policy)
+        return replace(scanned, captured=captured)
+
+    async def refusal(self, error: UpstreamRefused) -> UpstreamRefused:
+        """Return what a client may read of an upstream's refusal: its words, if nothing was found in them."""
+        if await self._is_clean("\n".join((error.message, error.code, error.param or ""))):
+            return error
+        return UpstreamRefused(error.status, retry_after_seconds=error.retry_after_seconds, has_key=error.has_key)
+
+    async def models(self, models: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+        """Return the models without those whose name or owner holds something that may not leave."""
+        if await self._is_clean("\n".join(text for model in models for text in strings(dict(model)))):
+            return list(models)
+        return [model for model in models if await self._is_clean("\n".join(strings(dict(model))))]
+
+    # Scanning.
+
+    async def _scan_prompt(self, leaves: Leaves, *, is_patient: bool = True) -> ScanResult:
+        policy, texts = self._policy, leaves.texts
+        tools = () if policy.tool_injection else [leaf for leaf in texts if leaf.kind is LeafKind.TOOL]
+        if tools:
+            others = [leaf for leaf in texts if leaf.kind is not LeafKind.TOOL]
+            found = await self._scan(others, Direction.INBOUND, policy.scoring, is_patient=is_patient)
+            secrets = await self._scan(tools, Direction.INBOUND, secrets_only(policy.scoring))
+            result = combine((found, secrets), policy.scoring)
+        else:
+            result = await self._scan(texts, Direction.INBOUND, policy.scoring, is_patient=is_patient)
+        return with_unscannable(result, leaves.unscanned, policy)
+
+    async def _scan_reply(self, leaves: Leaves) -> ScanResult:
+        result = await self._scan(leaves.texts, Direction.OUTBOUND, self._policy.scoring)
+        return with_unscannable(result, leaves.unscanned, self._policy)
+
+    async def _scan(
+        self, texts: Sequence[Leaf], direction: Direction, policy: Policy, *, is_patient: bool = True
+    ) -> ScanResult:
+        """Scan texts as one, and say of each detection in which of them it stands."""
+        joined = await self._offload.run(join, texts, is_long=len(texts) > _TEXTS_IN_LOOP)
+        ends = message_ends(joined) if len(joined.text) > LONG_CHARS else ()
+        result = await self._scanner.scan(
+            joined.text, direction, policy, owner=self._owner, ends=ends, is_patient=is_patient
+        )
+        return self._accepted(joined.placed(result), policy)
+
+    async def _scan_text(self, text: str, direction: Direction) -> ScanResult:
+        scoring = self._policy.scoring
+        return self._accepted(in_text(await self._scanner.scan(text, direction, scoring), text), scoring)
+
+    async def _is_clean(self, text: str) -> bool:
+        result = await self._scan_text(text, Direction.OUTBOUND)
+        return result.verdict is Verdict.ALLOW and result.redacted is None
+
+    async def _reply_leaves(self, reply: Reply) -> Leaves:
+        return (await self._reply_parts(reply)).together()
+
+    async def _reply_parts(self, reply: Reply) -> ReplyLeaves:
+        return await self._offload.run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
+
+    def _accepted(self, result: ScanResult, policy: Policy) -> ScanResult:
+        return result if self._accept is None else self._accept(result, policy)
+
+    def _must_mask(self, result: ScanResult) -> bool:
+        """Tell whether something has to be masked. What somebody has accepted goes as it is."""
+        return bool(self._redacts) and any(
+            found.category in self._redacts and found.accepted is None for found in result.detections
+        )
+
+    def _is_faulty(self, result: ScanResult) -> bool:
+        return result.verdict is Verdict.BLOCK or self._must_mask(result)
+
+    def _unmaskable(self, result: ScanResult) -> ScanResult:
+        """Return the result of a text in which something should be masked and cannot be: it weighs like `block`."""
+        return judge(result.detections, blocking_redacted(self._policy), redacted=result.redacted)
+
+    # Changing.
+
+    async def _decide(self, reply: Reply, result: ScanResult) -> ScannedReply:
+        """Return what may be given out of a reply with this result."""
+        policy, must_mask = self._policy, self._must_mask(result)
+        if not self._is_faulty(result):
+            return ScannedReply(result, "none")
+        if policy.mode is ShieldMode.OBSERVE:
+            return ScannedReply(result, "observed")
+        if policy.outbound is OutboundAction.REDACT or result.verdict is not Verdict.BLOCK:
+            reply = await self._masked_reply(reply)
+            if not await self._still_leaks(reply):
+                return ScannedReply(result, "redacted", reply)
+        kept = await self._withheld(reply)
+        if await self._still_leaks(kept):  # a match may stand over several choices
+            kept = await self._withheld(reply, is_over_choices=True)
+            if await self._still_leaks(kept):
+                kept = self._dialect.bare(kept)
+        if must_mask:
+            return ScannedReply(self._unmaskable(result), "blocked", await self._masked_reply(kept))
+        return ScannedReply(result, "blocked", kept)
+
+    async def _still_leaks(self, reply: Reply) -> bool:
+        return self._is_faulty(await self._scan_reply(await self._reply_leaves(reply)))
+
+    async def _withheld(self, reply: Reply, *, is_over_choices: bool = False) -> Reply:
+        """Return a reply with a notice for each choice at fault, and with what leaks outside of the choices masked.
+
+        Where only all choices together reach the threshold, each choice with a detection is at fault.
+        is_over_choices: all are at fault.
+        """
+        parts = await self._reply_parts(reply)
+        results = [await self._scan_reply(part) for part in parts.choices]
+        outside = await self._scan_reply(parts.outside)
+        faulty = {index for index, result in enumerate(results) if is_over_choices or self._is_faulty(result)}
+        if not faulty and outside.verdict is not Verdict.BLOCK:
+            faulty = {index for index, result in enumerate(results) if result.score}
+        around = strings(self._dialect.outside(reply)) if outside.detections else ()
+        return self._dialect.withheld(reply, faulty, await self._masks(around, Direction.OUTBOUND))
+
+    async def _masked_prompt(self, prompt: Prompt) -> Prompt:
+        body = self._dialect.joined(prompt.body)
+        masked = with_strings(body, await self._masks(strings(body), Direction.INBOUND))
+        assert isinstance(masked, dict)
+        return Prompt(prompt.model, masked)
+
+    async def _masked_reply(self, reply: Reply) -> Reply:
+        body = self._dialect.joined(reply.body)
+        return self._dialect.masked_reply(reply.with_body(body), await self._masks(strings(body), Direction.OUTBOUND))
+
+    async def _masks(self, texts: Iterable[str], direction: Direction) -> dict[str, str]:
+        """Return what stands for each text in which something has to be masked.
+
+        A text that would still be blocked without its masked matches goes as a whole.
+        """
+        masks: dict[str, str] = {}
+        for number, text in enumerate({text for text in texts if len(text) >= _SHORTEST_MATCH_CHARS}):
+            if number % _TEXTS_A_TURN == 0:
+                await anyio.lowlevel.checkpoint()  # a reply may have many texts, and others wait
+            result = await self._scan_text(text, direction)
+            if result.redacted is not None:
+                masks[text] = result.redacted
+            if result.verdict is Verdict.BLOCK:
+                left = await self._scan_text(masks.get(text, text), direction)
+                if left.verdict is Verdict.BLOCK:
+                    masks[text] = NOTICE
+        return masks
