@@ -16,8 +16,7 @@ from gateway.http.client import Client
 from gateway.llm.connections import Connections, settings_provider
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.prices import load_prices
-from gateway.llm.upstream import HttpUpstream, addresses_of
-from gateway.llm.upstream_json import JsonReader
+from gateway.llm.upstream import HttpUpstream, JsonReader, addresses_of
 from gateway.log import Log
 from gateway.metrics import Board, Metrics
 from gateway.services.access_guard import AccessGuard

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import anyio
 
 from gateway.clock import Clock, Ids
-from gateway.errors import InvalidJson
+from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, Terms, resolve
 from gateway.http.client import Reply as HttpReply
 from gateway.llm.base import Dialect, Prompt, Reply, UpstreamFault, UpstreamRefused
@@ -28,6 +28,8 @@ UNPAID = "it wants to be paid before it answers (status 402)"
 DEFAULT_RETRY_SECONDS = 5
 MAX_RETRY_SECONDS = 86_400
 RESOLVE_SECONDS = 3.0
+JSON_REPLY_BYTES = 1024 * 1024
+JSON_VALUES = 10_000
 
 # The gateway's own account with the provider is not the caller's: these say nothing a caller could mend.
 _OUR_ACCOUNT = (401, 403, 407)
@@ -181,6 +183,47 @@ class HttpUpstream:
         # The low bit makes the span id other than zero, which the standard forbids.
         span = int.from_bytes(self._ids.random_bytes(8), "big") | 1
         return (("traceparent", f"00-{found[1]}-{span:016x}-{found[2]}"),)
+
+
+class JsonReader:
+    """Reads over the client of this process."""
+
+    def __init__(self, client: Client, *, user_agent: str) -> None:
+        self._client = client
+        self._user_agent = user_agent
+
+    async def get(self, url: str, *, key: str, seconds: float, allow_address: Callable[[str], bool]) -> object:
+        """Return the JSON of a good answer. seconds: for all of it. allow_address: of the host's, all must be.
+
+        Raises:
+            UpstreamUnavailable: there is none; the message says why, and never repeats the key or the answer.
+        """
+        headers = (("accept", "application/json"), ("x-service-key", key), ("user-agent", self._user_agent))
+        try:
+            reply = await self._client.request(
+                "GET",
+                url,
+                headers,
+                b"",
+                Terms(
+                    connect_seconds=seconds,
+                    first_byte_seconds=seconds,
+                    total_seconds=seconds,
+                    max_reply_bytes=JSON_REPLY_BYTES,
+                    allow_address=allow_address,
+                ),
+            )
+        except ClientError as error:
+            raise UpstreamUnavailable(error.reason) from error
+        except ValueError as error:
+            raise UpstreamUnavailable("its URL cannot be asked") from error
+        if reply.status != 200:
+            raise UpstreamUnavailable(f"it answered with status {reply.status}")
+        try:
+            clean, _ = OwnKey(key).mask(reply.body, max_values=JSON_VALUES)
+            return read_json(clean, max_values=JSON_VALUES)
+        except InvalidJson as error:
+            raise UpstreamUnavailable("its answer is no JSON") from error
 
 
 async def addresses_of(base_url: str) -> tuple[str, ...]:

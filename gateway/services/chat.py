@@ -140,8 +140,10 @@ class Chat:
             policy = self._admit(exchange)
             exchange = replace(exchange, candidates=self._routing.candidates(request.prompt.model))
             exchange = replace(exchange, candidates=self._access.usable(principal, exchange.candidates))
-            exchange = replace(exchange, reservation=self._planned(exchange))
-            exchange = replace(exchange, reservation=await self._reserved(exchange))
+            if (planned := self._planned(exchange)) is not None:
+                # Noted before it is taken, so that it is released if the client leaves meanwhile.
+                exchange = replace(exchange, reservation=planned)
+                exchange = replace(exchange, reservation=await self._reserved(planned))
             exchange = replace(exchange, inbound=await policy.inbound(request))
             await self._check_prompt(exchange)
             exchange = replace(exchange, sent_seconds=now_seconds())
@@ -195,7 +197,7 @@ class Chat:
         )
 
     def _planned(self, exchange: ChatExchange) -> Reservation | None:
-        """Return what is to be reserved. It is noted first, so that it is released if the client leaves meanwhile."""
+        """Return what is to be reserved, None if no budget covers the chat."""
         self._has_budgets = self._spending.any()
         covering = self._spending.covering(exchange.spender()) if self._has_budgets else ()
         if not covering:
@@ -204,10 +206,7 @@ class Chat:
         worst = self._costs.worst(exchange.request.prompt, exchange.candidates, unread)
         return Reservation(self._ids.new("hold"), covering, worst)
 
-    async def _reserved(self, exchange: ChatExchange) -> Reservation | None:
-        planned = exchange.reservation
-        if planned is None:
-            return None
+    async def _reserved(self, planned: Reservation) -> Reservation:
         return replace(planned, held=await self._spending.reserve(planned.id, planned.budget_ids, planned.worst))
 
     async def _check_prompt(self, exchange: ChatExchange) -> None:

@@ -64,9 +64,9 @@ class ProviderTest:
         outcome = await _ask(connection)
         latency_ms = round((self._clock.monotonic_seconds() - begun_seconds) * 1000, 3)
         if outcome.error is None:
-            self._circuits.succeeded(connection.standing)
+            self._circuits.succeeded(provider)
         elif provider.enabled:  # one that is not used is not reported down
-            self._circuits.failed(connection.standing, outcome.error)
+            self._circuits.failed(provider, outcome.error)
         await self._providers.note_test(
             principal, provider, context, is_good=outcome.error is None, reason=outcome.error
         )

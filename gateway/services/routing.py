@@ -23,7 +23,7 @@ from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, Upstream, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
 from gateway.metrics import Metrics
-from gateway.services.circuits import Circuits, Standing
+from gateway.services.circuits import Circuits
 from gateway.services.health import HEALTHY
 from gateway.services.provider_keys import KeyMissing, ProviderKeys
 from gateway.store.database import StoreUnavailable
@@ -51,19 +51,16 @@ _ECHO_BY_NAME = replace(_ECHO, models=(ECHO_MODEL,), priority=0)
 class ProviderConnection:
     """One provider as this process reaches it.
 
-    standing: how it fares. prices: its own, if it has any. is_echo: the built-in model answers. credit: what the choice
+    prices: its own, if it has any. is_echo: the built-in model answers. credit: what the choice
     by weight owes it.
     """
 
-    def __init__(
-        self, provider: Provider, standing: Standing, *, connect: Connect, keys: ProviderKeys, clock: Clock
-    ) -> None:
+    def __init__(self, provider: Provider, *, connect: Connect, keys: ProviderKeys, clock: Clock) -> None:
         self.provider = provider
         self.id = provider.id
         self.name = provider.name
         self.prices = Prices(provider.prices) if provider.prices else None
         self.is_echo = provider.type is ProviderType.ECHO
-        self.standing = standing
         self.credit = 0
         self._connect = connect
         self._keys = keys
@@ -232,10 +229,7 @@ class Routing:
     def connection(self, provider: Provider) -> ProviderConnection:
         """Return the connection to a provider, enabled or not."""
         known = self._connections.get((provider.id, provider.version))
-        if known is not None:
-            return known
-        standing = self._circuits.standing(provider)
-        return ProviderConnection(provider, standing, connect=self._connect, keys=self._keys, clock=self._clock)
+        return known or ProviderConnection(provider, connect=self._connect, keys=self._keys, clock=self._clock)
 
     def health(self) -> str:
         """Return how the providers are, in one word of the health answer. Asks nobody."""
@@ -262,7 +256,7 @@ class Routing:
         """
         wait_seconds = FIRST_WAIT_SECONDS
         for repetitions in range(connection.provider.max_retries, -1, -1):
-            if not self._circuits.begin(connection.standing):
+            if not self._circuits.begin(connection.provider):
                 return None
             try:
                 return await self._ask(connection, prompt, traceparent)
@@ -283,25 +277,25 @@ class Routing:
         """Send one request, and note in circuit and metrics how it ended."""
         if connection.is_echo:  # which never fails
             return await connection.upstream().complete(prompt, traceparent)
-        circuits, standing, outcome = self._circuits, connection.standing, "given_up"
+        circuits, provider, outcome = self._circuits, connection.provider, "given_up"
         try:
             reply = await connection.upstream().complete(prompt, traceparent)
-            circuits.succeeded(standing)
+            circuits.succeeded(provider)
             outcome = "ok"
             return reply
         except UpstreamUnavailable as error:
             circuits.failed(
-                standing, error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
+                provider, error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
             )
             outcome = "failed"
             raise
         except UpstreamRefused as error:
             outcome = "refused"
             # It works, and refuses this request. That it takes no more, or wants to be paid, says nothing.
-            (circuits.let_go if error.status in (402, 429) else circuits.succeeded)(standing)
+            (circuits.let_go if error.status in (402, 429) else circuits.succeeded)(provider)
             raise
         except BaseException:
-            circuits.let_go(standing)
+            circuits.let_go(provider)
             raise
         finally:
             counter = self._metrics.counter(

@@ -2,7 +2,7 @@ import base64
 
 import pytest
 
-from gateway.llm.payloads import read_payload
+from gateway.llm.leaves import read_payload
 
 TEXT = "Read me, I am a text with an \N{EURO SIGN} in it."
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xfe\xfd"

@@ -11,7 +11,7 @@ from anyio.abc import SocketStream
 from gateway.domain.addresses import may_connect, may_connect_privately
 from gateway.errors import UpstreamUnavailable
 from gateway.http.client import Client
-from gateway.llm.upstream_json import JsonReader
+from gateway.llm.upstream import JsonReader
 
 KEY = "k-made-up-key"
 

@@ -363,7 +363,8 @@ async def test_what_was_on_its_way_to_a_provider_that_was_changed_says_nothing_o
     await one.add("lab")
     (connection,) = one.routing.connections()
     for _ in range(4):
-        one.circuits.failed(connection.standing, "it failed")
+        one.circuits.failed(connection.provider, "it failed")
     one.circuits.keep_only(())
-    one.circuits.failed(connection.standing, "it failed")
-    assert (connection.standing.circuit.failures, connection.standing.circuit.is_open) == (1, False)
+    one.circuits.failed(connection.provider, "it failed")
+    circuit = one.circuits.circuit(connection.provider)
+    assert (circuit.failures, circuit.is_open) == (1, False)
