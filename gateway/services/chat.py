@@ -32,7 +32,15 @@ from gateway.services.captures import Captures
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.chat_metrics import ChatMetrics
 from gateway.services.chat_policy import Accept, ChatPolicy, ScannedReply
-from gateway.services.chat_record import Answer, ChatExchange, ShieldSummary
+from gateway.services.chat_record import (
+    Answer,
+    ChatExchange,
+    ShieldSummary,
+    audit_details,
+    raise_alerts,
+    sighting,
+    traffic_row,
+)
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
@@ -239,8 +247,11 @@ class Chat:
         Raises:
             AuditUnavailable: nothing was written.
         """
-        row = exchange.traffic_row(
-            self._ids.new("trf"), occurred_at=self._clock.now_at(), now_seconds=self._clock.monotonic_seconds()
+        row = traffic_row(
+            exchange,
+            self._ids.new("trf"),
+            occurred_at=self._clock.now_at(),
+            now_seconds=self._clock.monotonic_seconds(),
         )
         self._metrics.count(exchange, row)
         event = self._event(exchange, row)
@@ -253,13 +264,13 @@ class Chat:
 
         def work(tx: Transaction) -> None:
             self._audit.append(tx, event)
-            exchange.raise_alerts(self._alerts, tx, row)
+            raise_alerts(self._alerts, tx, exchange, row)
             self._settle_costs(tx, exchange, unpriced, row.occurred_at)
             self._store.traffic.insert(tx, row)
             for text in captured:
                 self._store.captures.insert(tx, row, text)
             if agents is not None and is_news:
-                agents.seen(tx, exchange.sighting(row), context=exchange.context, principal=exchange.principal)
+                agents.seen(tx, sighting(exchange, row), context=exchange.context, principal=exchange.principal)
 
         has_more = exchange.failure or exchange.reservation or row.detections or captured or unpriced or is_news
         await self._audit.commit(work, is_plain=not has_more and not self._syncs_always)
@@ -291,7 +302,7 @@ class Chat:
             request=exchange.context,
             resource_type="model",
             resource_id=row.model,
-            details=exchange.audit_details(row),
+            details=audit_details(exchange, row),
             occurred_at=row.occurred_at,
             agent=row.agent,
             direction=row.direction,

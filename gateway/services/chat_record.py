@@ -57,6 +57,19 @@ _OWN_KEY = Detection(
     end=0,
     view="text",
 )
+_AUDITED = (
+    "provider",
+    "status",
+    "verdict",
+    "score",
+    "action",
+    "prompt_tokens",
+    "reply_tokens",
+    "cost_microusd",
+    "elapsed_us",
+    "overhead_us",
+)
+"""What the audit keeps of the traffic row under the same name."""
 _UNSCANNED = ScanResult(Verdict.ALLOW, 0)
 
 
@@ -212,137 +225,132 @@ class ChatExchange:
         if self.failure is not None and isinstance(self.failure.error, AgentBlocked):
             return self.failure.error.name
         user = self.request.prompt.user
-        named = self.context.agent or (user and self._unless_found("user", user))
+        named = self.context.agent or (user and self.unless_found("user", user))
         return named[:MAX_AGENT_CHARS] if named else None
 
-    def _unless_found(self, place: str, text: str) -> str | None:
+    def unless_found(self, place: str, text: str) -> str | None:
         """Return a text of the request, unless it was not scanned or something was found in it."""
         if self.inbound is None or any(found.place == place for found in self.inbound.result.detections):
             return None
         return text
 
-    def sighting(self, row: TrafficRow) -> Sighting:
-        """Return which agent was seen, and with which tools, unless something was found in their names."""
-        tools: tuple[str, ...] = ()
-        if self.inbound is not None and not any("tool" in found.place for found in self.inbound.result.detections):
-            tools = tuple(listed_tools(self.request.prompt.body))
-        return Sighting(
-            name=row.agent or "",
-            source=AgentSource.TRAFFIC,
-            occurred_at=row.occurred_at,
-            model=row.model,
-            tools=tools,
-            blocked=self.failure is not None and isinstance(self.failure.error, AgentBlocked),
-        )
 
-    def traffic_row(self, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
-        """Return the row that stands for this chat."""
-        result, action = self.outcome()
-        scans, inbound = self.scans(), self.inbound
-        elapsed_us = round((now_seconds - self.started_seconds) * 1_000_000)
-        detections = [one for direction, scan in scans for one in described(scan.result.detections, direction)]
-        if self.has_key:
-            detections += described((_OWN_KEY,), Direction.OUTBOUND)
-        found = {direction: scan.result.score for direction, scan in scans if scan.result.detections}
-        sha256, chars = (inbound.text_sha256, inbound.text_chars) if inbound else (None, 0)
-        if result.detections and result.detections[0].sha256:
-            sha256, chars = result.detections[0].sha256, result.detections[0].chars
-        reply = self.answer.reply if self.answer else None
-        return TrafficRow(
-            id=id,
-            occurred_at=occurred_at,
-            request_id=self.context.request_id,
-            operation=OPERATION,
-            principal_id=self.principal.id,
-            verdict=str(result.verdict),
-            score=result.score,
-            key_prefix=self.principal.key_prefix,
-            agent=self.agent() or self.principal.name,
-            model=self._unless_found("model", self.model),
-            provider=self.provider,
-            direction=max(found, key=found.__getitem__) if found else None,
-            action=action,
-            status=self.failure.status if self.failure else 200,
-            detections=tuple(detections),
-            text_sha256=sha256,
-            text_chars=chars,
-            prompt_tokens=reply.prompt_tokens if reply else None,
-            reply_tokens=reply.completion_tokens if reply else None,
-            cost_microusd=self.used.microusd if self.used else None,
-            elapsed_us=elapsed_us,
-            overhead_us=max(0, elapsed_us - round(self.upstream_seconds * 1_000_000)),
-        )
+def sighting(exchange: ChatExchange, row: TrafficRow) -> Sighting:
+    """Return which agent was seen, and with which tools, unless something was found in their names."""
+    tools: tuple[str, ...] = ()
+    if exchange.inbound is not None and not any("tool" in found.place for found in exchange.inbound.result.detections):
+        tools = tuple(listed_tools(exchange.request.prompt.body))
+    return Sighting(
+        name=row.agent or "",
+        source=AgentSource.TRAFFIC,
+        occurred_at=row.occurred_at,
+        model=row.model,
+        tools=tools,
+        blocked=exchange.failure is not None and isinstance(exchange.failure.error, AgentBlocked),
+    )
 
-    def audit_details(self, row: TrafficRow) -> Mapping[str, object]:
-        """Return what the audit keeps beside who and when: verdicts and counts, and never a text."""
-        details: dict[str, object] = {
-            "provider": row.provider,
-            "status": row.status,
-            "verdict": row.verdict,
-            "score": row.score,
-            "action": row.action,
-            "sha256": row.text_sha256,
-            "chars": row.text_chars,
-            "prompt_tokens": row.prompt_tokens,
-            "reply_tokens": row.reply_tokens,
-            "cost_microusd": row.cost_microusd,
-            "elapsed_us": row.elapsed_us,
-            "overhead_us": row.overhead_us,
+
+def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
+    """Return the row that stands for this chat."""
+    result, action = exchange.outcome()
+    scans, inbound = exchange.scans(), exchange.inbound
+    elapsed_us = round((now_seconds - exchange.started_seconds) * 1_000_000)
+    detections = [one for direction, scan in scans for one in described(scan.result.detections, direction)]
+    if exchange.has_key:
+        detections += described((_OWN_KEY,), Direction.OUTBOUND)
+    found = {direction: scan.result.score for direction, scan in scans if scan.result.detections}
+    sha256, chars = (inbound.text_sha256, inbound.text_chars) if inbound else (None, 0)
+    if result.detections and result.detections[0].sha256:
+        sha256, chars = result.detections[0].sha256, result.detections[0].chars
+    reply = exchange.answer.reply if exchange.answer else None
+    return TrafficRow(
+        id=id,
+        occurred_at=occurred_at,
+        request_id=exchange.context.request_id,
+        operation=OPERATION,
+        principal_id=exchange.principal.id,
+        verdict=str(result.verdict),
+        score=result.score,
+        key_prefix=exchange.principal.key_prefix,
+        agent=exchange.agent() or exchange.principal.name,
+        model=exchange.unless_found("model", exchange.model),
+        provider=exchange.provider,
+        direction=max(found, key=found.__getitem__) if found else None,
+        action=action,
+        status=exchange.failure.status if exchange.failure else 200,
+        detections=tuple(detections),
+        text_sha256=sha256,
+        text_chars=chars,
+        prompt_tokens=reply.prompt_tokens if reply else None,
+        reply_tokens=reply.completion_tokens if reply else None,
+        cost_microusd=exchange.used.microusd if exchange.used else None,
+        elapsed_us=elapsed_us,
+        overhead_us=max(0, elapsed_us - round(exchange.upstream_seconds * 1_000_000)),
+    )
+
+
+def audit_details(exchange: ChatExchange, row: TrafficRow) -> Mapping[str, object]:
+    """Return what the audit keeps beside who and when: verdicts and counts, and never a text."""
+    details: dict[str, object] = {name: getattr(row, name) for name in _AUDITED}
+    details |= {"sha256": row.text_sha256, "chars": row.text_chars}
+    if exchange.principal.policy is not None:
+        details["policy"] = exchange.principal.policy
+    if exchange.has_key:
+        details["provider_key_masked"] = True
+    if exchange.failure is not None and exchange.failure.denied_by is not None:
+        details["access_entry"] = exchange.failure.denied_by
+    if exchange.failure is not None and isinstance(exchange.failure.error, OverBudget):
+        details["budget"] = exchange.failure.error.standing.budget.id
+    for direction, scan in exchange.scans():
+        details[direction.value] = {
+            "verdict": str(scan.result.verdict),
+            "score": scan.result.score,
+            "action": scan.action,
+            "detections": described(scan.result.detections, direction),
         }
-        if self.principal.policy is not None:
-            details["policy"] = self.principal.policy
-        if self.has_key:
-            details["provider_key_masked"] = True
-        if self.failure is not None and self.failure.denied_by is not None:
-            details["access_entry"] = self.failure.denied_by
-        if self.failure is not None and isinstance(self.failure.error, OverBudget):
-            details["budget"] = self.failure.error.standing.budget.id
-        for direction, scan in self.scans():
-            details[direction.value] = {
-                "verdict": str(scan.result.verdict),
-                "score": scan.result.score,
-                "action": scan.action,
-                "detections": described(scan.result.detections, direction),
-            }
-        return details
+    return details
 
-    def raise_alerts(self, alerts: Alerts, tx: Transaction, row: TrafficRow) -> None:
-        """Raise in `tx` one alert for each direction with a finding, for a repeated key, and for a denied access."""
-        scans = [(direction, scan) for direction, scan in self.scans() if scan.result.verdict is not Verdict.ALLOW]
-        is_denied = self.failure is not None and self.failure.code == AccessDenied.code
-        if not scans and not is_denied and not self.has_key:
-            return
-        context, denied_by = replace(self.context, agent=self.agent()), self.failure and self.failure.denied_by
-        raise_event = partial(
-            alerts.raise_event, tx, occurred_at=row.occurred_at, context=context, principal=self.principal
+
+def raise_alerts(alerts: Alerts, tx: Transaction, exchange: ChatExchange, row: TrafficRow) -> None:
+    """Raise in `tx` one alert for each direction with a finding, for a repeated key, and for a denied access."""
+    scans = [(direction, scan) for direction, scan in exchange.scans() if scan.result.verdict is not Verdict.ALLOW]
+    is_denied = exchange.failure is not None and exchange.failure.code == AccessDenied.code
+    if not scans and not is_denied and not exchange.has_key:
+        return
+    context, denied_by = (
+        replace(exchange.context, agent=exchange.agent()),
+        exchange.failure and exchange.failure.denied_by,
+    )
+    raise_event = partial(
+        alerts.raise_event, tx, occurred_at=row.occurred_at, context=context, principal=exchange.principal
+    )
+    if exchange.has_key:
+        raise_event(
+            source=AlertSource.PROVIDER,
+            rule=PROVIDER_KEY_RULE,
+            severity=Severity.HIGH,
+            title=f"Provider {row.provider} repeats its API key",
+            description="An answer held the key that the gateway sends. It was masked; consider another key.",
+            subject=row.provider or "",
+            evidence=({"request_id": context.request_id, "provider": row.provider},),
         )
-        if self.has_key:
-            raise_event(
-                source=AlertSource.PROVIDER,
-                rule=PROVIDER_KEY_RULE,
-                severity=Severity.HIGH,
-                title=f"Provider {row.provider} repeats its API key",
-                description="An answer held the key that the gateway sends. It was masked; consider another key.",
-                subject=row.provider or "",
-                evidence=({"request_id": context.request_id, "provider": row.provider},),
-            )
-        if is_denied:
-            raise_event(
-                source=AlertSource.ACCESS,
-                rule="access-denied",
-                severity=Severity.MEDIUM,
-                title="A chat was refused access",
-                description="It asked for a model, provider, tool or domain, or came by an agent, that is not allowed.",
-                subject=f"{self.principal.id} {denied_by or 'limits'}",
-                evidence=({"request_id": context.request_id, "access_entry": denied_by},),
-            )
-        for direction, scan in scans:
-            alerts.raise_from_scan(
-                tx,
-                scan.result,
-                principal=self.principal,
-                context=context,
-                origin=f"chat.{direction}",
-                occurred_at=row.occurred_at,
-                direction=direction,
-            )
+    if is_denied:
+        raise_event(
+            source=AlertSource.ACCESS,
+            rule="access-denied",
+            severity=Severity.MEDIUM,
+            title="A chat was refused access",
+            description="It asked for a model, provider, tool or domain, or came by an agent, that is not allowed.",
+            subject=f"{exchange.principal.id} {denied_by or 'limits'}",
+            evidence=({"request_id": context.request_id, "access_entry": denied_by},),
+        )
+    for direction, scan in scans:
+        alerts.raise_from_scan(
+            tx,
+            scan.result,
+            principal=exchange.principal,
+            context=context,
+            origin=f"chat.{direction}",
+            occurred_at=row.occurred_at,
+            direction=direction,
+        )
