@@ -14,7 +14,7 @@ import anyio
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
 from gateway.domain.audit import AuditEvent, Outcome
-from gateway.domain.budgets import glob
+from gateway.domain.budgets import Spender, glob
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
@@ -189,7 +189,7 @@ class Chat:
             self._agents.check(exchange.claimed_agent())
         policy = self._policy if self._policies is None else self._policies.of(principal, self._policy)
         accept = self._acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage))
-        if not _may_use(principal, exchange.model):
+        if not _may_use(principal, exchange.request.prompt.model):
             raise AccessDenied("The API key may not use this model.", param="model")
         return self._policy_of(policy, accept, owner=principal.id)
 
@@ -207,11 +207,14 @@ class Chat:
     def _planned(self, exchange: ChatExchange) -> Reservation | None:
         """Return what is to be reserved, None if no budget covers the chat."""
         self._has_budgets = self._spending.any()
-        covering = self._spending.covering(exchange.spender()) if self._has_budgets else ()
+        if not self._has_budgets:
+            return None
+        request, lineage = exchange.request, exchange.principal.lineage
+        spender = Spender(lineage, exchange.claimed_agent(), request.prompt.model, exchange.payees())
+        covering = self._spending.covering(spender)
         if not covering:
             return None
-        unread = len(exchange.request.leaves.unscanned)
-        worst = self._costs.worst(exchange.request.prompt, exchange.candidates, unread)
+        worst = self._costs.worst(request.prompt, exchange.candidates, len(request.leaves.unscanned))
         return Reservation(self._ids.new("hold"), covering, worst)
 
     async def _reserved(self, planned: Reservation) -> Reservation:

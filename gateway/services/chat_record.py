@@ -10,7 +10,7 @@ from functools import partial
 
 from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import AlertSource
-from gateway.domain.budgets import Spender, Usage
+from gateway.domain.budgets import Usage
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, GatewayError
@@ -144,18 +144,6 @@ class ChatExchange:
         return replace(self, failure=Failure(error, waited))
 
     @property
-    def model(self) -> str:
-        """The model that was asked for."""
-        return self.request.prompt.model
-
-    @property
-    def provider(self) -> str | None:
-        """The name of who answered or would have; None if nobody serves the model."""
-        if self.answer is not None:
-            return self.answer.by.name
-        return self.candidates[0].name if self.candidates else None
-
-    @property
     def upstream_seconds(self) -> float:
         """The part of the time that was the model's."""
         if self.answer is not None:
@@ -182,10 +170,6 @@ class ChatExchange:
         """Return ids and names of the providers who may be paid: who answered, else all who may answer."""
         providers = self.candidates if self.answer is None else (self.answer.by,)
         return frozenset(word for one in providers for word in (one.id, one.name))
-
-    def spender(self) -> Spender:
-        """Return who pays."""
-        return Spender(self.principal.lineage, self.claimed_agent(), self.model, self.payees())
 
     def reply(self) -> Reply:
         """Return what the client gets of the answer: what the policy made of it, once it was scanned."""
@@ -225,14 +209,14 @@ class ChatExchange:
         if self.failure is not None and isinstance(self.failure.error, AgentBlocked):
             return self.failure.error.name
         user = self.request.prompt.user
-        named = self.context.agent or (user and self.unless_found("user", user))
+        named = self.context.agent or (user and _unless_found(self, "user", user))
         return named[:MAX_AGENT_CHARS] if named else None
 
-    def unless_found(self, place: str, text: str) -> str | None:
-        """Return a text of the request, unless it was not scanned or something was found in it."""
-        if self.inbound is None or any(found.place == place for found in self.inbound.result.detections):
-            return None
-        return text
+
+def _unless_found(exchange: ChatExchange, place: str, text: str) -> str | None:
+    """Return a text of the request, unless it was not scanned or something was found in it."""
+    inbound = exchange.inbound
+    return None if inbound is None or any(found.place == place for found in inbound.result.detections) else text
 
 
 def sighting(exchange: ChatExchange, row: TrafficRow) -> Sighting:
@@ -263,6 +247,8 @@ def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_second
     if result.detections and result.detections[0].sha256:
         sha256, chars = result.detections[0].sha256, result.detections[0].chars
     reply = exchange.answer.reply if exchange.answer else None
+    # Who answered or would have; nobody if no provider serves the model.
+    provider = exchange.answer.by if exchange.answer else next(iter(exchange.candidates), None)
     return TrafficRow(
         id=id,
         occurred_at=occurred_at,
@@ -273,8 +259,8 @@ def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_second
         score=result.score,
         key_prefix=exchange.principal.key_prefix,
         agent=exchange.agent() or exchange.principal.name,
-        model=exchange.unless_found("model", exchange.model),
-        provider=exchange.provider,
+        model=_unless_found(exchange, "model", exchange.request.prompt.model),
+        provider=provider.name if provider else None,
         direction=max(found, key=found.__getitem__) if found else None,
         action=action,
         status=exchange.failure.status if exchange.failure else 200,
