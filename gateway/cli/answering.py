@@ -131,7 +131,7 @@ async def _answer(site: Site, shared: wiring.Shared | None, child: Child | None,
             check=live.check,
             refuse=live.refuse,
             body_limit=live.body_limit,
-            place=child.number if child else 0,
+            index=child.number if child else 0,
         )
         started: Callable[[], object] = partial(site.console.note, site.ready)
         async with anyio.create_task_group() as group:

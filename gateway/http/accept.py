@@ -1,4 +1,4 @@
-"""Listening, and accepting: every connection that waits, surviving the end of file descriptors, with an empty queue."""
+"""Listen and accept. Survives the end of file descriptors, and shares the load between processes. Knows no HTTP."""
 
 import errno
 import mmap
@@ -11,29 +11,28 @@ _BACKLOG = 2_048
 _YIELD_SECONDS = 0.002
 _MOST_YIELDS = 50
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_NO_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})  # somebody has shut it down
+_NO_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})  # another thread has shut it down
 
 
 class Shares:
-    """How many connections each of several processes has that accept from one socket. Make it before they are forked.
+    """How many connections each of several processes has that accept from one socket. Make it before you fork them.
 
-    The kernel wakes all of them for a connection, and whoever is first takes it: without this, one of four processes
-    had 55 of 64 connections. An eighth more than another has is no matter: where many come at once, to take one at a
-    time made the last of 64 wait for a tenth of a second, since between two there is a turn of the loop. Nobody waits
-    for one that hangs: who took no connection in a tenth of a second in which it should have has no say until it does.
+    The kernel wakes all processes for a new connection, and the first one takes it: one of four processes had 55 of 64
+    connections. So a process that has an eighth more than another lets the other one accept first. It does not wait for
+    a process that hangs: one that took nothing in `_MOST_YIELDS` rounds is ignored until it takes a connection.
     """
 
-    def __init__(self, places: int) -> None:
-        self._counts = memoryview(mmap.mmap(-1, 8 * places)).cast("Q")
-        self._yields = [(0, 0)] * places  # with how many connections each was waited for, and how often
+    def __init__(self, processes: int) -> None:
+        self._counts = memoryview(mmap.mmap(-1, 8 * processes)).cast("Q")
+        self._yields = [(0, 0)] * processes  # the count for which each was waited for, and how often
 
-    def note(self, place: int, count: int) -> None:
-        """Tell how many connections the process at `place` has."""
-        self._counts[place] = count
+    def note(self, index: int, count: int) -> None:
+        """Publish how many connections the process `index` has."""
+        self._counts[index] = count
 
-    def is_ahead(self, place: int) -> bool:
-        """Tell whether another process has so much fewer connections that it should have the next. For each, once."""
-        own, is_ahead = self._counts[place], False
+    def is_ahead(self, index: int) -> bool:
+        """Return whether another process has so much fewer connections that it should accept the next one."""
+        own, is_ahead = self._counts[index], False
         for other, count in enumerate(self._counts):
             if own > count + count // 8:
                 seen, yields = self._yields[other]
@@ -44,12 +43,11 @@ class Shares:
 
 
 class Acceptor:
-    """Takes connections from listening sockets, each time until none is left.
+    """Accepts connections from listening sockets, each time until none is left.
 
-    take: gets each new socket with the IP address of its peer, and says whether there is room for another. After
-    False, or when the process has run out of file descriptors, nothing is accepted until `note_room`, or until
-    `retry_seconds` have passed. is_ahead: whether other processes should have the next connection; they get
-    `_YIELD_SECONDS` to take it.
+    take: gets each new socket with the IP address of its peer, and returns whether there is room for another. After
+    False, or when the process has run out of file descriptors, the acceptor pauses until `note_room`, or for
+    `retry_seconds`. is_ahead: whether other processes should accept the next connection; they get `_YIELD_SECONDS`.
     """
 
     def __init__(
@@ -87,9 +85,9 @@ class Acceptor:
             self.resume()
 
     def close(self) -> None:
-        """Take what the kernel has already accepted for us, then close the sockets.
+        """Take what the kernel has already accepted, then close the sockets.
 
-        Closing first would reset those connections, whose clients believe to be connected.
+        Closing first would reset connections whose clients are already connected.
         """
         self._is_ahead = None
         for listener in self._listeners:
@@ -103,7 +101,7 @@ class Acceptor:
             listener.close()
 
     def _accept(self, listener: socket.socket) -> bool:
-        """Accept for one turn of the loop; say whether more may be waiting."""
+        """Accept for one turn of the loop; return whether more may be waiting."""
         for _ in range(self._accepts_per_turn):
             if self._is_ahead is not None and not self._has_yielded and self._is_ahead():
                 self._has_yielded = True
@@ -118,9 +116,9 @@ class Acceptor:
                     return self._wait_for_room()
                 if error.errno in _NO_LISTENER:
                     return False
-                continue  # the peer left before we came: ECONNABORTED, EPROTO
+                continue  # the peer left first: ECONNABORTED, EPROTO
             accepted.setblocking(False)
-            # The address is told now: whoever has reset the connection has none any more, and is answered all the same.
+            # The address is read now: a connection that was reset has none later, and is answered all the same.
             if not self._take(accepted, _ip_of(address)):
                 return self._wait_for_room()
         return True
@@ -146,12 +144,12 @@ def _ip_of(address: object) -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on `host` (a name or an address; "::" takes IPv4 as well) and `port` (0: any).
+    """Return a socket that listens on `host` (a name or an address; "::" also takes IPv4) and `port` (0: a free one).
 
     Raises:
-        OSError: the address is not ours, or the port is taken.
+        OSError: this host does not have the address, or the port is taken.
     """
-    # As bytes, since the codec for names that are none is slow to import.
+    # As bytes: the IDNA codec is slow to import.
     name = host.encode() if host.isascii() else host
     family, kind, protocol, _, address = socket.getaddrinfo(
         name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -174,7 +172,7 @@ def adopt(descriptor: int) -> socket.socket:
     """Return the listening TCP socket that another process opened and handed over as a file descriptor.
 
     Raises:
-        OSError: it is none.
+        OSError: it is not such a socket.
     """
     given = socket.socket(fileno=descriptor)
     if given.family not in (socket.AF_INET, socket.AF_INET6) or given.type != socket.SOCK_STREAM:

@@ -1,16 +1,16 @@
 """The HTTP/1.1 client: resolve, connect, TLS, a pool, one request and its reply. Follows no redirects.
 
-Theory of operation. Idle connections wait in one list per origin, the last used on top, so that the rest grow old and
-are closed by the sweep. Deadlines are numbers on the connection; only making a new connection uses a timer of its own.
+Idle connections wait in one list per origin. The one that was used last is taken first, so that the rest grow old and
+the sweep closes them. Only a new connection needs a timer of its own; everything later is a deadline of the connection.
 """
 
 import re
 import socket
 import ssl
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
@@ -29,7 +29,7 @@ from gateway.http.messages import (
     Terms,
     connections_allowed,
 )
-from gateway.http.reply import ReplyReader, read_whole
+from gateway.http.reply import ReplyReader
 from gateway.http.transport import Connection, DeadlinePassed, Sweep, client_tls, dial
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VISIBLE = re.compile(r"[!-~]+")
 _OURS = frozenset("connection content-length expect host keep-alive te trailer transfer-encoding upgrade".split())
-_KNOWN_BEGINS = 256
 _LEAST_POOL, _MOST_POOL = 64, 1_024
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _DECODE_HERE_BYTES = 65_536  # longer bodies are decoded in a thread
@@ -59,25 +58,19 @@ class _Url:
     target: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Begin:
-    """What requests begin with that are alike but for their bodies. The last one of each URL is told by its headers.
+class _StaleConnection(Exception):
+    """The upstream had closed a kept connection while our request was on its way."""
 
-    idle: the connections to its origin that nobody uses.
-    """
 
-    method: str
-    origin: _Origin
-    headers: tuple[tuple[str, str], ...]
-    raw: bytes
-    idle: list[Connection]
+def _no_reply() -> NoReply:
+    return NoReply("the upstream ended the connection without a reply", was_sent=True)
 
 
 class Client:
     """Connections to any number of origins, for one event loop.
 
-    pool_size_per_origin, idle_seconds: how many idle connections are kept and how long; None for 64 to 1,024, a quarter
-    of what this process can hold. ca_file: PEM file of the authorities that https trusts, None for the system's.
+    pool_size_per_origin, idle_seconds: how many idle connections are kept and how long; None for a quarter of what this
+    process can hold, 64 to 1,024. ca_file: PEM file of the authorities that https trusts, None for the system's.
     """
 
     def __init__(
@@ -97,34 +90,26 @@ class Client:
         self._sweep: Sweep | None = None
         self._tls: ssl.SSLContext | None = None
         self._idle: dict[_Origin, list[Connection]] = {}
-        self._begins: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Begin] = {}
-        self._last: dict[str, _Begin] = {}
 
-    def request(
-        self,
-        method: str,
-        url: str,
-        headers: Sequence[tuple[str, str]],
-        body: bytes,
-        terms: Terms,
-    ) -> Coroutine[Any, Any, Reply]:
+    async def request(
+        self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes, terms: Terms
+    ) -> Reply:
         """Send one request and return its complete reply, whatever its status.
 
-        headers: without Host, Content-Length and what concerns the connection. A kept connection that ends before the
-        first byte of the reply is replaced by a fresh one, once. Cancelling closes the connection.
+        headers: without Host, Content-Length and what concerns the connection. If a kept connection ends before the
+        first byte of the reply, the request is sent again over a new one, once. Cancelling closes the connection.
 
         Raises:
             ConnectFailed, ReplyTimeout, BadReply, ReplyTooLarge: see there.
             ValueError: url, method or headers are malformed; nothing was sent.
         """
-        last = self._last.get(url)
-        if last is None or last.headers is not headers or last.method != method:
-            last = self._begin(method, url, tuple(headers))
-        if body or method in _WITH_BODY:
-            raw = b"%bcontent-length: %d\r\n\r\n%b" % (last.raw, len(body), body)
-        else:
-            raw = last.raw + b"\r\n"
-        return self._exchange(last, raw, terms, Sweep.now_seconds())
+        read = _parse_url(url)
+        raw = _render(method, read, headers, body)
+        begun_seconds = Sweep.now_seconds()
+        try:
+            return await self._exchange(read.origin, method, raw, terms, begun_seconds)
+        except _StaleConnection:
+            return await self._exchange(read.origin, method, raw, terms, begun_seconds, is_repeated=True)
 
     async def aclose(self) -> None:
         """Close all connections, those in use too."""
@@ -144,50 +129,47 @@ class Client:
     # One request on one connection.
 
     async def _exchange(
-        self, begin: _Begin, raw: bytes, terms: Terms, begin_seconds: float, *, is_repeated: bool = False
+        self,
+        origin: _Origin,
+        method: str,
+        raw: bytes,
+        terms: Terms,
+        begun_seconds: float,
+        *,
+        is_repeated: bool = False,
     ) -> Reply:
         """Send a request and read the reply. Keeps the connection only after a clean and complete one.
 
-        begin_seconds: monotonic, of the request. is_repeated: it was sent over a kept connection, which had ended.
+        begun_seconds: monotonic, of the request. is_repeated: a kept connection was stale, so open a new one.
+
+        Raises:
+            _StaleConnection: a kept connection ended before the first byte of the reply.
         """
-        end_seconds = begin_seconds + terms.total_seconds
-        first_seconds = begin_seconds + terms.first_byte_seconds
-        connection = None if is_repeated else _take_idle(begin.idle, terms.allow_address)
+        end_seconds = begun_seconds + terms.total_seconds
+        first_seconds = begun_seconds + terms.first_byte_seconds
+        idle = self._idle.setdefault(origin, [])
+        connection = None if is_repeated else _take_idle(idle, terms.allow_address)
         is_kept = connection is not None
         if connection is None:
-            self._connecting += 1
-            try:
-                await self._make_room()
-                connection = await self._connect(begin.origin, terms)
-            finally:
-                self._connecting -= 1
+            connection = await self._connect(origin, terms)
             first_seconds = Sweep.now_seconds() + terms.first_byte_seconds
         is_reusable = False
         try:
-            connection.deadline_seconds = first_seconds if first_seconds < end_seconds else end_seconds
+            connection.deadline_seconds = min(first_seconds, end_seconds)
             connection.write(raw)
-            if is_kept or not connection.has_unread():
-                await connection.arrival
-            data = connection.take()
-            reply = read_whole(data, begin.method, terms.max_reply_bytes)
-            if reply is not None:
-                is_reusable = True
-            elif data:
-                connection.deadline_seconds = end_seconds
-                reply, is_reusable = await _read_on(connection, data, begin.method, terms.max_reply_bytes)
+            data = await connection.read()
+            if not data:
+                raise _StaleConnection if is_kept else _no_reply()
+            connection.deadline_seconds = end_seconds
+            reply, is_reusable = await _read_reply(connection, data, method, terms.max_reply_bytes)
+            return reply
         except DeadlinePassed:
             raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
         finally:
             if is_reusable and connection.is_quiet():
-                self._keep(connection, begin.idle)
+                self._keep(connection, idle)
             else:
                 connection.abort()
-        if reply is not None:
-            return reply
-        if not is_kept:
-            raise NoReply("the upstream ended the connection without a reply", was_sent=True)
-        # The upstream had closed it while our request was on its way.
-        return await self._exchange(begin, raw, terms, begin_seconds, is_repeated=True)
 
     # The pool.
 
@@ -215,16 +197,24 @@ class Client:
     # Connecting.
 
     async def _connect(self, origin: _Origin, terms: Terms) -> Connection:
+        self._connecting += 1
+        try:
+            await self._make_room()
+            return await self._connect_any(origin, terms)
+        finally:
+            self._connecting -= 1
+
+    async def _connect_any(self, origin: _Origin, terms: Terms) -> Connection:
         """Connect to the first address of the origin that answers; each gets its share of the time."""
         wait_seconds, allow_address = min(terms.connect_seconds, terms.total_seconds), terms.allow_address
         end_seconds = anyio.current_time() + wait_seconds
         reason, cause = "the upstream did not accept a connection in time", None
         with anyio.move_on_after(wait_seconds):
             addresses = await _resolve(origin)
-            if allow_address is not None and not all(allow_address(_plain(address)) for address in addresses):
+            if allow_address is not None and not all(allow_address(_unmapped(address)) for address in addresses):
                 raise ConnectFailed("the address of the upstream is not allowed", was_sent=False)
-            for at, address in enumerate(addresses):
-                share_seconds = (end_seconds - anyio.current_time()) / (len(addresses) - at)
+            for index, address in enumerate(addresses):
+                share_seconds = (end_seconds - anyio.current_time()) / (len(addresses) - index)
                 with anyio.move_on_after(share_seconds):
                     try:
                         return await self._dial(origin, address)
@@ -241,56 +231,42 @@ class Client:
         tls = self._tls if origin.is_tls else None
         return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
 
-    def _begin(self, method: str, url: str, headers: tuple[tuple[str, str], ...]) -> _Begin:
-        """Return what a request begins with: made once for all that are alike."""
-        begin = self._begins.get((method, url, headers))
-        if begin is None:
-            read = _parse_url(url)
-            idle = self._idle.setdefault(read.origin, [])
-            begin = _Begin(method, read.origin, headers, _render(method, read, headers), idle)
-            if len(self._begins) >= _KNOWN_BEGINS:
-                self._begins.clear()
-                self._last.clear()
-            self._begins[method, url, headers] = begin
-        self._last[url] = begin
-        return begin
-
 
 def _take_idle(idle: list[Connection], allow_address: AllowAddress | None) -> Connection | None:
     while idle:
         connection = idle.pop()
         if connection.is_quiet() and (allow_address is None or allow_address(connection.peer)):
             return connection
-        connection.abort()  # it has ended, or speaks without being asked, or leads where it must not
+        connection.abort()  # it has ended, has unread bytes, or its address is no longer allowed
     return None
 
 
-async def _read_on(connection: Connection, data: bytes, method: str, max_reply_bytes: int) -> tuple[Reply, bool]:
-    """Read a reply that begins with `data`, and say whether the connection can take another request."""
+async def _read_reply(connection: Connection, data: bytes, method: str, max_reply_bytes: int) -> tuple[Reply, bool]:
+    """Read a reply that begins with `data`, and return whether the connection can take another request."""
     reader = ReplyReader(method, max_reply_bytes)
     reader.feed(data)
     while not reader.is_finished:
         data = await connection.read()
-        # The sweep ends only who sends nothing at its tick; who sends just then is late as well.
+        # The sweep sees only a peer that sends nothing at its tick; one that sends just then is late as well.
         if Sweep.now_seconds() >= connection.deadline_seconds:
             raise DeadlinePassed
         if data:
             reader.feed(data)
         else:
-            reader.end(is_orderly=connection.has_said_end)
+            reader.end(is_orderly=connection.has_ended_cleanly)
     if reader.needs_decoding and reader.size_bytes > _DECODE_HERE_BYTES:
         decoded = await anyio.to_thread.run_sync(_decoded, reader)
         if isinstance(decoded, Reply):
             return decoded, reader.is_reusable
-        raise _fresh(decoded)
+        raise type(decoded)(decoded.reason, was_sent=decoded.was_sent)  # the idle thread still holds the first one
     return reader.reply(), reader.is_reusable
 
 
 def _decoded(reader: ReplyReader) -> Reply | ClientError:
     """Undo the content coding in a thread.
 
-    A refusal is given back without the thread's traceback: raised there, it would make a circle of frames that keeps
-    what a bomb had become until the next garbage collection.
+    An error is returned without the thread's traceback: its frames would keep the decoded bytes of a compression bomb
+    until the next garbage collection.
     """
     try:
         return reader.reply()
@@ -300,18 +276,13 @@ def _decoded(reader: ReplyReader) -> Reply | ClientError:
         return error
 
 
-def _fresh(error: ClientError) -> ClientError:
-    """Return an error like this one, which the idle thread still holds."""
-    return type(error)(error.reason, was_sent=error.was_sent)
-
-
 async def resolve(url: str) -> tuple[str, ...]:
     """Return the addresses of a URL's host as `Client.request` would find them, an IPv4-mapped one as IPv4.
 
     Raises:
         ConnectFailed: the name cannot be resolved. ValueError: the URL is malformed.
     """
-    return tuple(_plain(address) for address in await _resolve(_parse_url(url).origin))
+    return tuple(_unmapped(address) for address in await _resolve(_parse_url(url).origin))
 
 
 async def _resolve(origin: _Origin) -> list[str]:
@@ -327,7 +298,7 @@ async def _resolve(origin: _Origin) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def _plain(address: str) -> str:
+def _unmapped(address: str) -> str:
     """Return an IPv4-mapped IPv6 address as IPv4, so that no policy is passed by its spelling."""
     parsed = ip_address(address)
     mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
@@ -354,19 +325,19 @@ def _parse_url(url: str) -> _Url:
     return _Url(_Origin(is_tls, host, port), name if port == usual_port else f"{name}:{port}", target)
 
 
-def _render(method: str, url: _Url, headers: Sequence[tuple[str, str]]) -> bytes:
-    """Return the head of a request up to its length."""
+def _render(method: str, url: _Url, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
     if _TOKEN.fullmatch(method) is None:
         raise ValueError("the method is no token")
     lines = [f"{method} {url.target} HTTP/1.1", f"host: {url.host_header}"]
-    accepts = False
+    names = set()
     for name, value in headers:
         lower = name.lower()
         if lower in _OURS or _TOKEN.fullmatch(name) is None or not value.isprintable():
             raise ValueError(f"the header {name!r} may not be sent")
-        accepts = accepts or lower == "accept-encoding"
+        names.add(lower)
         lines.append(f"{lower}: {value}")
-    if not accepts:
+    if "accept-encoding" not in names:
         lines.append("accept-encoding: gzip, deflate")
-    lines.append("")
-    return "\r\n".join(lines).encode("latin-1")
+    if body or method in _WITH_BODY:
+        lines.append(f"content-length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body

@@ -148,32 +148,19 @@ class Terms:
     allow_address: AllowAddress | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Reply:
-    """What an upstream answered, complete. body: its content coding undone.
+    """The complete answer of an upstream.
 
-    Most of its headers are never asked for: those of a plain head come as `raw_fields`, checked lines that end in CRLF,
-    and are taken apart when somebody does.
+    headers: names in lower case, and values as sent. body: its content coding undone.
     """
 
-    __slots__ = ("_headers", "_raw_fields", "body", "status")
-
-    def __init__(self, status: int, headers: tuple[tuple[str, str], ...], body: bytes, raw_fields: bytes = b"") -> None:
-        self.status = status
-        self.body = body
-        self._headers = headers
-        self._raw_fields = raw_fields
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return names, in lower case, and values as sent."""
-        if self._raw_fields:
-            self._headers, self._raw_fields = read_fields(self._raw_fields), b""
-        return self._headers
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
 
     def header(self, name: str) -> str | None:
         """Return the first value of `name` (lower case)."""
-        if self._raw_fields and name.encode("ascii") not in self._raw_fields.lower():
-            return None
         return next((value for one, value in self.headers if one == name), None)
 
 

@@ -23,17 +23,6 @@ _STATUS = rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
 _REST_OF_NAME = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]*+"
 _VALUE = rb":[ \t]*+(?:[!-~][ -~]*+)?\r\n"
 _FAST_HEAD = re.compile(_STATUS + rb"((?:[-!#$%&'*+.^_`|~0-9A-Za-z]" + _REST_OF_NAME + _VALUE + rb"){0,60}+)\r\n")
-# Fields that say nothing of the framing, or just that the connection is kept: told apart by how they begin.
-_OTHER_FIELDS = (
-    rb"(?:[-!#$%&'*+.^_`|~0-9ABD-SU-Zabd-su-z]" + _REST_OF_NAME + _VALUE
-    + rb"|(?i:connection):[ \t]*+keep-alive\r\n"
-    + rb"|(?!(?i:content-length|transfer-encoding|connection|content-encoding):)[CTct]" + _REST_OF_NAME + _VALUE
-    + rb"){0,40}+"
-)  # fmt: skip
-_WHOLE_REPLY = re.compile(
-    rb"(?!HTTP/1\.1 [23]04)" + _STATUS + rb"(" + _OTHER_FIELDS + rb"(?i:content-length):[ \t]*+([0-9]{1,15})\r\n"
-    + _OTHER_FIELDS + rb")\r\n((?s:.*+))"
-)  # fmt: skip
 _FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
@@ -163,20 +152,6 @@ class ReplyReader:
         self._pieces.append(data)
         # Bytes that nobody asked for: what follows on this connection cannot be trusted.
         self.is_reusable = self.is_finished and not head.is_last and not rest
-
-
-def read_whole(data: bytes, method: str, max_reply_bytes: int) -> Reply | None:
-    """Return the reply that `data` is, when it is a plain one, complete, uncoded, and leaves the connection usable.
-
-    None says nothing but that `ReplyReader` has to read it.
-    """
-    found = _WHOLE_REPLY.fullmatch(data)
-    if found is None or method == "HEAD":
-        return None
-    status, fields, length, body = found.groups()
-    if len(body) != int(length) or len(body) > max_reply_bytes:
-        return None
-    return Reply(int(status), (), body, fields)
 
 
 def _parse_head(data: bytes, method: str, seen_bytes: int) -> _ReplyHead | None:

@@ -1,5 +1,6 @@
 """The server: accepts connections, gives each a session, and drains. Knows no route and no API key."""
 
+import contextlib
 import re
 import socket
 import ssl
@@ -11,11 +12,10 @@ from anyio.abc import TaskGroup
 
 from gateway.http.accept import Acceptor, Shares
 from gateway.http.answer import AnswerWriter
-from gateway.http.head import Head
 from gateway.http.messages import HttpError, Limits, Request, Response
+from gateway.http.request_reader import ServerState
 from gateway.http.session import Session
-from gateway.http.site import Site
-from gateway.http.transport import Sweep, open_accepted
+from gateway.http.transport import Connection, DeadlinePassed, Sweep, open_accepted
 
 _ROOM_SECONDS = 0.1
 _REQUEST = re.compile(rb"[A-Z]{3,16} ")  # what begins like one, which nothing of TLS does
@@ -28,7 +28,7 @@ class Server:
     before that is read, and returns the answer that refuses it, or None; without it every body is read. refuse:
     renders every refusal of the protocol, so that there is one error shape. body_limit: method and path to the bytes a
     body may have. allowed_hosts: host names (lower case, with a port or without) that are answered; None for all.
-    shares, place: what the processes that accept from the same sockets know of each other, and which of them this is.
+    shares, index: the connection counts of all processes that accept from the same sockets, and which of them this is.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Server:
         tls: ssl.SSLContext | None = None,
         allowed_hosts: frozenset[str] | None = None,
         shares: Shares | None = None,
-        place: int = 0,
+        index: int = 0,
     ) -> None:
         self._handle = handle
         self._refuse = refuse
@@ -52,7 +52,7 @@ class Server:
         self._tls = tls
         self._allowed_hosts = allowed_hosts
         self._shares = shares
-        self._place = place
+        self._index = index
         self._is_stopping = False
         self._stopping: anyio.Event | None = None
 
@@ -70,14 +70,8 @@ class Server:
         on its way. What is left is cancelled.
         """
         writer = AnswerWriter()
-        heads: dict[bytes, Head] = {}
-
-        def tick() -> None:
-            writer.tick()
-            heads.clear()  # their keys are not kept for longer than they are used, nor are the limits of a reload ago
-
-        sweep = Sweep(self._limits.sweep_seconds, tick)
-        site = Site(
+        sweep = Sweep(self._limits.sweep_seconds, writer.tick)
+        state = ServerState(
             self._handle,
             self._refuse,
             self._body_limit,
@@ -86,30 +80,30 @@ class Server:
             self._allowed_hosts,
             writer,
             sweep,
-            heads,
         )
         self._stopping = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:
-                shares, place = self._shares, self._place
-                crowd = _Crowd(site, tasks, self._tls, None if shares is None else partial(shares.note, place))
+                shares, index = self._shares, self._index
+                note = None if shares is None else partial(shares.note, index)
+                sessions = _Sessions(state, tasks, self._tls, note)
                 acceptor = Acceptor(
                     listeners,
                     sweep,
-                    take=crowd.take,
+                    take=sessions.take,
                     retry_seconds=self._limits.sweep_seconds,
-                    is_ahead=None if shares is None else partial(shares.is_ahead, place),
+                    is_ahead=None if shares is None else partial(shares.is_ahead, index),
                 )
-                sweep.on_remove = crowd.on_end = acceptor.note_room
+                sweep.on_remove = sessions.on_end = acceptor.note_room
                 acceptor.resume()
                 started()
                 try:
                     if not self._is_stopping:
                         await self._stopping.wait()
-                    site.stop()
+                    state.stop()
                 finally:
                     acceptor.close()
-                await crowd.drain()
+                await sessions.drain()
                 tasks.cancel_scope.cancel()
         finally:
             for connection in tuple(sweep.connections):
@@ -118,24 +112,25 @@ class Server:
                 await sweep.wait_empty()  # aborted connections are lost in the next turn of the loop
 
 
-class _Crowd:
+class _Sessions:
     """The tasks of all connections of one server, one each. on_end: called when one of them has ended."""
 
     def __init__(
-        self, site: Site, tasks: TaskGroup, tls: ssl.SSLContext | None, note: Callable[[int], None] | None
+        self, state: ServerState, tasks: TaskGroup, tls: ssl.SSLContext | None, note: Callable[[int], None] | None
     ) -> None:
-        self._site = site
+        self._state = state
         self._tasks = tasks
         self._tls = tls
         self._count = 0
+        self._opening: set[anyio.CancelScope] = set()
         self._note = note or (lambda count: None)
         self._note(0)
         self._gone = anyio.Event()
         self.on_end: Callable[[], None] = lambda: None
 
     def take(self, accepted: socket.socket, peer: str) -> bool:
-        """Start a task for a new connection from the IP address `peer`; say whether there is room for another."""
-        limits = self._site.limits
+        """Start a task for a new connection from the IP address `peer`; return whether there is room for another."""
+        limits = self._state.limits
         self._count += 1
         self._note(self._count)
         self._tasks.start_soon(self._run, accepted, peer, self._is_full())
@@ -143,32 +138,26 @@ class _Crowd:
 
     def _open_count(self) -> int:
         # A closed connection may have bytes to send yet: it still takes a descriptor.
-        return max(self._count, len(self._site.sweep.connections))
+        return max(self._count, len(self._state.sweep.connections))
 
     def _is_full(self) -> bool:
-        return self._open_count() > self._site.limits.connections
+        return self._open_count() > self._state.limits.connections
 
     async def _is_still_full(self) -> bool:
-        """Tell whether there is no room, though connections that were left get a moment to end."""
+        """Return whether there is no room, after connections that were left had a moment to end."""
         if self._is_full():
             await anyio.sleep(_ROOM_SECONDS)
         return self._is_full()
 
     async def _run(self, accepted: socket.socket, peer: str, is_surplus: bool) -> None:
-        limits = self._site.limits
         try:
-            connection = await open_accepted(
-                accepted, self._site.sweep, peer=peer, tls=self._tls, handshake_seconds=limits.handshake_seconds
-            )
+            connection = await self._open(accepted, peer)
             if connection is None:
                 return
             refusal = None
             if self._tls is not None and not connection.is_tls:
-                if not _REQUEST.match(connection.take()):
-                    connection.abort()
-                    return
                 refusal = HttpError(400, "invalid_request", "This port speaks HTTPS alone: ask with https://.")
-            await Session(connection, self._site, is_surplus=self._is_still_full if is_surplus else None).run(refusal)
+            await Session(connection, self._state, is_surplus=self._is_still_full if is_surplus else None).run(refusal)
         finally:
             self._count -= 1
             self._note(self._count)
@@ -176,20 +165,42 @@ class _Crowd:
             if self._count == 0:
                 self._gone.set()
 
+    async def _open(self, accepted: socket.socket, peer: str) -> Connection | None:
+        """Return a connection that has something to say; None when it failed, or speaks neither TLS nor HTTP."""
+        state, seconds = self._state, self._state.limits.handshake_seconds
+        with anyio.CancelScope() as scope:
+            self._opening.add(scope)
+            try:
+                connection = await open_accepted(
+                    accepted, state.sweep, peer=peer, tls=self._tls, handshake_seconds=seconds
+                )
+                if connection is None or self._tls is None or connection.is_tls:
+                    return connection
+                connection.deadline_seconds = state.sweep.now_seconds() + seconds
+                with contextlib.suppress(DeadlinePassed):
+                    if _REQUEST.match(await connection.read()):
+                        return connection
+                connection.abort()
+            finally:
+                self._opening.discard(scope)
+        return None
+
     async def drain(self) -> None:
         """Wait until every connection has ended, as long as the limits allow; end the idle ones earlier."""
-        limits = self._site.limits
-        self._note = lambda count: None  # another may have our place by now
+        limits = self._state.limits
+        self._note = lambda count: None  # another process may use our index by now
         with anyio.move_on_after(limits.drain_seconds):
             with anyio.move_on_after(limits.drain_idle_seconds):
                 await self._wait_empty()
-            for connection in tuple(self._site.sweep.connections):
+            for scope in self._opening:
+                scope.cancel()
+            for connection in tuple(self._state.sweep.connections):
                 if connection.is_idle:
-                    connection.close(limits.write_seconds)
+                    connection.close(limits.drain_idle_seconds)
             await self._wait_empty()
 
     async def _wait_empty(self) -> None:
         while self._count:
             self._gone = anyio.Event()
             await self._gone.wait()
-        await self._site.sweep.wait_empty()
+        await self._state.sweep.wait_empty()

@@ -1,311 +1,179 @@
-"""One connection of the server: head, body, handler, answer, again. Knows no route and no API key."""
+"""One connection of the server: head, body, handler, answer, again. Knows no route and no API key.
+
+A client that disconnects is hard to tell from one that has sent all it wants to send: both end their side. If no answer
+is ready after a second, the session sends ``100 Continue``, which every HTTP/1.1 client skips (RFC 9110 section 15.2).
+The system of a client that is gone answers with a reset, and then the session cancels the handler.
+"""
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import anyio
-import anyio.lowlevel
 
 from gateway.http.answer import CONTINUE, LAST_CHUNK, render_chunk
-from gateway.http.chunked import ChunkError, ChunkReader
-from gateway.http.head import Head, parse_head
-from gateway.http.leaving import Leaving
-from gateway.http.messages import BodyTooLong, HttpError, Request, Response
-from gateway.http.site import Site
+from gateway.http.head import Head
+from gateway.http.messages import HttpError, Request, Response
+from gateway.http.request_reader import RETRY, HeadRefused, RequestReader, ServerState
 from gateway.http.transport import NEVER, Connection, DeadlinePassed
-from gateway.http.wakeups import LATER_BYTES
 
-_KEPT_HEAD_BYTES = 1_024
-_KEPT_HEADS = 128
-_RETRY = (("retry-after", "1"),)
-
-
-class _Refused(Exception):
-    """The head of a request was checked, and `response` refuses it. Its body was not read."""
-
-    def __init__(self, response: Response) -> None:
-        super().__init__()
-        self.response = response
+_SHORT_ANSWER_BYTES = 16_384  # what a socket takes at once
+_PROBE_SECONDS = 1.0
+_PROBES = 2  # the first is answered with a reset, the second one meets it
+_TLS_SILENCE_SECONDS = 0.5
 
 
 class Session:
     """Serves the requests of one connection in their order; nothing is read while one is being answered.
 
-    is_surplus: tells whether the server is too full to answer the first request, which is 503 then. None: it is not.
+    is_surplus: returns whether the server is too full to answer the first request, which is 503 then. None: it is not.
     """
 
     __slots__ = (
-        "_connection", "_held_bytes", "_is_head", "_is_long", "_is_surplus", "_leaving", "_site", "_unread",
+        "_connection", "_is_long", "_is_surplus", "_reader", "_request", "_scope", "_state",
     )  # fmt: skip
 
-    def __init__(self, connection: Connection, site: Site, *, is_surplus: Callable[[], Awaitable[bool]] | None) -> None:
+    def __init__(
+        self, connection: Connection, state: ServerState, *, is_surplus: Callable[[], Awaitable[bool]] | None
+    ) -> None:
         self._connection = connection
-        self._site = site
-        self._leaving = Leaving(connection, site.sweep.loop)
+        self._state = state
+        self._reader = RequestReader(connection, state)
         self._is_surplus = is_surplus
-        self._unread = b""
-        self._is_head = False
-        self._held_bytes = 0
+        self._scope = anyio.CancelScope()
+        self._request: Request | None = None  # the one that the handler answers now
         self._is_long = False
 
     async def run(self, refusal: HttpError | None = None) -> None:
         """Serve until either side has had enough, or only refuse; then close. Only cancellation is raised."""
-        connection, site = self._connection, self._site
+        connection, state = self._connection, self._state
+        connection.on_end = self._note_end
         try:
-            try:
-                if refusal is not None:
-                    raise refusal
-                head = await self._next_head(is_first=True)
-                if head is not None and self._is_surplus is not None and await self._is_surplus():
-                    raise HttpError(503, "overloaded", "Too many connections are open.", headers=_RETRY)
-                while head is not None and await self._serve(head):
-                    head = await self._next_head()
-                if head is not None:
-                    await self._linger()
-            except HttpError as error:
-                await self._refuse(site.refuse(error))
-            except _Refused as refused:
-                await self._refuse(refused.response)
+            with self._scope:
+                try:
+                    if refusal is not None:
+                        raise refusal
+                    await self._serve_all()
+                except HttpError as error:
+                    await self._refuse(state.refuse(error))
+                except HeadRefused as refused:
+                    await self._refuse(refused.response)
+            if self._scope.cancelled_caught:
+                connection.abort()
         except Exception as error:
-            site.sweep.report("a connection ended by an error of the server", error)
+            state.sweep.report("a connection ended by an error of the server", error)
             connection.abort()
         except BaseException:
             connection.abort()
-            if not self._leaving.has_given_up:
-                raise
+            raise
         finally:
-            self._release()
-            connection.close(site.limits.write_seconds)
+            self._reader.release()
+            connection.on_end = None
+            connection.close(self._linger_seconds() if connection.is_idle else state.limits.write_seconds)
+
+    async def _serve_all(self) -> None:
+        head = await self._reader.next_head(is_first=True)
+        if head is not None and self._is_surplus is not None and await self._is_surplus():
+            raise HttpError(503, "overloaded", "Too many connections are open.", headers=RETRY)
+        while head is not None and await self._serve(head):
+            head = await self._reader.next_head()
+        if head is not None:
+            await self._linger()
 
     async def _serve(self, head: Head) -> bool:
-        """Serve the request of this head; say whether another may follow."""
-        connection, site, leaving = self._connection, self._site, self._leaving
-        began_seconds = connection.arrived_seconds
-        method, path, query, headers, is_http10 = head.method, head.path, head.query, head.headers, head.is_http10
-        peer, is_tls = connection.peer, connection.is_tls
-        request = Request(method, path, query, headers, b"", peer, is_tls, began_seconds, is_http10=is_http10)
-        if len(self._unread) == head.whole_bytes:
-            request.body, self._unread = self._unread, b""
-        elif head.body_bytes != 0:
+        """Serve the request of this head; return whether another may follow."""
+        connection, state = self._connection, self._state
+        request = Request(
+            head.method,
+            head.path,
+            head.query,
+            head.headers,
+            b"",
+            connection.peer,
+            connection.is_tls,
+            connection.arrived_seconds,
+            is_http10=head.is_http10,
+        )
+        if head.body_bytes != 0:
             try:
-                request.body = await self._read_body(head, request)
+                request.body = await self._reader.read_body(head, request)
             except HttpError as error:
                 error.request = request
                 raise
         request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
-        if head.is_http10:
-            leaving.is_silent = True
-        leaving.request = request
-        if connection.has_ended:
-            leaving.look_later()
-        try:
-            response = await site.handle(request)
-        except Exception as error:
-            site.sweep.report("a handler raised", error)
-            response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
-        leaving.request = None
-        is_last, stream = head.is_last or site.is_stopping, response.stream
+        response = await self._handle(request)
+        is_last, stream = head.is_last or state.is_stopping, response.stream
         if stream is None:
-            try:
-                raw = site.writer.render(response, is_last=is_last, is_head=self._is_head)
-            except ValueError as error:
-                raw = self._refusal(error, is_last=is_last)
-            if len(raw) > site.limits.piece_bytes:
-                await self._send(raw)
-            else:
-                connection.write(raw)
-                if connection.is_full:
-                    await self._flush()
+            raw = self._render(response, is_last=is_last)
+            self._is_long = len(raw) > _SHORT_ANSWER_BYTES
+            await self._send(raw)
         else:
-            is_last = is_last or head.is_http10
+            is_last, self._is_long = is_last or head.is_http10, True
             await self._answer_stream(response, stream, is_last=is_last, is_http10=head.is_http10)
-        if self._held_bytes:
-            self._release()
-        if is_last:
-            self._is_long = stream is not None or len(raw) > LATER_BYTES
+        self._reader.release()
         return not is_last and not connection.is_gone
 
-    # Reading.
-
-    async def _next_head(self, *, is_first: bool = False) -> Head | None:
-        """Return the next head; None when the peer ended, or sent nothing at all in time."""
-        connection, site = self._connection, self._site
-        data = self._unread
-        if data:
-            connection.arrived_seconds = site.sweep.now_seconds()  # it waited for the answer before it
-            await anyio.lowlevel.checkpoint()  # pipelined requests give way to the other connections
-        else:
-            now_seconds = site.sweep.now_seconds()
-            connection.deadline_seconds = now_seconds + (site.first_seconds if is_first else site.idle_seconds)
-            connection.is_idle = True
-            try:
-                if not connection.has_unread():
-                    await connection.arrival
-                elif not is_first:
-                    connection.arrived_seconds = now_seconds
-                data = connection.take()
-            except DeadlinePassed:
-                return None
-            finally:
-                connection.is_idle = False
-            if not data:
-                return None
-        head = site.heads.get(data[: data.find(b"\r\n\r\n") + 4])
-        if head is None:
-            head, data = await self._read_head(data)
-            if head is None:
-                return None
-        self._is_head = head.method == "HEAD"
-        self._unread = data[head.size_bytes :]
-        return head
-
-    async def _read_head(self, data: bytes) -> tuple[Head | None, bytes]:
-        """Return the head that `data` begins with, and all that was read; None when the peer is gone before its end."""
-        connection = self._connection
-        seen_bytes = 0
-        while (head := self._parse(data, seen_bytes)) is None:
-            if seen_bytes == 0:
-                connection.deadline_seconds = self._site.sweep.now_seconds() + self._site.limits.head_seconds
-            seen_bytes = len(data)
-            try:
-                more = await connection.read()
-            except DeadlinePassed:
-                raise HttpError(408, "request_timeout", "The head did not arrive in time.") from None
-            if not more:
-                if connection.is_gone:
-                    return None, data
-                raise HttpError(400, "invalid_request", "The connection ended within the head.")
-            self._check_deadline("The head did not arrive in time.")
-            data += more
-        return head, data
-
-    def _check_deadline(self, message: str) -> None:
-        """Refuse a request that drips in: the sweep ends only those who send nothing at its tick."""
-        if self._site.sweep.now_seconds() >= self._connection.deadline_seconds:
-            raise HttpError(408, "request_timeout", message)
-
-    def _parse(self, data: bytes, seen_bytes: int) -> Head | None:
-        """Return the head at the start of `data`, see `parse_head`, and keep it if it is short."""
-        self._is_head = data.startswith(b"HEAD ")
-        site = self._site
-        head = parse_head(data, site.limits, allowed_hosts=site.allowed_hosts, seen_bytes=seen_bytes)
-        if head is None:
-            return None
-        length = head.body_bytes
-        if length == 0 or (
-            length is not None
-            and length <= site.limits.unchecked_bytes
-            and length <= site.body_limit(head.method, head.path)
-        ):
-            head.whole_bytes = length
-        if head.size_bytes <= _KEPT_HEAD_BYTES:
-            if len(site.heads) >= _KEPT_HEADS:
-                site.heads.clear()
-            site.heads[data[: head.size_bytes]] = head
-        return head
-
-    async def _read_body(self, head: Head, request: Request) -> bytes:
-        site = self._site
-        limit_bytes = site.body_limit(head.method, head.path)
-        declared_bytes = head.body_bytes
-        if declared_bytes is not None and declared_bytes > limit_bytes:
-            raise BodyTooLong(limit_bytes)
-        if declared_bytes is not None and declared_bytes > site.limits.unchecked_bytes:
-            await self._check(request)
-        if head.expects_continue and not self._unread:
-            self._connection.write(CONTINUE)
-        self._connection.deadline_seconds = site.sweep.now_seconds() + site.limits.body_seconds
-        if declared_bytes is None:
-            return await self._read_chunks(limit_bytes, request)
-        data = self._unread
-        if len(data) >= declared_bytes:
-            self._unread = data[declared_bytes:]
-            return data[:declared_bytes] if self._unread else data
-        pieces = [data]
-        missing_bytes = declared_bytes - len(data)
-        while missing_bytes > 0:
-            data = await self._more()
-            pieces.append(data[:missing_bytes])
-            self._unread = data[missing_bytes:]
-            missing_bytes -= len(data)
-        return b"".join(pieces)
-
-    async def _check(self, request: Request) -> None:
-        """Have the head of a request checked, so that strangers cannot fill the memory with bodies."""
-        check = self._site.check
-        if check is None:
-            return
-        self._connection.deadline_seconds = NEVER
-        response = await check(request)
-        if response is not None:
-            raise _Refused(response)
-
-    async def _read_chunks(self, limit_bytes: int, request: Request) -> bytes:
-        limits = self._site.limits
-        is_checked = False
-        reader = ChunkReader(line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
-        data, pieces, size_bytes = self._unread, [b""], 0
-        self._unread = b""
-        while True:
-            try:
-                piece = reader.feed(data)
-            except ChunkError as error:
-                raise HttpError(400, "invalid_request", "The chunked body is malformed.") from error
-            pieces.append(piece)
-            size_bytes += len(piece)
-            if size_bytes > limit_bytes:
-                raise BodyTooLong(limit_bytes)
-            if reader.is_finished:
-                self._unread = reader.rest
-                return b"".join(pieces)
-            if size_bytes > limits.unchecked_bytes and not is_checked:
-                is_checked = True
-                deadline_seconds = self._connection.deadline_seconds
-                await self._check(request)
-                self._connection.deadline_seconds = deadline_seconds
-            data = await self._more()
-
-    async def _more(self) -> bytes:
-        """Return the next bytes of a body. They are counted as held until the request was answered."""
-        site = self._site
+    async def _handle(self, request: Request) -> Response:
+        """Return the handler's answer, 500 if it fails. It is cancelled when the client disconnects and that may be."""
+        self._request = request
+        if self._connection.has_ended:
+            self._note_end()
         try:
-            data = await self._connection.read()
-        except DeadlinePassed:
-            raise HttpError(408, "request_timeout", "The body did not arrive in time.") from None
-        if not data:
-            raise HttpError(400, "invalid_request", "The connection ended within the body.")
-        self._check_deadline("The body did not arrive in time.")
-        self._held_bytes += len(data)
-        site.held_bytes += len(data)
-        if site.held_bytes > site.limits.held_bytes:
-            raise HttpError(503, "overloaded", "Too much is being sent at once.", headers=_RETRY)
-        return data
+            return await self._state.handle(request)
+        except Exception as error:
+            self._state.sweep.report("a handler raised", error)
+            return self._state.refuse(HttpError(500, "internal_error", "The server could not answer."))
+        finally:
+            self._request = None
 
-    def _release(self) -> None:
-        self._site.held_bytes -= self._held_bytes
-        self._held_bytes = 0
+    # Disconnects.
+
+    def _note_end(self) -> None:
+        """Act on the end of the peer's side, or of the connection, while a handler runs."""
+        request = self._request
+        if request is None:
+            return
+        if self._connection.is_gone and request.may_be_left is not None:
+            self._probe(request, 0)
+        else:
+            self._state.sweep.loop.call_later(_PROBE_SECONDS, self._probe, request, _PROBES)
+
+    def _probe(self, request: Request, probes: int) -> None:
+        """Cancel the handler if the client is gone; else find out whether it still reads."""
+        if self._request is not request or request.may_be_left is None or not request.may_be_left():
+            return
+        if self._connection.is_gone:
+            self._scope.cancel()
+        elif probes and not request.is_http10:
+            self._connection.write(CONTINUE)
+            self._state.sweep.loop.call_later(_PROBE_SECONDS, self._probe, request, probes - 1)
 
     # Writing.
 
-    def _refusal(self, error: ValueError, *, is_last: bool) -> bytes:
-        """Report an answer that cannot be sent, and return what goes in its place."""
-        site = self._site
-        site.sweep.report("an answer could not be sent", error)
-        response = site.refuse(HttpError(500, "internal_error", "The server could not answer."))
-        return site.writer.render(response, is_last=is_last, is_head=self._is_head)
+    def _render(self, response: Response, *, is_last: bool, is_http10: bool = False) -> bytes:
+        """Return the bytes of an answer; 500 in place of one that may not be sent."""
+        state = self._state
+        try:
+            return state.writer.render(response, is_last=is_last, is_head=self._reader.is_head, is_http10=is_http10)
+        except ValueError as error:
+            state.sweep.report("an answer could not be sent", error)
+            response = state.refuse(HttpError(500, "internal_error", "The server could not answer."))
+            return state.writer.render(response, is_last=is_last, is_head=self._reader.is_head)
 
     async def _answer_stream(
         self, response: Response, stream: AsyncIterator[bytes], *, is_last: bool, is_http10: bool
     ) -> None:
         try:
             try:
-                raw = self._site.writer.render(response, is_last=is_last, is_head=self._is_head, is_http10=is_http10)
-            except ValueError as error:
-                await self._send(self._refusal(error, is_last=is_last))
+                raw = self._state.writer.render(
+                    response, is_last=is_last, is_head=self._reader.is_head, is_http10=is_http10
+                )
+            except ValueError:
+                response.stream = None
+                await self._send(self._render(response, is_last=is_last))
                 return
             await self._send(raw)
-            if self._is_head:
+            if self._reader.is_head:
                 return
             if response.ends_with_peer:
                 await self._send_while_heard(stream, is_chunked=not is_http10)
@@ -317,28 +185,31 @@ class Session:
 
     async def _send_while_heard(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:
         """Send a stream until it ends or the peer is gone: then the connection is closed."""
-        async with anyio.create_task_group() as tasks:
+        connection, state = self._connection, self._state
+        nudge = getattr(stream, "nudge", None)
 
-            def end() -> None:
-                self._connection.close(self._site.limits.write_seconds)
-                tasks.cancel_scope.cancel()
+        def end() -> None:
+            connection.close(state.limits.write_seconds)
+            scope.cancel()
 
-            async def break_off() -> None:
-                await self._connection.wait_end()
-                if self._connection.is_gone or (nudge := getattr(stream, "nudge", None)) is None:
-                    end()
-                else:
-                    nudge()  # who has left looks like who has said all, until something is sent
+        def note_end() -> None:
+            if connection.is_gone or nudge is None:
+                end()
+            else:
+                nudge()  # a client that is gone answers the next event with a reset
 
-            tasks.start_soon(break_off)
-            self._site.watchers.add(end)
+        with anyio.CancelScope() as scope:
+            connection.on_end = note_end
+            state.endless.add(end)
             try:
-                if self._site.is_stopping:
+                if state.is_stopping:
                     end()
+                elif connection.has_ended:
+                    note_end()
                 await self._send_stream(stream, is_chunked=is_chunked)
             finally:
-                self._site.watchers.discard(end)
-            tasks.cancel_scope.cancel()
+                state.endless.discard(end)
+                connection.on_end = self._note_end
 
     async def _send_stream(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:
         connection = self._connection
@@ -352,49 +223,48 @@ class Session:
 
     async def _send(self, raw: bytes) -> None:
         """Write `raw` in pieces, each of which the peer has to take within `write_seconds`."""
-        connection, limits = self._connection, self._site.limits
-        if len(raw) <= limits.piece_bytes:
-            connection.write(raw)
+        connection, limits = self._connection, self._state.limits
+        for start in range(0, len(raw), limits.piece_bytes):
+            connection.write(raw if len(raw) <= limits.piece_bytes else raw[start : start + limits.piece_bytes])
             if connection.is_full:
-                await self._flush()
-            return
-        for at in range(0, len(raw), limits.piece_bytes):
-            connection.write(raw[at : at + limits.piece_bytes])
-            if connection.is_full:
-                await self._flush()
+                connection.deadline_seconds = self._state.sweep.now_seconds() + limits.write_seconds
+                await connection.flush()
+                connection.deadline_seconds = NEVER
             if connection.is_gone:
                 return
 
-    async def _flush(self) -> None:
-        connection = self._connection
-        connection.deadline_seconds = self._site.sweep.now_seconds() + self._site.limits.write_seconds
-        await connection.flush()
-        connection.deadline_seconds = NEVER
-
     async def _refuse(self, response: Response) -> None:
         """Answer with a refusal, the last of the connection."""
-        connection, site = self._connection, self._site
-        self._release()
-        connection.write(site.writer.render(response, is_last=True, is_head=self._is_head))
+        self._reader.release()
+        self._connection.write(self._state.writer.render(response, is_last=True, is_head=self._reader.is_head))
         await self._linger()
 
     async def _linger(self) -> None:
-        """After the last answer, read and throw away what is sent besides, for a while or until the peer ends its side.
+        """After the last answer, read and throw away what the peer sends, for a while or until it ends its side.
 
-        Closing at once would reset the connection of who sends more, and the reset can overtake the answer.
+        If the socket were closed at once, what still arrives would be answered with a reset, which can overtake the
+        answer. With TLS the peer cannot be told that nothing more comes, so the wait ends once it sends nothing.
         """
-        connection, limits = self._connection, self._site.limits
+        connection, limits, now_seconds = self._connection, self._state.limits, self._state.sweep.now_seconds
         if connection.has_ended or connection.is_gone:
             return
-        connection.end_writing()
+        silence_seconds = None if connection.end_writing() else _TLS_SILENCE_SECONDS
         if self._is_long:
-            most_seconds = limits.write_seconds  # its end may still be on its way
+            most_seconds = limits.write_seconds  # the end of the answer may still be on its way
         else:
-            connection.is_idle = True  # all that is owed was sent: nobody's end waits for it
-            most_seconds = limits.drain_idle_seconds if self._site.is_stopping else limits.linger_seconds
-        now_seconds = self._site.sweep.now_seconds
+            connection.is_idle = True  # nothing more is owed: a stop of the server need not wait
+            most_seconds = self._linger_seconds()
         connection.deadline_seconds = now_seconds() + most_seconds
         left_bytes = limits.linger_bytes
         with contextlib.suppress(DeadlinePassed):
-            while left_bytes > 0 and now_seconds() < connection.deadline_seconds and (data := await connection.read()):
+            while left_bytes > 0 and now_seconds() < connection.deadline_seconds:
+                data = b""
+                with anyio.move_on_after(silence_seconds):
+                    data = await connection.read()
+                if not data:
+                    return
                 left_bytes -= len(data)
+
+    def _linger_seconds(self) -> float:
+        limits = self._state.limits
+        return limits.drain_idle_seconds if self._state.is_stopping else limits.linger_seconds

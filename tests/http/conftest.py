@@ -142,7 +142,7 @@ async def serving(
         tls=tls,
         allowed_hosts=allowed_hosts,
         shares=shares,
-        place=place,
+        index=place,
     )
     listener = listener or listen("127.0.0.1", 0)
     house = House(server, listener.getsockname()[1], client_tls)

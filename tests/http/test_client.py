@@ -211,14 +211,6 @@ async def test_a_malformed_url_is_never_connected_to(url: str) -> None:
             await ask(client, url)
 
 
-async def test_the_urls_that_are_remembered_are_bounded() -> None:
-    async with scripted(answers_for_ever(OK)) as upstream, making() as client:
-        for number in range(300):
-            assert (await ask(client, upstream.url(f"/{number}"))).status == 200
-        assert len(client._begins) <= 256
-        assert len(upstream.calls) == 1
-
-
 # Replies.
 
 BODIES = {
@@ -582,7 +574,7 @@ async def test_a_kept_connection_that_speaks_without_being_asked_is_dropped() ->
         await ask(client, upstream.url())
         spoken.set()
         (kept,) = next(iter(client._idle.values()))
-        while not kept.has_unread():
+        while not kept.unread:
             await anyio.lowlevel.checkpoint()
         assert (await ask(client, upstream.url())).status == 200
         assert len(upstream.calls) == 2

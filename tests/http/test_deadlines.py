@@ -11,6 +11,8 @@ import pytest
 
 from gateway.http.transport import Sweep, open_accepted
 
+from .tls_peer import receive
+
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
 NO_SWEEP = {"sweep_seconds": 600.0}
 
@@ -66,7 +68,7 @@ async def test_a_deadline_outlives_a_sweep_at_which_bytes_came() -> None:
             tasks.start_soon(connection.read)
             await anyio.wait_all_tasks_blocked()
             connection.expire()
-            connection.received(b"a")
+            receive(connection, b"a")
         assert connection.deadline_seconds == 0.0
         connection.abort()
         await sweep.wait_empty()

@@ -11,7 +11,9 @@ import pytest
 from anyio.lowlevel import current_token
 
 from gateway.http.accept import Acceptor, listen
-from gateway.http.transport import Connection, Sweep, open_accepted
+from gateway.http.transport import Connection, Sweep, dial, open_accepted
+
+from .tls_peer import receive
 
 
 @asynccontextmanager
@@ -72,7 +74,7 @@ async def test_a_deadline_that_passes_as_data_arrives_is_not_late() -> None:
 
 
 @pytest.mark.parametrize("cancel_first", [True, False])
-async def test_what_comes_with_a_cancellation_is_left_for_the_next_read(cancel_first: bool) -> None:
+async def test_what_comes_with_a_cancellation_is_read_once(cancel_first: bool) -> None:
     async with opened(Sweep(10)) as (connection, theirs):
         got: list[bytes] = []
 
@@ -85,7 +87,7 @@ async def test_what_comes_with_a_cancellation_is_left_for_the_next_read(cancel_f
             calls = [tasks.cancel_scope.cancel, lambda: receive(connection, b"a")]
             in_one_turn(*(calls if cancel_first else reversed(calls)))
         with anyio.fail_after(30):
-            assert (got, await connection.read()) == ([], b"a")
+            assert got or await connection.read() == b"a"
             theirs.send(b"b")
             assert await connection.read() == b"b"
 
@@ -117,53 +119,11 @@ async def test_all_that_came_in_one_turn_is_read_before_the_first_task_goes_on()
     await sweep.wait_empty()
 
 
-async def test_what_several_tasks_write_in_one_turn_leaves_in_order_after_the_last_has_gone_on() -> None:
-    pieces = [b"a", b"b" * 100_000, b"c"]
-    arrived: list[bytes] = []
-    async with opened(Sweep(10)) as (first, first_peer), opened(Sweep(10)) as (second, second_peer):
-
-        async def answer(connection: Connection, *answers: bytes) -> None:
-            await connection.read()
-            for piece in answers:
-                connection.write(piece)
-            arrived.append(peeked(first_peer))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(answer, first, b"1")
-            tasks.start_soon(answer, second, *pieces[:1])
-            await anyio.wait_all_tasks_blocked()
-            in_one_turn(lambda: receive(first, b"x"), lambda: receive(second, b"x"))
-        assert arrived == [b"", b""]
-        assert first_peer.recv(10) == b"1"
-        assert second_peer.recv(10) == b"a"
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(answer, first, b"2")
-            tasks.start_soon(answer, second, *pieces)
-            await anyio.wait_all_tasks_blocked()
-            in_one_turn(lambda: receive(first, b"x"), lambda: receive(second, b"x"))
-            second_peer.setblocking(True)
-            whole = b"".join(pieces)
-            assert await anyio.to_thread.run_sync(second_peer.recv, len(whole), socket.MSG_WAITALL) == whole
-
-
-def peeked(peer: socket.socket) -> bytes:
-    """Return what the peer could read now."""
-    try:
-        return peer.recv(10, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return b""
-
-
 def in_one_turn(*calls: Callable[[], object]) -> None:
     """Have the event loop call one after the other, as it does with what is ready at once."""
     loop: Any = current_token().native_token
     for call in calls:
         loop.call_soon(call)
-
-
-def receive(connection: Connection, data: bytes) -> None:
-    """Have bytes come, as the event loop does."""
-    connection.received(data)
 
 
 class CountingListener(socket.socket):
@@ -223,6 +183,70 @@ async def test_accepting_pauses_while_there_is_no_room() -> None:
     assert count == 2
     acceptor.close()
     assert count == 3
+
+
+async def test_what_the_system_holds_for_a_connection_that_is_given_up_is_dropped() -> None:
+    sweep = Sweep(1)
+    with listen("127.0.0.1", 0) as listener, socket.socket() as theirs:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)  # before connecting, or it only grows
+        theirs.connect(listener.getsockname())
+        listener.setblocking(True)
+        accepted, _ = listener.accept()
+        accepted.setblocking(False)
+        connection = await open_accepted(accepted, sweep, tls=None, handshake_seconds=1)
+        assert connection is not None
+        while not connection.is_full:
+            connection.write(b"0123456789" * 200_000)
+        connection.abort()
+        await sweep.wait_empty()
+        with pytest.raises(ConnectionResetError):  # and not what was on its way, then nothing for minutes
+            while theirs.recv(65_536):
+                pass
+
+
+async def test_what_nobody_reads_is_not_received_without_end() -> None:
+    async with opened(Sweep(10)) as (connection, theirs), anyio.create_task_group() as tasks:
+        theirs.setblocking(True)
+        tasks.start_soon(anyio.to_thread.run_sync, theirs.sendall, b"a" * 1_000_000)
+        found = len(await connection.read())
+        await anyio.sleep(0.05)
+        ahead = len(await connection.read())
+        assert ahead <= 2 * 65_536
+        found += ahead
+        while found < 1_000_000:
+            found += len(await connection.read())
+
+
+async def test_a_connection_that_is_given_up_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[socket.socket] = []
+
+    class Noted(socket.socket):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            made.append(self)
+
+    with listen("127.0.0.1", 0) as listener:
+        host, port = listener.getsockname()
+    monkeypatch.setattr(socket, "socket", Noted)
+    with pytest.raises(ConnectionRefusedError):
+        await dial(host, port, Sweep(1))
+    assert [one.fileno() for one in made] == [-1]
+
+
+async def test_a_connection_that_nobody_waits_for_any_more_is_closed() -> None:
+    sweep = Sweep(1)
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        host, port = full.getsockname()
+        waiting = [await dial(host, port, sweep)]
+        with anyio.move_on_after(0.2) as scope:
+            while True:
+                waiting.append(await dial(host, port, sweep))
+        assert scope.cancelled_caught
+        for one in waiting:
+            one.abort()
+        await sweep.wait_empty()
 
 
 def test_a_connection_belongs_to_a_loop() -> None:

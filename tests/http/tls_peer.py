@@ -100,3 +100,9 @@ async def connected(ours: ssl.SSLContext, theirs: ssl.SSLContext, sweep: Sweep) 
         await anyio.to_thread.run_sync(peer.shake)
     assert made[0] is not None
     return made[0], peer
+
+
+def receive(connection: Connection, data: bytes) -> None:
+    """Have bytes come, as the event loop does."""
+    connection.get_buffer(-1)[: len(data)] = data
+    connection.buffer_updated(len(data))

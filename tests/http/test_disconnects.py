@@ -9,9 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.http import leaving, sse
+from gateway.http import session, sse
 from gateway.http.messages import Request, Response
-from gateway.http.wakeups import Waiter, wakeups_here
 
 from .conftest import House
 from .tls_peer import GET, come_in
@@ -22,7 +21,7 @@ INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaving, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(session, "_PROBE_SECONDS", 0.05)
 
 
 class Handler:
@@ -31,18 +30,19 @@ class Handler:
     def __init__(self, *, may_be_left: bool = True) -> None:
         self.may_be_left = may_be_left
         self.has_begun, self.has_left = anyio.Event(), anyio.Event()
-        self.reply: Waiter
+        self.reply: anyio.Event
 
     async def handle(self, request: Request) -> Response:
         request.may_be_left = lambda: self.may_be_left
         if request.path == "/thread":
             self.has_begun.set()
-            await anyio.sleep(0.2)
-        self.reply = Waiter(wakeups_here())
+            with anyio.CancelScope(shield=True):  # as a thread is waited for
+                await anyio.sleep(0.2)
+        self.reply = anyio.Event()
         self.has_begun.set()
         try:
             if request.path != "/now":
-                await self.reply
+                await self.reply.wait()
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(5, shield=True):
                 await anyio.sleep(0.01)  # as one who puts the books in order
@@ -93,7 +93,7 @@ async def test_who_has_ended_its_side_before_it_is_heard_is_looked_after_as_well
         else:
             with one:
                 await handler.has_begun.wait()
-                handler.reply.call()
+                handler.reply.set()
                 raw = await anyio.to_thread.run_sync(one_answer, one)
             assert raw.startswith(b"HTTP/1.1 200 OK\r\n")  # what is made at once comes with nothing before it
 
@@ -119,7 +119,7 @@ async def test_who_speaks_http_1_0_is_sent_no_interim_answer_and_given_up_after_
             await handler.has_begun.wait()
             still.shutdown(socket.SHUT_WR)
             await anyio.sleep(0.3)
-            handler.reply.call()
+            handler.reply.set()
             assert (await anyio.to_thread.run_sync(one_answer, still)).startswith(b"HTTP/1.1 200 OK\r\n")
         handler.has_begun = anyio.Event()
         one = asking(house, version=b"1.0")
@@ -136,7 +136,7 @@ async def test_who_has_said_all_and_waits_is_answered(serve: Serve) -> None:
             await handler.has_begun.wait()
             one.shutdown(socket.SHUT_WR)
             await anyio.sleep(0.3)
-            handler.reply.call()
+            handler.reply.set()
             raw = await anyio.to_thread.run_sync(all_of, one)
         assert raw.startswith(2 * INTERIM + b"HTTP/1.1 200 OK\r\n")
         assert raw.endswith(b"\r\n\r\nreply")
@@ -156,8 +156,8 @@ async def test_what_may_not_be_left_is_done_and_nothing_is_sent_before(serve: Se
             leave(one, how)
             await anyio.sleep(0.3)
             assert not handler.has_left.is_set()
-            handler.reply.call()
-            reply.call()
+            handler.reply.set()
+            reply.set()
             assert (await anyio.to_thread.run_sync(one_answer, still)).startswith(b"HTTP/1.1 200 OK\r\n")
 
 

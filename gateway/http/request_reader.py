@@ -1,0 +1,220 @@
+"""Reads the requests of one connection: head, body, and the limits that hold while they arrive. Handles nothing."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import anyio.lowlevel
+
+from gateway.http.answer import CONTINUE, AnswerWriter
+from gateway.http.chunked import ChunkError, ChunkReader
+from gateway.http.head import Head, parse_head
+from gateway.http.messages import BodyTooLong, HttpError, Limits, Request, Response
+from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
+
+RETRY = (("retry-after", "1"),)
+
+
+@dataclass(slots=True, eq=False)
+class ServerState:
+    """What all connections of one server share.
+
+    first_seconds, idle_seconds: how long a first and a next request are waited for. is_stopping: answers end their
+    connection. held_bytes: bodies that are arriving or being handled. endless: what ends each stream that would last as
+    long as its peer.
+    """
+
+    handle: Callable[[Request], Awaitable[Response]]
+    refuse: Callable[[HttpError], Response]
+    body_limit: Callable[[str, str], int]
+    check: Callable[[Request], Awaitable[Response | None]] | None
+    limits: Limits
+    allowed_hosts: frozenset[str] | None
+    writer: AnswerWriter
+    sweep: Sweep
+    first_seconds: float = field(init=False)
+    idle_seconds: float = field(init=False)
+    is_stopping: bool = False
+    held_bytes: int = 0
+    endless: set[Callable[[], None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.first_seconds, self.idle_seconds = self.limits.head_seconds, self.limits.idle_seconds
+
+    def stop(self) -> None:
+        """Make every answer the last of its connection, and end the streams that have no end."""
+        self.is_stopping = True
+        self.first_seconds = self.idle_seconds = self.limits.drain_idle_seconds
+        for end in tuple(self.endless):
+            end()
+
+
+class HeadRefused(Exception):
+    """The head of a request was checked, and `response` refuses it. Its body was not read."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
+
+
+class RequestReader:
+    """Reads one request after the other from `connection`.
+
+    is_head: the request that is read now, or was read last, has the method HEAD, so that its answer has no body.
+    """
+
+    __slots__ = ("_connection", "_held_bytes", "_state", "_unread", "is_head")
+
+    def __init__(self, connection: Connection, state: ServerState) -> None:
+        self.is_head = False
+        self._connection = connection
+        self._state = state
+        self._unread = b""
+        self._held_bytes = 0
+
+    async def next_head(self, *, is_first: bool = False) -> Head | None:
+        """Return the next head; None when the peer ended, or sent nothing at all in time."""
+        connection, state = self._connection, self._state
+        now_seconds = state.sweep.now_seconds()
+        data = self._unread
+        if data:
+            connection.arrived_seconds = now_seconds  # it waited for the answer before it
+            await anyio.lowlevel.checkpoint()  # pipelined requests give way to the other connections
+        else:
+            connection.deadline_seconds = now_seconds + (state.first_seconds if is_first else state.idle_seconds)
+            has_waited = connection.unread and not is_first
+            connection.is_idle = True
+            try:
+                data = await connection.read()
+            except DeadlinePassed:
+                return None
+            finally:
+                connection.is_idle = False
+            if has_waited:
+                connection.arrived_seconds = now_seconds
+            if not data:
+                return None
+        head, data = await self._read_head(data)
+        if head is not None:
+            self._unread = data[head.size_bytes :]
+        return head
+
+    async def _read_head(self, data: bytes) -> tuple[Head | None, bytes]:
+        """Return the head that `data` begins with, and all that was read; None when the peer is gone before its end."""
+        connection = self._connection
+        seen_bytes = 0
+        while (head := self._parse(data, seen_bytes)) is None:
+            if seen_bytes == 0:
+                connection.deadline_seconds = self._state.sweep.now_seconds() + self._state.limits.head_seconds
+            seen_bytes = len(data)
+            try:
+                more = await connection.read()
+            except DeadlinePassed:
+                raise HttpError(408, "request_timeout", "The head did not arrive in time.") from None
+            if not more:
+                if connection.is_gone:
+                    return None, data
+                raise HttpError(400, "invalid_request", "The connection ended within the head.")
+            self._check_deadline("The head did not arrive in time.")
+            data += more
+        return head, data
+
+    def _check_deadline(self, message: str) -> None:
+        """Refuse a request that drips in: the sweep ends only those who send nothing at its tick."""
+        if self._state.sweep.now_seconds() >= self._connection.deadline_seconds:
+            raise HttpError(408, "request_timeout", message)
+
+    def _parse(self, data: bytes, seen_bytes: int) -> Head | None:
+        """Return the head at the start of `data`, see `parse_head`."""
+        self.is_head = data.startswith(b"HEAD ")
+        state = self._state
+        head = parse_head(data, state.limits, allowed_hosts=state.allowed_hosts, seen_bytes=seen_bytes)
+        if head is not None:
+            self.is_head = head.method == "HEAD"
+        return head
+
+    async def read_body(self, head: Head, request: Request) -> bytes:
+        """Return the whole body of the request that `head` begins.
+
+        Raises:
+            HttpError: it is malformed, too long or too late. HeadRefused: the check of the head refuses the request.
+        """
+        state = self._state
+        limit_bytes = state.body_limit(head.method, head.path)
+        declared_bytes = head.body_bytes
+        if declared_bytes is not None and declared_bytes > limit_bytes:
+            raise BodyTooLong(limit_bytes)
+        if declared_bytes is not None and declared_bytes > state.limits.unchecked_bytes:
+            await self._check(request)
+        if head.expects_continue and not self._unread:
+            self._connection.write(CONTINUE)
+        self._connection.deadline_seconds = state.sweep.now_seconds() + state.limits.body_seconds
+        if declared_bytes is None:
+            return await self._read_chunks(limit_bytes, request)
+        data = self._unread
+        if len(data) >= declared_bytes:
+            self._unread = data[declared_bytes:]
+            return data[:declared_bytes] if self._unread else data
+        pieces = [data]
+        missing_bytes = declared_bytes - len(data)
+        while missing_bytes > 0:
+            data = await self._more()
+            pieces.append(data[:missing_bytes])
+            self._unread = data[missing_bytes:]
+            missing_bytes -= len(data)
+        return b"".join(pieces)
+
+    async def _check(self, request: Request) -> None:
+        """Have the head of a request checked, so that strangers cannot fill the memory with bodies."""
+        check = self._state.check
+        if check is None:
+            return
+        self._connection.deadline_seconds = NEVER
+        response = await check(request)
+        if response is not None:
+            raise HeadRefused(response)
+
+    async def _read_chunks(self, limit_bytes: int, request: Request) -> bytes:
+        limits = self._state.limits
+        is_checked = False
+        reader = ChunkReader(line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
+        data, pieces, size_bytes = self._unread, [b""], 0
+        self._unread = b""
+        while True:
+            try:
+                piece = reader.feed(data)
+            except ChunkError as error:
+                raise HttpError(400, "invalid_request", "The chunked body is malformed.") from error
+            pieces.append(piece)
+            size_bytes += len(piece)
+            if size_bytes > limit_bytes:
+                raise BodyTooLong(limit_bytes)
+            if reader.is_finished:
+                self._unread = reader.rest
+                return b"".join(pieces)
+            if size_bytes > limits.unchecked_bytes and not is_checked:
+                is_checked = True
+                deadline_seconds = self._connection.deadline_seconds
+                await self._check(request)
+                self._connection.deadline_seconds = deadline_seconds
+            data = await self._more()
+
+    async def _more(self) -> bytes:
+        """Return the next bytes of a body. They are counted as held until the request was answered."""
+        state = self._state
+        try:
+            data = await self._connection.read()
+        except DeadlinePassed:
+            raise HttpError(408, "request_timeout", "The body did not arrive in time.") from None
+        if not data:
+            raise HttpError(400, "invalid_request", "The connection ended within the body.")
+        self._check_deadline("The body did not arrive in time.")
+        self._held_bytes += len(data)
+        state.held_bytes += len(data)
+        if state.held_bytes > state.limits.held_bytes:
+            raise HttpError(503, "overloaded", "Too much is being sent at once.", headers=RETRY)
+        return data
+
+    def release(self) -> None:
+        """Count the body of the last request as held no more."""
+        self._state.held_bytes -= self._held_bytes
+        self._held_bytes = 0
