@@ -244,3 +244,20 @@ def test_a_restore_without_the_present_database_says_that_nobody_knows_what_was_
 def run_export(run: Run, folder: Path) -> list[str]:
     run("audit", "export", "--output", str(folder / "events.jsonl"))
     return (folder / "events.jsonl").read_text().splitlines()
+
+
+def test_a_wrong_value_names_its_flag_and_makes_no_data_folder(run: Run, tmp_path: Path) -> None:
+    for flags, words in (
+        (("keys", "create", "--name", "x", "--scopes", "shield:scan", "--rate-limit", "1_0"), "--rate-limit must be"),
+        (("keys", "create", "--name", "x", "--scopes", "shield:all"), "--scopes[0] must be one of"),
+        (("access", "add", "--list", "deny", "--type", "IP", "--value", "x", "--expires", "soon"), "--expires must be"),
+        (("users", "create", "--username", "b b", "--role", "admin"), "--username must be 1 to 64 letters"),
+    ):
+        assert words in run(*flags, code=2)
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_user_is_disabled_and_enabled_again(run: Run) -> None:
+    run("users", "create", "--username", "bob", "--role", "viewer")
+    assert run("users", "disable", "bob") == "bob is disabled"
+    assert run("users", "disable", "bob", "--undo") == "bob is active"
