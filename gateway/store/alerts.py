@@ -100,7 +100,7 @@ class AlertRepository:
         """
         # An age such as 24h is another time on each page, so the times themselves are no part of the query.
         named = tuple(getattr(wanted, name) for name in (*_EQUAL, "request_id", "scope"))
-        query = ("alerts", *map(str, named), wanted.since is None, wanted.until is None)
+        query = ("alerts", *named, wanted.since is None, wanted.until is None)
         where = _where(wanted)
         return ALERTS.read_page(tx, where, query, limit=wanted.limit, highest=MAX_ALERT_LIMIT, cursor=wanted.cursor)
 

@@ -83,7 +83,8 @@ class TableReader(Generic[R]):
             for one in fields(record)  # type: ignore[arg-type]  # every record is a dataclass
             if renamed.get(one.name, "") is not None
         }
-        self._codecs = {field: _codec(hints[field]) for field in self._columns} | dict(codecs or {})
+        derived = {field: _codec(hints[field]) for field in self._columns} | dict(codecs or {})
+        self._codecs = {field: codec for field, codec in derived.items() if codec is not None}
         self.columns = tuple(self._columns.values())
         self.names = ", ".join(self.columns)
         self._get = attrgetter(*self._columns)
@@ -107,23 +108,18 @@ class TableReader(Generic[R]):
         """Return the statement that reads whole records. rest: what follows its FROM."""
         return f"SELECT {self.names} FROM {self.name} {rest}"  # noqa: S608  # our own names
 
-    def values(self, record: R) -> tuple[object, ...]:
-        """Return a record as the values of `columns`."""
-        return tuple(
-            value if codec is None else codec.write(value)
-            for codec, value in zip(self._codecs.values(), self._get(record), strict=True)
-        )
-
     def params(self, record: R) -> dict[str, object]:
         """Return a record as the parameters of a statement, by the names of the columns."""
-        return dict(zip(self.columns, self.values(record), strict=True))
+        params = dict(zip(self.columns, self._get(record), strict=True))
+        for field, codec in self._codecs.items():
+            params[self._columns[field]] = codec.write(params[self._columns[field]])
+        return params
 
     def record(self, row: Row, **others: object) -> R:
         """Make the record of a row. others: the fields that have no column."""
-        values = {
-            field: row[column] if (codec := self._codecs[field]) is None else codec.read(row[column])
-            for field, column in self._columns.items()
-        }
+        values = {field: row[column] for field, column in self._columns.items()}
+        for field, codec in self._codecs.items():
+            values[field] = codec.read(values[field])
         return self._record(**values, **others)
 
     def one(self, tx: Transaction, rest: str, **params: object) -> R | None:
