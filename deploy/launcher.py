@@ -48,20 +48,25 @@ def _check(path):
 
     with zipfile.ZipFile(path) as archive:
 
-        def read(name):
+        def sha256(name):
+            digest = hashlib.sha256()
             try:
-                return archive.read(name)
+                with archive.open(name) as member:
+                    for piece in iter(lambda: member.read(65536), b""):
+                        digest.update(piece)
             except Exception as error:  # zipfile and zlib raise many kinds for damaged data
                 raise ValueError("%s cannot be read" % name) from error
+            return digest.hexdigest()
 
-        manifest = json.loads(read("META/manifest.json"))
+        sha256("META/manifest.json")  # zipfile checks its CRC-32
+        manifest = json.loads(archive.read("META/manifest.json"))
         hashes = manifest["sha256"]
         names = set(archive.namelist()) - {"META/manifest.json"}
         own = "_" + sys.implementation.cache_tag + "/"
         for name in sorted(names | hashes.keys()):
             if name.startswith("_cpython-") and not name.startswith(own):
                 continue  # byte code of another Python, which this one never loads
-            if name not in names or hashlib.sha256(read(name)).hexdigest() != hashes.get(name):
+            if name not in names or sha256(name) != hashes.get(name):
                 raise ValueError("%s does not match the manifest" % name)
         return manifest
 

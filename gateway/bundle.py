@@ -15,7 +15,6 @@ import importlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
@@ -248,6 +247,8 @@ def _private_folder(base: str) -> str:
 
 def _scratch_folders() -> Iterator[str]:
     if os.name != "posix":
+        import tempfile  # POSIX does without
+
         yield tempfile.gettempdir()
         return
     for folder in ("/run", "/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108

@@ -1,7 +1,7 @@
-"""Signals that stop or reload: held until somebody can obey them, heard by one who waits, ignored at the very end.
+"""Signals that stop or reload: blocked until the gateway can obey them, then received, and ignored at the very end.
 
-Between being heard and being ignored there is no moment at which a signal has its default action: who is told to end
-again and again would sooner or later be killed in it. The event loop's own way of taking signals has such a moment.
+A signal never has its default action in between. The event loop's own handlers restore that action for a moment when
+they are removed, and a second SIGTERM in that moment would kill the process before it has written everything.
 """
 
 import os
@@ -15,50 +15,50 @@ _HELD = (*ORDERS, signal.SIGCHLD)
 
 
 def hold_signals() -> None:
-    """Have the signals that stop or reload wait, because an interrupt would come at a bad moment."""
+    """Block the signals that stop or reload. They stay pending until `heed_signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
 
 
 def hold_reload() -> None:
-    """Have the signal that reloads wait, because nobody can obey it yet, and by itself it would end the program."""
+    """Block the signal that reloads: nothing can obey it yet, and its default action ends the program."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
 
 
 def heed_stops() -> None:
-    """Let in the signals that stop, and those that have waited. One that reloads still waits."""
+    """Unblock the signals that stop; pending ones arrive now. One that reloads stays blocked."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
 
 
 def heed_signals() -> None:
-    """Let signals in again, and those that have waited."""
+    """Unblock all signals; pending ones arrive now."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
 
 
 def ignore_signals() -> None:
-    """Have no signal end what is left of this process: all is written and closed."""
+    """Ignore all signals from now on: everything is written and closed."""
     for number in ORDERS:
         signal.signal(number, signal.SIG_IGN)
 
 
-class Ear:
-    """Hears these signals from when it is made. One of a process, in its main thread.
+class SignalReceiver:
+    """Receives signals from its creation on. Make one a process, in the main thread.
 
-    descriptor: readable when there is something to hear.
+    descriptor: readable when a signal has arrived.
     """
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self.descriptor, self._writing = pipe()
         signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
         for number in numbers:
-            signal.signal(number, _be_woken)
+            signal.signal(number, _wake_up)
             signal.siginterrupt(number, False)
 
-    def hear(self) -> frozenset[int]:
-        """Return which signals have come since the last time."""
+    def receive(self) -> frozenset[int]:
+        """Return the signals that have arrived since the last call."""
         return frozenset(drain(self.descriptor))
 
     def close(self) -> None:
-        """Hear no more. What is done upon a signal from now on is for the caller to say, and best before."""
+        """Receive no more. The caller says before this what later signals do."""
         signal.set_wakeup_fd(-1)
         os.close(self.descriptor)
         os.close(self._writing)
@@ -73,12 +73,12 @@ def pipe() -> tuple[int, int]:
 
 
 def drain(descriptor: int) -> bytes:
-    """Return what has come through a pipe, at most 4,096 bytes."""
+    """Return the bytes that wait in a pipe, at most 4,096."""
     try:
         return os.read(descriptor, 4096)
     except BlockingIOError:
         return b""
 
 
-def _be_woken(number: int, frame: FrameType | None) -> None:
-    """Do nothing: that there is a handler makes Python write the signal's number into the pipe."""
+def _wake_up(number: int, frame: FrameType | None) -> None:
+    """Do nothing: because there is a handler, Python writes the number of the signal into the pipe."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from gateway.clock import Clock
 from gateway.log import Log
-from gateway.signals import ORDERS, STOPS, Ear, drain, heed_signals, hold_signals, pipe
+from gateway.signals import ORDERS, STOPS, SignalReceiver, drain, heed_signals, hold_signals, pipe
 
 _FAILED = 1
 _PID_BYTES = 8
@@ -106,7 +106,7 @@ class Supervisor:
         self._is_to_reload = False
         self._result = 0
         self._ready, self._life = pipe(), pipe()
-        self._ear = Ear((*ORDERS, signal.SIGCHLD))
+        self._receiver = SignalReceiver((*ORDERS, signal.SIGCHLD))
         self.is_stopping = False
 
     def once(self, *, is_last: bool = False) -> Child | int:
@@ -206,7 +206,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._ear.close()
+        self._receiver.close()
         os.close(self._ready[0])
         os.close(self._life[1])
         return Child(number, is_replacement, ready=self._ready[1], life=self._life[0])
@@ -219,11 +219,11 @@ class Supervisor:
             times += [process.heard_seconds + self._hung_seconds for process in self._placed()]
         due_seconds = min(times, default=_NEVER)
         wait_seconds = None if due_seconds == _NEVER else max(0.0, due_seconds - self._clock.monotonic_seconds())
-        select.select([self._ear.descriptor, self._ready[0]], [], [], wait_seconds)
+        select.select([self._receiver.descriptor, self._ready[0]], [], [], wait_seconds)
 
     def _is_told_to_stop(self) -> bool:
         """Tell whether a signal to stop has come, and take note of one to reload."""
-        told = self._ear.hear()
+        told = self._receiver.receive()
         self._is_to_reload |= signal.SIGHUP in told
         return not told.isdisjoint(STOPS)
 
@@ -252,7 +252,7 @@ class Supervisor:
             self.is_stopping = True
             stopping()
             for process in self._processes():
-                if process.kill_seconds == _NEVER:  # else it was told, and may have no ear for a second word
+                if process.kill_seconds == _NEVER:  # else it was told before, and may no longer receive signals
                     self._end(process)
 
     def _kill_hung(self) -> None:

@@ -7,13 +7,13 @@ from functools import partial
 import anyio
 
 from gateway import compose
-from gateway.cli.answering import warn_of_rules
 from gateway.cli.command import OK, Command, Console, load_settings, make_log, nothing
-from gateway.cli.deadline import CLOSING_SECONDS, Deadline
+from gateway.cli.shutdown_watchdog import CLOSING_SECONDS, ShutdownWatchdog
+from gateway.cli.worker import warn_of_rules
 from gateway.domain.principals import local
 from gateway.mcp import stdio
 from gateway.mcp.server import McpServer
-from gateway.signals import STOPS, Ear, ignore_signals
+from gateway.signals import STOPS, SignalReceiver, ignore_signals
 
 
 def mcp(options: argparse.Namespace, console: Console) -> int:
@@ -24,11 +24,11 @@ def mcp(options: argparse.Namespace, console: Console) -> int:
         log = make_log(config)
         async with compose.open_gateway(config, log=log, is_shell=True) as gateway:
             warn_of_rules(gateway)
-            ear = Ear(STOPS)
-            when_closed.callback(ear.close)
+            signals = SignalReceiver(STOPS)
+            when_closed.callback(signals.close)
             when_closed.callback(ignore_signals)  # runs first
-            ending = partial(Deadline(log).set, CLOSING_SECONDS)
-            await stdio.serve(McpServer(gateway, local("mcp")), ear=ear, ending=ending)
+            ending = partial(ShutdownWatchdog(log).set, CLOSING_SECONDS)
+            await stdio.serve(McpServer(gateway, local("mcp")), signals=signals, ending=ending)
 
     with ExitStack() as when_closed:
         anyio.run(run, when_closed)

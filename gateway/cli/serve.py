@@ -12,10 +12,10 @@ from functools import partial
 import anyio
 
 from gateway import bundle, compose, settings, shield, wiring
-from gateway.cli.answering import Site, answer, begin, end, tidy_up
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
-from gateway.cli.deadline import CLOSING_SECONDS, Deadline
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
+from gateway.cli.shutdown_watchdog import CLOSING_SECONDS, ShutdownWatchdog
+from gateway.cli.worker import Site, answer, begin, end, tidy_up
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError, SetupError
 from gateway.http.accept import Shares
@@ -38,15 +38,15 @@ SWITCH_SECONDS = 0.000_05
 
 def serve(options: argparse.Namespace, console: Console) -> int:
     """Run the HTTP server until SIGTERM or SIGINT, then finish what is in flight."""
-    hold_reload()  # until somebody can obey it; the archive's first lines have done so already
+    hold_reload()  # the launcher of the archive has done so already
     loaded = load_settings(options)
     config = loaded.settings
     if options.show_settings:
         console.print(settings.show(loaded))
         return OK
     raise_descriptor_limit()
-    # Whoever has the interpreter gives it to a thread that asks after so long. With the usual 5 ms, the writer waits
-    # that long after each step of SQLite, and the event loop after each byte it sends while a long text is scanned.
+    # A thread gives up the interpreter after this long when another asks. With the usual 5 ms, the writer would wait
+    # after each step of SQLite, and the event loop after each byte that it sends while a long text is scanned.
     sys.setswitchinterval(SWITCH_SECONDS)
     log = make_log(config)
     for warning in loaded.warnings:
@@ -64,7 +64,7 @@ def serve(options: argparse.Namespace, console: Console) -> int:
         site = make_site(config, options, console, log=log, listener=listener, mcp_listener=mcp_listener)
         if config.workers > 1:
             return serve_group(site)
-        hold_signals()  # until there is an event loop that an interrupt can end in order
+        hold_signals()  # until an event loop can end in order on an interrupt
         anyio.run(answer, site)
     return OK
 
@@ -80,9 +80,9 @@ def raise_descriptor_limit() -> None:
 
 
 def keep_to_cpu(number: int, workers: int) -> None:
-    """Have the threads of a worker run on one CPU, if each CPU that we may use has a worker. number: its place.
+    """Run the threads of a worker on one CPU, if there are as many workers as CPUs. number: of the worker, from 0.
 
-    One of them at a time has the interpreter: on two CPUs they hand it, and what its caches hold, to and fro.
+    Only one thread at a time has the interpreter. On two CPUs they would move it, and its caches, to and fro.
     """
     if not hasattr(os, "sched_setaffinity"):  # on macOS
         return
@@ -103,7 +103,7 @@ def make_site(
     listener: socket.socket,
     mcp_listener: socket.socket | None = None,
 ) -> Site:
-    """Put together what every worker has in common.
+    """Make what every worker shares.
 
     Raises:
         SetupError: the certificate, its key or the certificates to trust cannot be used.
@@ -132,7 +132,7 @@ def make_site(
 
 
 def serve_group(site: Site) -> int:
-    """Answer with several processes: one makes the database ready, then the workers come, then one notes the end."""
+    """Answer with several processes: one makes the database ready, then the workers serve, then one records the end."""
     group = Group(site)
     keeper = Supervisor(
         clock=SystemClock(),
@@ -140,7 +140,7 @@ def serve_group(site: Site) -> int:
         stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS,
         hung_seconds=HUNG_SECONDS,
     )
-    tidy_up()  # after a fork, the collector would copy every page that it looks at
+    tidy_up()  # after a fork, the collector would copy every page that it visits
     first = keeper.once()
     if isinstance(first, Child):
         anyio.run(begin_group, site, group.shared)
@@ -168,7 +168,7 @@ def serve_group(site: Site) -> int:
 
 
 def ready_shield(config: Settings) -> Shield:
-    """Load the rules and make them ready to scan, so that no worker does it for itself.
+    """Load the rules and make them ready to scan, once for all workers.
 
     Raises:
         SetupError: the rules cannot be used.
@@ -179,20 +179,20 @@ def ready_shield(config: Settings) -> Shield:
 
 
 class Group:
-    """What the next worker starts with. A reload changes it, so that a restarted worker is like the others."""
+    """What the next worker starts with. A reload replaces it, so a restarted worker is like the others."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.shared = wiring.Shared(
             shield=ready_shield(site.config),
             limiter=rate_windows.RateWindows(),
-            # While a reload replaces them, there are twice as many.
+            # A reload replaces the workers one by one, so there may be twice as many.
             board=metric_board.MetricBoard(2 * site.config.workers + 1),
             started_at=SystemClock().now_at(),
         )
 
     def reload(self) -> bool:
-        """Read settings and rules again; say whether they are good, so that new workers may take over with them."""
+        """Read settings and rules again. Return whether they are valid, so that new workers may take over with them."""
         try:
             config = load_settings(self.site.options).settings
             scanner = ready_shield(config)
@@ -206,21 +206,21 @@ class Group:
 
 
 async def begin_group(site: Site, shared: wiring.Shared) -> None:
-    """Make the database and the first credentials, and note the start."""
+    """Make the database and the first credentials, and record the start."""
     heed_signals()
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await begin(composition.gateway, site.console)
 
 
 async def end_group(site: Site, shared: wiring.Shared) -> None:
-    """Note the end."""
-    Deadline(site.log).set(CLOSING_SECONDS)
+    """Record the end."""
+    ShutdownWatchdog(site.log).set(CLOSING_SECONDS)
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await end(composition.gateway)
 
 
 def declare_serve(parser: argparse.ArgumentParser) -> None:
-    """Declare a flag for every setting that is no secret."""
+    """Declare a flag for every setting that is not secret."""
     for row in settings.rows():
         if not row.metadata["secret"] and row.name != "data_dir":
             help_text = f"{row.metadata['about']} [{settings.variable(row)}]".replace("%", "%%")

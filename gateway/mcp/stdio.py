@@ -21,7 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Invalid, Message, Request
 from gateway.mcp.server import McpServer
-from gateway.signals import Ear
+from gateway.signals import SignalReceiver
 
 LINE_BYTES = 8 * 1024 * 1024
 RUNNING_CALLS = 64
@@ -130,13 +130,13 @@ async def serve(
     *,
     read_fd: int = 0,
     write_fd: int | None = None,
-    ear: Ear | None = None,
+    signals: SignalReceiver | None = None,
     ending: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve one peer until its input ends, it closes its end, or a signal comes.
 
     Calls that run then are finished within `GRACE_SECONDS` or cancelled. Without `write_fd` the protocol takes standard
-    output, and everything else that writes there goes to standard error. ear: receives signals, which count as the end
+    output, and everything else that writes there goes to standard error. signals: each that arrives counts as the end
     of the input. ending: called when no more input is read, before running calls are waited for.
     """
     # Each thread has its own descriptor: if it outlives the event loop, the number cannot belong to another file.
@@ -154,8 +154,8 @@ async def serve(
     reader = (_own(read_fd), give, end, anyio.lowlevel.current_token())
     threading.Thread(target=_read, args=reader, name="mcp-stdin", daemon=True).start()
     async with give, take, anyio.create_task_group() as group:
-        if ear is not None:
-            group.start_soon(_end_on_signal, ear, end)
+        if signals is not None:
+            group.start_soon(_end_on_signal, signals, end)
         group.start_soon(_cancel_when, closed, ending, group)
         group.start_soon(_cancel_late, ended, group)
         output = _Output(output_fd, closed)
@@ -206,11 +206,11 @@ def _parsed(line: bytes | None) -> Message | Batch:
     return jsonrpc.parse(line)
 
 
-async def _end_on_signal(ear: Ear, end: Callable[[], None]) -> None:
+async def _end_on_signal(signals: SignalReceiver, end: Callable[[], None]) -> None:
     """Treat each signal as the end of the input."""
     while True:
-        await anyio.wait_readable(ear.descriptor)
-        ear.hear()
+        await anyio.wait_readable(signals.descriptor)
+        signals.receive()
         end()
 
 

@@ -12,7 +12,7 @@ DOORS = {
         "gateway/http/",
         "gateway/cli/listeners.py",
         "gateway/cli/serve.py",
-        "gateway/cli/answering.py",
+        "gateway/cli/worker.py",
         "gateway/cli/mcp_port.py",
     ),
     "ssl": ("gateway/http/",),

@@ -28,7 +28,7 @@ class Peer:
                 return
             except ssl.SSLWantReadError:
                 self.say()
-                self.hear()
+                self.receive()
             finally:
                 self.say()
 
@@ -61,7 +61,7 @@ class Peer:
             except ssl.SSLZeroReturnError:
                 piece = b""
             except ssl.SSLWantReadError:
-                assert self.hear(), "the connection was cut"
+                assert self.receive(), "the connection was cut"
                 continue
             if not piece:
                 break

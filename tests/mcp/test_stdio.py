@@ -14,7 +14,7 @@ import pytest
 
 from gateway.mcp import stdio
 from gateway.mcp.stdio import Lines
-from gateway.signals import STOPS, Ear
+from gateway.signals import STOPS, SignalReceiver
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 WAIT = b'{"jsonrpc":"2.0","id":"w","method":"tools/call","params":{"name":"wait"}}'
@@ -68,7 +68,7 @@ class Pipes:
 
 
 @contextlib.asynccontextmanager
-async def conversation(peer: Any, ear: Ear | None = None) -> AsyncGenerator[Pipes, None]:
+async def conversation(peer: Any, signals: SignalReceiver | None = None) -> AsyncGenerator[Pipes, None]:
     """Serve over pipes; leaving the block waits for the server to end by itself."""
     pipes = Pipes()
     try:
@@ -76,7 +76,7 @@ async def conversation(peer: Any, ear: Ear | None = None) -> AsyncGenerator[Pipe
             async with anyio.create_task_group() as group:
 
                 async def serve() -> None:
-                    await stdio.serve(peer.server, read_fd=pipes.server_in, write_fd=pipes.server_out, ear=ear)
+                    await stdio.serve(peer.server, read_fd=pipes.server_in, write_fd=pipes.server_out, signals=signals)
 
                 group.start_soon(serve)
                 yield pipes
@@ -187,9 +187,9 @@ async def test_a_peer_that_reads_no_more_ends_the_conversation(peer: Any) -> Non
 @pytest.mark.parametrize("number", STOPS)
 async def test_a_signal_is_the_end_of_the_input_however_often_it_comes(peer: Any, number: signal.Signals) -> None:
     before = {one: signal.getsignal(one) for one in STOPS}
-    ear = Ear(STOPS)
+    signals = SignalReceiver(STOPS)
     try:
-        async with conversation(peer, ear) as pipes:
+        async with conversation(peer, signals) as pipes:
             pipes.write(PING)
             await pipes.read()
             for _ in range(3):
@@ -198,7 +198,7 @@ async def test_a_signal_is_the_end_of_the_input_however_often_it_comes(peer: Any
     finally:
         for one, action in before.items():
             signal.signal(one, action)
-        ear.close()
+        signals.close()
 
 
 async def test_a_message_is_written_whole_however_slowly_it_is_read(peer: Any) -> None:

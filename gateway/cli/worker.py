@@ -1,4 +1,4 @@
-"""One process that answers: from an open listener to the end of the last request. Knows of others its parent alone."""
+"""One process that answers: from an open listener to the end of the last request. It knows no other worker."""
 
 import argparse
 import gc
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -21,7 +21,8 @@ from gateway import __version__, bundle, compose, wiring
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.cli.command import Console, load_settings
-from gateway.cli.deadline import CLOSING_SECONDS, Deadline
+from gateway.cli.mcp_port import McpPort
+from gateway.cli.shutdown_watchdog import CLOSING_SECONDS, ShutdownWatchdog
 from gateway.errors import AuditUnavailable, GatewayError
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.server import Server
@@ -29,12 +30,9 @@ from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.services import first_start
 from gateway.settings import Settings
-from gateway.signals import ORDERS, Ear, heed_signals, heed_stops, ignore_signals
+from gateway.signals import ORDERS, SignalReceiver, heed_signals, heed_stops, ignore_signals
 from gateway.store.database import StoreUnavailable
 from gateway.supervisor import Child
-
-if TYPE_CHECKING:
-    from gateway.cli.mcp_port import McpPort
 
 BEAT_SECONDS = 5.0
 SETTLE_SECONDS = 0.2
@@ -64,7 +62,7 @@ class Site:
 
 
 class Live:
-    """The dispatch that answers now. A reload puts another in its place; what is in flight ends with the old one."""
+    """The dispatch that answers now. A reload replaces it; requests in flight end with the old one."""
 
     def __init__(self, composition: compose.Composition) -> None:
         self._composition = composition
@@ -79,7 +77,7 @@ class Live:
         return self._dispatch.handle(request)
 
     def check(self, request: Request) -> Awaitable[Response | None]:
-        """Look at the head of a request with a large body."""
+        """Check the head of a request with a large body, before the body is read."""
         return self._dispatch.check(request)
 
     def refuse(self, error: HttpError) -> Response:
@@ -90,23 +88,23 @@ class Live:
         """Return how many bytes the body of a request may have."""
         return self._dispatch.body_limit(method, path)
 
-    async def get_ready(self) -> None:
-        """Do what the first prompt would wait for."""
-        gateway = self._composition.gateway
-        await to_thread.run_sync(gateway.shield.ready)
-
     async def reload(self, options: argparse.Namespace) -> None:
         """Read settings and rules again, and keep the old ones when the new cannot be used."""
         log = self._composition.gateway.log
         try:
-            # In a thread, since reading the rules takes a while, and meanwhile requests are answered.
-            new = await to_thread.run_sync(lambda: self._composition.reload(load_settings(options).settings))
+            # In a thread, because reading the rules takes a while and requests are answered meanwhile.
+            new = await to_thread.run_sync(self._reload, options)
             self._dispatch = Dispatch(new)
             await note_reload(new)
-            await anyio.sleep(SETTLE_SECONDS)  # what is in flight has the rules of before
-            tidy_up()  # which took those for what stays
+            await anyio.sleep(SETTLE_SECONDS)  # requests in flight still use the old rules
+            tidy_up()  # which had taken the old rules for what stays
         except GatewayError as error:
             log.error("reload_refused", reason=error.message)
+
+    def _reload(self, options: argparse.Namespace) -> Gateway:
+        gateway = self._composition.reload(load_settings(options).settings)
+        gateway.shield.ready()
+        return gateway
 
 
 async def answer(site: Site, shared: wiring.Shared | None = None, child: Child | None = None) -> None:
@@ -121,6 +119,8 @@ async def answer(site: Site, shared: wiring.Shared | None = None, child: Child |
 async def _answer(site: Site, shared: wiring.Shared | None, child: Child | None, when_closed: ExitStack) -> None:
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         if child is None:
+            composition.gateway.shield.ready()
+            tidy_up()
             await begin(composition.gateway, site.console)
         elif child.is_replacement and child.number == 0:
             await note_reload(composition.gateway)
@@ -137,48 +137,37 @@ async def _answer(site: Site, shared: wiring.Shared | None, child: Child | None,
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as beside:
                 mcp = None
-                # Its sessions live in one process: among several workers, in the first.
+                # The sessions of MCP live in one process: among several workers, in the first.
                 if site.mcp_listener is not None and is_first:
-                    from gateway.cli.mcp_port import McpPort  # slow to import, and many do not want it
-
                     mcp = McpPort(live.gateway, group, drain_seconds=site.config.drain_seconds)
                     await beside.start(mcp.serve, site.mcp_listener)
-                deadline = Deadline(site.log)
-                stop = partial(stop_all, server, mcp, deadline, site.config.drain_seconds + CLOSING_SECONDS)
+                watchdog = ShutdownWatchdog(site.log)
+                stop = partial(stop_all, server, mcp, watchdog, site.config.drain_seconds + CLOSING_SECONDS)
                 await group.start(obey_signals, when_closed, stop, None if child else live, site.options)
                 group.start_soon(partial(run_jobs, live.gateway, is_first=is_first))
-                group.start_soon(settle, live, child)
                 heed_signals()
                 if child is not None:
                     group.start_soon(stop_when_alone, child, stop, site.log)
                     started = partial(group.start_soon, keep_telling, child)
                 await server.serve([site.listener], started=started)
             group.cancel_scope.cancel()
-            deadline.set(CLOSING_SECONDS)
+            watchdog.set(CLOSING_SECONDS)
         composition.gateway.metrics.publish()
         if child is None:
             await end(composition.gateway)
 
 
-async def settle(live: Live, child: Child | None) -> None:
-    """Load what the first prompt would wait for, once the first probes have their answers, and then tidy up."""
-    await anyio.sleep(SETTLE_SECONDS)
-    await live.get_ready()
-    if child is None:
-        tidy_up()
-
-
 def tidy_up() -> None:
-    """Give back the memory that loading took. Not in a worker: it would have a copy of all that it looks at."""
+    """Collect the garbage of loading and freeze the rest. Not in a forked worker: collecting would copy its pages."""
     gc.unfreeze()
-    gc.collect()  # while it was loaded, garbage was left alone
+    gc.collect()
     gc.freeze()
 
 
 async def begin(gateway: Gateway, console: Console) -> None:
-    """Make the first credentials, if need be, show which file runs, and note the start."""
+    """Make the first credentials if there are none, show which file runs, and record the start."""
     await greet(gateway, console)
-    await forget_running(gateway)  # what a process that was killed has left
+    await forget_running(gateway)  # left behind by a process that was killed
     warn_of_rules(gateway)
     archive_sha256 = bundle.archive_sha256()
     if archive_sha256:
@@ -193,12 +182,12 @@ async def begin(gateway: Gateway, console: Console) -> None:
 
 
 async def forget_running(gateway: Gateway) -> None:
-    """Delete what a process noted of itself while it served."""
+    """Delete the record that a process keeps of itself while it serves."""
     await gateway.store.db.write(gateway.store.running.forget, is_durable=False)
 
 
 def warn_of_rules(gateway: Gateway) -> None:
-    """Log what rules in place of the built-in ones leave out."""
+    """Log what a rule file leaves out that the built-in rules have."""
     if gateway.settings.rules is not None and (lack := gateway.posture.running.rules_lack):
         gateway.log.warning("rules_replaced", reason=lack)
 
@@ -219,7 +208,7 @@ async def greet(gateway: Gateway, console: Console) -> None:
 
 
 async def note_reload(gateway: Gateway) -> None:
-    """Note which rules answer from now on."""
+    """Record which rules answer from now on."""
     details = {"rules_sha256": gateway.shield.digest, "rules": len(gateway.shield.rules)}
     await gateway.audit.record(gateway.audit.event("gateway_reloaded", source="gateway", details=details))
     gateway.log.info("reloaded", **details)
@@ -228,7 +217,7 @@ async def note_reload(gateway: Gateway) -> None:
 
 
 async def end(gateway: Gateway) -> None:
-    """Note the end. A disk that takes no more does not make a good end a bad one: the log has it then."""
+    """Record the end. If the disk takes no more, only the log has it, and the exit code is still 0."""
     try:
         await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
         await forget_running(gateway)
@@ -237,21 +226,21 @@ async def end(gateway: Gateway) -> None:
 
 
 def report_faults(log: Log) -> None:
-    """Have what fails inside the event loop, where no caller sees it, written to the log without its text."""
+    """Log errors inside the event loop, which no caller sees. Their text is left out."""
 
     def report(_: object, context: Mapping[str, Any]) -> None:
         log.error("loop_error", error=context.get("exception"), reason=context.get("message"))
 
-    loop: Any = current_token().native_token  # the event loop, of which this alone is asked
+    loop: Any = current_token().native_token
     loop.set_exception_handler(report)
 
 
-def stop_all(server: Server, mcp: "McpPort | None", deadline: Deadline, seconds: float) -> None:
-    """Have both ports finish what is in flight, and the process end within so many seconds whatever comes of it."""
+def stop_all(server: Server, mcp: McpPort | None, watchdog: ShutdownWatchdog, seconds: float) -> None:
+    """Let both ports finish what is in flight, and end the process after this many seconds at the latest."""
     server.stop()
     if mcp is not None:
         mcp.stop()
-    deadline.set(seconds)
+    watchdog.set(seconds)
 
 
 async def obey_signals(
@@ -264,11 +253,11 @@ async def obey_signals(
 ) -> None:
     """Stop on SIGTERM and SIGINT; reload `live` on SIGHUP. None: the supervisor reloads.
 
-    Who asks again while a reload is under way gets one more, however often that was. when_closed: until then signals
-    are taken, and afterwards ignored: a second SIGTERM would end the process before it has written what is queued.
+    Any number of SIGHUPs during a reload cause one more reload. when_closed: signals are received until it closes, and
+    ignored afterwards: a second SIGTERM would end the process before it has written what is queued.
     """
-    ear = Ear(ORDERS)
-    when_closed.callback(ear.close)
+    signals = SignalReceiver(ORDERS)
+    when_closed.callback(signals.close)
     when_closed.callback(ignore_signals)  # which comes first
     task_status.started()
     wanted = anyio.Event()
@@ -284,8 +273,8 @@ async def obey_signals(
         if live is not None:
             group.start_soon(reload, live)
         while True:
-            await anyio.wait_readable(ear.descriptor)
-            for number in ear.hear():
+            await anyio.wait_readable(signals.descriptor)
+            for number in signals.receive():
                 if number == signal.SIGHUP:
                     wanted.set()
                 else:
@@ -293,14 +282,14 @@ async def obey_signals(
 
 
 async def keep_telling(child: Child) -> None:
-    """Tell the supervisor that this worker's event loop turns. A worker that no longer does is killed."""
+    """Tell the supervisor that this worker's event loop runs. The supervisor kills a worker that is silent."""
     while True:
         child.report_ready()
         await anyio.sleep(BEAT_SECONDS)
 
 
 async def stop_when_alone(child: Child, stop: Callable[[], None], log: Log) -> None:
-    """Stop when the supervisor is gone: nobody would, and the port would stay taken."""
+    """Stop when the supervisor is gone: nothing else would stop this worker, and the port would stay taken."""
     await anyio.wait_readable(child.life)
     log.error("supervisor_gone", reason="this worker finishes what is in flight and ends")
     stop()

@@ -1,4 +1,4 @@
-"""The last word on the end of this process: a disk that does not answer holds threads, and nobody can end a thread."""
+"""End the process when its orderly end takes too long: a disk that hangs blocks threads, and no thread can be ended."""
 
 import os
 import threading
@@ -10,8 +10,8 @@ from gateway.log import Log
 CLOSING_SECONDS = 15.0
 
 
-class Deadline:
-    """Ends the process when that takes longer than it may, as a kill would: what was answered is as safe as then."""
+class ShutdownWatchdog:
+    """Ends the process at a deadline as a kill would. What was answered is then as safe as after a kill."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -19,7 +19,7 @@ class Deadline:
         self._at_seconds = float("inf")
 
     def set(self, seconds: float) -> None:
-        """Have the process end within so many seconds. An earlier deadline that was set stays."""
+        """End the process after this many seconds. An earlier deadline that was set before stays."""
         at_seconds = time.monotonic() + seconds
         if at_seconds >= self._at_seconds:
             return

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from gateway import compose
-from gateway.cli.answering import Live, obey_signals, tidy_up
+from gateway.cli.worker import Live, obey_signals, tidy_up
 from gateway.clock import SystemClock
 from gateway.log import Log
 from gateway.settings import Settings
@@ -24,7 +24,6 @@ async def test_what_is_read_again_takes_the_place_of_what_was_read_before() -> N
     log = Log(io.StringIO(), SystemClock())
     async with compose.open_composition(Settings(data_dir=":memory:"), log=log) as composition:
         live = Live(composition)
-        await live.get_ready()
         tidy_up()  # as a start does, after which no collection looks at what is there
         before = weakref.ref(composition.gateway)
         assert before() is not None
@@ -45,7 +44,7 @@ async def test_who_asks_often_while_it_reloads_gets_one_more_and_does_not_keep_i
             next(one for one in reloads if not one.is_set()).set()
             await may_end.wait()
 
-    monkeypatch.setattr("gateway.cli.answering.ignore_signals", lambda: [signal.signal(*one) for one in known.items()])
+    monkeypatch.setattr("gateway.cli.worker.ignore_signals", lambda: [signal.signal(*one) for one in known.items()])
     with ExitStack() as when_closed:
         async with anyio.create_task_group() as group:
             live = cast(Live, Reloads())
@@ -73,7 +72,6 @@ async def test_what_only_a_restart_can_change_is_named_when_settings_are_read_ag
     said = io.StringIO()
     async with compose.open_composition(Settings(data_dir=":memory:"), log=Log(said, SystemClock())) as composition:
         live = Live(composition)
-        await live.get_ready()
         await live.reload(argparse.Namespace())
         assert composition.gateway.settings.port == Settings().port
     told = [json.loads(line) for line in said.getvalue().splitlines()]
