@@ -53,7 +53,7 @@ PLATFORMS = (
 )
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
 UNUSED = "anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "anyio/to_process.py", "idna/__main__.py", "idna/cli.py"
-DATA = (".sql", ".json", ".bin", ".html", ".css", ".js", ".svg")
+DATA = (".sql", ".json", ".txt", ".html", ".css", ".js", ".svg")
 READ_BY_ANYIO = ("anyio/__init__.py", "anyio/abc/__init__.py")  # anyio reads these sources to find its own names
 MOST_PROCESSES = 8  # each process that plans rules takes up to 250 MB
 
