@@ -141,7 +141,7 @@ def fold_name(name: str) -> str:
     return clean_name(name).casefold()
 
 
-def seen(record: AgentRecord, *, model: str | None, tools: Iterable[str], occurred_at: int) -> AgentRecord:
+def after_sighting(record: AgentRecord, *, model: str | None, tools: Iterable[str], occurred_at: int) -> AgentRecord:
     """Return the record after a sighting. A time far in the future, noted by a clock that jumped, is taken back."""
     last_at = record.last_seen_at
     if last_at is None or not 0 <= last_at - occurred_at <= NOTE_EVERY_MS:

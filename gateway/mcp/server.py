@@ -175,7 +175,7 @@ class McpServer:
         version = asked if asked in SESSION_VERSIONS else OFFERED_VERSION
         self._session = peer = _Peer(version, _client(params.get("clientInfo")))
         if peer.client:
-            self._gateway.agent_discovery.greeted(peer.client.partition("/")[0])
+            self._gateway.agent_discovery.record_client(peer.client.partition("/")[0])
         return {
             "protocolVersion": version,
             "capabilities": {"tools": {}},

@@ -1,7 +1,7 @@
-"""Agents as they are seen in chats and MCP sessions: noted when there is news of them, refused when they are blocked.
+"""Discovers agents in chats and MCP sessions, and refuses blocked ones.
 
-A chat writes nothing for an agent of which nothing is new. News is: a name never seen, the second sighting, a tool not
-offered before, or that a minute has passed. It is written in the transaction that closes the chat.
+A chat writes about an agent only when something is new: an unknown name, the second sighting, a new tool, or a minute
+since the last record. The transaction that closes the chat writes it.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from gateway.domain.agents import (
     NOTE_EVERY_MS,
     AgentRecord,
     AgentSource,
+    after_sighting,
     clean_name,
     fold_name,
-    seen,
 )
 from gateway.domain.alerts import MERGE_WITHIN_MS, AlertSource
 from gateway.domain.principals import Principal, RequestContext
@@ -27,14 +27,14 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MAX_AGENTS = 10_000
-"""So many agents are kept. Who makes up more names is counted in the traffic and in one alert, and not kept."""
+"""The most agents that are kept. Traffic and one alert count further names."""
 MAX_UNKNOWN = 64
-"""So many unknown agents of one key are kept within ten minutes. Further ones are one alert of the key."""
+"""The most unknown agents of one key that are kept within ten minutes. One alert of the key counts the others."""
 UNKNOWN, RETIRED, TOO_MANY, MANY_OF_KEY = "unknown-agent", "retired-agent", "too-many-agents", "many-unknown-agents"
 
 
 class AgentBlocked(AccessDenied):
-    """The agent was blocked by somebody. Nothing was sent upstream."""
+    """The agent is blocked. Nothing was sent upstream."""
 
     def __init__(self, agent_id: str, name: str) -> None:
         super().__init__(f"The agent {agent_id} is blocked.")
@@ -44,9 +44,9 @@ class AgentBlocked(AccessDenied):
 
 @named_record
 class Sighting:
-    """An agent was there. name: as it names itself, free of secrets. model, tools: what it asked for and offered.
+    """One use of the gateway by an agent. name: as reported, without secrets. model: requested. tools: offered.
 
-    blocked: whether it was refused for being blocked; that is no use of it, and only its time is noted.
+    blocked: whether the agent was refused because it is blocked; then only the time is recorded.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
-    """What was written of an agent last. That it was there is news before `since_at`, and from `until_at` on."""
+    """The last record of an agent. A sighting before `since_at` or from `until_at` on is recorded again."""
 
     since_at: int
     until_at: int
@@ -73,14 +73,14 @@ class _Noted:
 
 
 def _noted(record: AgentRecord, tools: Sequence[str], at: int) -> _Noted:
-    """Return what was written of an agent who was there at `at`: the second time is news, and then each minute."""
+    """Return what to remember of a record at `at`: the second sighting is recorded, and then one a minute."""
     first_at, last_at = record.first_seen_at or at, record.last_seen_at or at
     quiet_ms = 1 if first_at == last_at else NOTE_EVERY_MS
     return _Noted(last_at - quiet_ms + 1, last_at + quiet_ms, frozenset((*record.tools, *tools)))
 
 
 class AgentDiscovery:
-    """The agents of which this process knows. `seen` runs where transactions run, everything else in the event loop."""
+    """The agents that this process knows. `record_sighting` runs in transactions, all else in the event loop."""
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, alerts: Alerts) -> None:
         self._store = store
@@ -93,10 +93,10 @@ class AgentDiscovery:
         self._generation = -1
 
     def any_blocked(self) -> bool:
-        """Tell whether there is an agent that is blocked. What was changed by any process holds at once.
+        """Tell whether any agent is blocked. Changes by any process apply at once.
 
         Raises:
-            StoreUnavailable: nobody knows.
+            StoreUnavailable: the agents cannot be read.
         """
         generation = self._store.generation.value()
         if generation != self._generation:
@@ -105,7 +105,7 @@ class AgentDiscovery:
         return bool(self._blocked)
 
     def check(self, name: str) -> None:
-        """Let pass an agent that is not blocked. `any_blocked` comes first.
+        """Refuse a blocked agent. Call `any_blocked` first.
 
         Raises:
             AgentBlocked: it is blocked.
@@ -114,11 +114,11 @@ class AgentDiscovery:
             raise AgentBlocked(agent_id, clean_name(name))
 
     def is_news(self, name: str, occurred_at: int) -> bool:
-        """Tell whether there may be something to write of an agent that was there and offered no tools."""
+        """Tell whether a sighting without tools may have to be recorded."""
         noted = self._noted.get(self._folds.get(name, ""))
         return noted is None or not noted.since_at <= occurred_at < noted.until_at
 
-    def seen(
+    def record_sighting(
         self,
         tx: Transaction,
         sighting: Sighting,
@@ -126,7 +126,7 @@ class AgentDiscovery:
         context: RequestContext | None = None,
         principal: Principal | None = None,
     ) -> None:
-        """Note in `tx` that an agent was there, if there is news of it. An unknown one raises an alert, once."""
+        """Record in `tx` a sighting that brings something new. An unknown agent raises one alert."""
         folded, occurred_at = self._folded(sighting.name), sighting.occurred_at
         if not folded:
             return
@@ -142,17 +142,17 @@ class AgentDiscovery:
             self._raise(tx, _RETIRED_AGENT, folded, record.name, occurred_at, context, principal)
         is_use = not sighting.blocked
         tools = sighting.tools if is_use else ()
-        after = seen(record, model=sighting.model if is_use else None, tools=tools, occurred_at=occurred_at)
+        after = after_sighting(record, model=sighting.model if is_use else None, tools=tools, occurred_at=occurred_at)
         self._store.agents.update(tx, after)
         tx.after_commit(lambda: self._remember(folded, _noted(after, tools, occurred_at)))
 
-    def greeted(self, client: str) -> None:
-        """Note, behind, that an MCP client said who it is."""
+    def record_client(self, client: str) -> None:
+        """Record soon that an MCP client named itself."""
         sighting = Sighting(name=client, source=AgentSource.MCP, occurred_at=self._clock.now_at())
-        self._alerts.raise_behind(lambda tx: self.seen(tx, sighting))
+        self._alerts.raise_behind(lambda tx: self.record_sighting(tx, sighting))
 
     def _folded(self, name: str) -> str:
-        """Return the folded name. Those that are asked for again and again are not folded again."""
+        """Return the folded name, from a cache."""
         folded = self._folds.get(name)
         if folded is None:
             if len(self._folds) >= MAX_AGENTS:
@@ -189,7 +189,7 @@ class AgentDiscovery:
         return record
 
     def _has_many(self, tx: Transaction, principal: Principal, at: int) -> bool:
-        """Tell whether a key has named as many unknown agents as it may, whichever process saw them."""
+        """Tell whether a key has reached its limit of unknown agents, counted over all processes."""
         since_at, prefix = at - MERGE_WITHIN_MS, principal.key_prefix or ""
         return self._store.agents.count_unknown(tx, UNKNOWN, prefix, since=since_at, most=MAX_UNKNOWN) >= MAX_UNKNOWN
 

@@ -273,7 +273,9 @@ class Chat:
             for text in captured:
                 self._store.captures.insert(tx, row, text)
             if agents is not None and is_news:
-                agents.seen(tx, sighting(exchange, row), context=exchange.context, principal=exchange.principal)
+                agents.record_sighting(
+                    tx, sighting(exchange, row), context=exchange.context, principal=exchange.principal
+                )
 
         has_more = exchange.failure or exchange.reservation or row.detections or captured or unpriced or is_news
         await self._audit.commit(work, is_plain=not has_more and not self._syncs_always)

@@ -202,7 +202,7 @@ class DemoData:
             sighting = Sighting(
                 name=agent.name, source=AgentSource.TRAFFIC, occurred_at=at, model=row.model, tools=agent.tools
             )
-            self._agents.seen(tx, sighting, context=context, principal=key)
+            self._agents.record_sighting(tx, sighting, context=context, principal=key)
         if at >= self._day.guesses_at and not self._has_guessed:
             self._has_guessed = True
             self._write_guesses(tx, at)

@@ -6,8 +6,9 @@ from typing import Annotated
 from gateway.clock import Clock
 from gateway.domain.alerts import ACTIVE, MAX_NOTE_CHARS, Alert, AlertFilter, AlertSource, AlertStatus, move
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import Conflict, InvalidRequest, NotFound
-from gateway.field_types import is_line, line
+from gateway.errors import Conflict, NotFound
+from gateway.field_types import line
+from gateway.schema import check
 from gateway.services.audit import Audit
 from gateway.services.resource import AuditTrail
 from gateway.store.database import Transaction
@@ -24,7 +25,7 @@ class MarkFalsePositive:
 
 @dataclass(frozen=True, slots=True)
 class MarkedAlerts:
-    """The alerts that were closed, as they stand now."""
+    """The alerts that were closed, after the change."""
 
     alerts: tuple[Alert, ...]
 
@@ -44,7 +45,7 @@ class RequestAlert:
 
 
 class FalsePositives:
-    """Marks requests as false positives. Who may do so is checked by the edges."""
+    """Marks requests as false positives. The edges check who may do so."""
 
     def __init__(self, *, store: Store, clock: Clock, audit: Audit) -> None:
         self._store = store
@@ -59,9 +60,8 @@ class FalsePositives:
             InvalidRequest: the note. NotFound: there is no such request.
             Conflict: the request has no active alert of its own. AuditUnavailable: nothing was changed.
         """
+        check(wanted)
         note = wanted.note.strip()
-        if not 1 <= len(note) <= MAX_NOTE_CHARS or not is_line(note):
-            raise InvalidRequest(f"note must be 1 to {MAX_NOTE_CHARS} printable characters.", param="note")
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> MarkedAlerts:
@@ -95,11 +95,11 @@ class FalsePositives:
 
 
 def alerts_of(store: Store, tx: Transaction, request_id: str) -> tuple[Alert, ...]:
-    """Return the alerts that what the shield found in a request was counted on, newest first."""
+    """Return the alerts that count the detections of a request, newest first."""
     return store.alerts.page(tx, AlertFilter(source=AlertSource.SHIELD, request_id=request_id)).items
 
 
 def in_short(alert: Alert) -> RequestAlert:
-    """Return what a request shows of an alert."""
+    """Return the view of an alert that a request shows."""
     who = alert.agent, alert.key_prefix
     return RequestAlert(alert.id, alert.title, alert.rule, alert.status, alert.count, *who, alert.last_seen_at)

@@ -1,4 +1,4 @@
-"""Settings as they hold now: what the operator started with, and what was changed since without a restart."""
+"""The present settings: those of the start, and those changed since without a restart."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from gateway.store.store import Store
 
 MAX_DAYS = 3650
 CHANGEABLE = ("retention_traffic_days", "retention_alerts_days", "retention_audit_days")
-"""Whole numbers of days, 0 for ever. Every process looks when it does what they are about."""
+"""Whole numbers of days, 0 for ever. Every process reads them when it needs them."""
 _MASK = "****"
 _CHANGED = "changed at run time"
 
@@ -34,7 +34,7 @@ class SettingView:
 
 
 class RuntimeSettings:
-    """The settings of this process. Who may see and change them is checked by the edges."""
+    """The settings of this process. The edges check who may see and change them."""
 
     def __init__(self, *, store: Store, audit: Audit, settings: Settings) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class RuntimeSettings:
         self._trail = AuditTrail(audit, "setting")
 
     def value(self, tx: Transaction, name: str) -> int:
-        """Return what holds of a setting of `CHANGEABLE`."""
+        """Return the present value of a setting of `CHANGEABLE`."""
         changed = self._changed(tx, name)
         return int(getattr(self._settings, name)) if changed is None else changed
 
@@ -55,7 +55,7 @@ class RuntimeSettings:
     async def change(
         self, principal: Principal, wanted: Mapping[str, int | None], context: RequestContext
     ) -> tuple[SettingView, ...]:
-        """Set settings of `CHANGEABLE`; None takes a change back. Return every setting.
+        """Set settings of `CHANGEABLE`; None undoes a change. Return every setting.
 
         Raises:
             InvalidRequest: another setting, or a number out of bounds. AuditUnavailable: nothing was changed.

@@ -28,7 +28,7 @@ async def see(site: Site, name: str, *, ago_ms: int = 0, **fields: Any) -> None:
     sighting = Sighting(
         name=name, source=AgentSource.TRAFFIC, occurred_at=site.gateway.clock.now_at() - ago_ms, **fields
     )
-    await site.gateway.store.db.write(lambda tx: site.gateway.agent_discovery.seen(tx, sighting))
+    await site.gateway.store.db.write(lambda tx: site.gateway.agent_discovery.record_sighting(tx, sighting))
 
 
 async def one(site: Site, name: str) -> Any:
@@ -223,7 +223,7 @@ async def test_what_is_not_there_or_was_changed_meanwhile_is_told(site: Site) ->
 
 
 async def test_an_mcp_client_is_an_agent(site: Site) -> None:
-    site.gateway.agent_discovery.greeted("Some Editor")
+    site.gateway.agent_discovery.record_client("Some Editor")
     await site.settled()
     agent = await one(site, "Some Editor")
     assert (agent["source"], agent["status"]) == ("mcp", "discovered")
@@ -241,7 +241,9 @@ async def test_what_is_no_news_is_not_written(site: Site) -> None:
     site.gateway.store.agents.update = counted  # type: ignore[method-assign]
     for step_ms in (0, 10, 20, 500, 59_000, 60_011, 60_500):
         sighting = Sighting(name="a", source=AgentSource.TRAFFIC, occurred_at=at + step_ms, tools=("t",))
-        await site.gateway.store.db.write(lambda tx, seen=sighting: site.gateway.agent_discovery.seen(tx, seen))
+        await site.gateway.store.db.write(
+            lambda tx, seen=sighting: site.gateway.agent_discovery.record_sighting(tx, seen)
+        )
     assert len(writes) == 3
 
 
