@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, ROOT, Process, Served, make_key, one_at_a_time, start
+from running import ROOT, Process, Served, one_at_a_time, start
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def gateway(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """A gateway with the built-in model, a full key and no small rate limit."""
     data_dir = tmp_path_factory.mktemp("data")
     served = start(archive, data_dir)
-    served.key = make_key(archive, data_dir, ALL_SCOPES)
+    served.make_key()
     yield served
     assert served.process.stop() == 0
     assert not any("Traceback" in line for line in served.process.lines)
@@ -63,7 +63,7 @@ def proxy(archive: Path, upstream: str, tmp_path_factory: pytest.TempPathFactory
         "4",
         GATEWAY_UPSTREAM_API_KEY="sk-upstream-made-up",
     )
-    served.key = make_key(archive, data_dir, ALL_SCOPES)
+    served.make_key()
     yield served
     assert served.process.stop() == 0
     assert not any("Traceback" in line for line in served.process.lines)

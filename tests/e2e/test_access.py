@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, Answer, Served, environment, make_key, start, until
+from running import Answer, Served, environment, start, until
 
 FAR = {"X-Forwarded-For": "192.0.2.9"}
 WORKERS_ASKED = 24
@@ -19,7 +19,7 @@ def site(archive: Path, upstream: str, tmp_path_factory: pytest.TempPathFactory)
     data_dir = tmp_path_factory.mktemp("access")
     flags = ("--workers", "2", "--upstream-url", f"{upstream}/v1")
     served = start(archive, data_dir, *flags, GATEWAY_TRUSTED_PROXIES="127.0.0.1")
-    served.key = make_key(archive, data_dir, ALL_SCOPES)
+    served.make_key()
     yield served
     assert served.process.stop() == 0
     assert not any("Traceback" in line for line in served.process.lines)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, ROOT, environment, make_key, start
+from running import ROOT, environment, start
 
 from gateway.operations.public import OPERATIONS
 
@@ -39,6 +39,7 @@ def rewrite(source: Path, target: Path, change: dict[str, bytes], drop: tuple[st
     return target
 
 
+@pytest.mark.slow
 def test_built_twice_it_has_one_hash(archive: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.pyz"
     subprocess.run([sys.executable, str(ROOT / "build_zipapp.py"), "-o", str(again)], check=True, capture_output=True)
@@ -127,6 +128,7 @@ def test_byte_code_that_cannot_be_compared_is_no_damage(archive: Path, tmp_path:
     assert run(archive, "verify", str(other)).returncode == 0
 
 
+@pytest.mark.slow
 def test_byte_code_is_that_of_the_sources_beside_it_or_is_named(archive: Path, tmp_path: Path) -> None:
     done = run(archive, "verify", "--bytecode")
     assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stdout
@@ -245,7 +247,7 @@ def test_it_goes_on_when_its_file_is_harmed(archive: Path, tmp_path: Path, harm:
     shutil.copy(archive, copy)
     served = start(copy, tmp_path / "data")
     try:
-        served.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+        served.make_key()
         harm(copy, archive)
         for _ in range(2):
             for operation in OPERATIONS:

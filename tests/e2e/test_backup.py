@@ -43,7 +43,7 @@ def made(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
     folder = tmp_path_factory.mktemp("backup")
     data_dir, backup = folder / "data", folder / "one.backup"
     served = start(archive, data_dir)
-    served.key = make_key(archive, data_dir, ALL_SCOPES)
+    served.make_key()
     stop, statuses = threading.Event(), set()
 
     def keep_asking() -> None:

@@ -153,6 +153,7 @@ def test_rules_check_names_rule_field_and_reason(run, tmp_path: Path) -> None:
     assert run("rules", "check").returncode == 0
 
 
+@pytest.mark.slow
 def test_rules_and_the_validation_suite_that_come_along_hold(run) -> None:
     done = run("rules", "test")
     assert done.returncode == 0, done.stdout

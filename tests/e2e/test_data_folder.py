@@ -19,7 +19,7 @@ KEYS = "/api/config/api-keys"
 @pytest.fixture
 def served(archive: Path, tmp_path: Path) -> Iterator[Served]:
     served = start(archive, tmp_path / "data", "--workers", "2")
-    served.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+    served.make_key()
     assert [served.scan("Good morning.").status for _ in range(8)] == [200] * 8  # both workers know the key
     yield served
     served.process.stop()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import Answer, Served, make_key, start
+from running import Answer, Served, start
 
 SCAN, CHAT, KEYS = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/config/api-keys"
 MOST_CHARS = 8_000_000
@@ -19,7 +19,7 @@ LINE = "The meeting about the garden was moved to Thursday, since the weather is
 def fresh(archive: Path, tmp_path: Path) -> Iterator[Served]:
     """A gateway with the built-in model whose memory nothing else has used."""
     served = start(archive, tmp_path / "data")
-    served.key = make_key(archive, tmp_path / "data", "chat:completions,shield:scan")
+    served.make_key("chat:completions,shield:scan")
     yield served
     assert served.process.stop() == 0
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, Answer, Served, make_key, start, until
+from running import Answer, Served, start, until
 
 AT_ONCE = 8
 CALLERS = 40
@@ -33,7 +33,7 @@ def serve(archive: Path, upstream: str, tmp_path: Path) -> Iterator[Callable[...
 
     def serve(*flags: str) -> Served:
         one = start(archive, tmp_path / "data", "--upstream-url", f"{upstream}/v1", *flags)
-        one.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+        one.make_key()
         served.append(one)
         return one
 

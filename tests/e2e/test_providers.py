@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, Served, environment, make_key, start
+from running import Served, environment, start
 from upstream import TEXT
 
 WORKERS_ASKED = 12
@@ -23,7 +23,7 @@ def site(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     """Two workers, and no provider yet."""
     data_dir = tmp_path_factory.mktemp("providers")
     served = start(archive, data_dir, "--workers", "2")
-    served.key = make_key(archive, data_dir, ALL_SCOPES)
+    served.make_key()
     yield served
     assert served.process.stop() == 0
     assert not any("Traceback" in line or SECRET in line for line in served.process.lines)

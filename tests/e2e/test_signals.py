@@ -183,7 +183,7 @@ def test_mcp_that_is_told_to_end_again_and_again_ends_well_and_keeps_what_it_ans
         assert process.wait(START_SECONDS) == 0
         assert process.stderr and process.stderr.read() == ""
     again = start(archive, data_dir)
-    again.key = make_key(archive, data_dir, ALL_SCOPES)
+    again.make_key()
     events = again.ask("GET", "/api/v1/audit?limit=100&action=shield_scan_block").json["data"]
     assert again.process.stop() == 0
     assert len(events) == 2

@@ -95,7 +95,7 @@ def test_an_answer_waits_for_the_disk_where_the_operator_wants_it_and_where_more
 ) -> None:
     wish = "always" if reason == "the operator wants it" else "interval"
     served = start(archive, tmp_path / "data", "--audit-sync", wish)
-    served.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+    served.make_key()
     if reason == "it is paid for":
         body = {"window": "month", "limit": 100, "unit": "requests", "name": "all"}
         assert served.ask("POST", "/api/budgets", body, key=None).status == 201
@@ -108,7 +108,7 @@ def test_an_answer_waits_for_the_disk_where_the_operator_wants_it_and_where_more
 
 def test_a_plain_chat_is_on_the_disk_soon_after_its_answer(archive: Path, tmp_path: Path) -> None:
     served = start(archive, tmp_path / "data")
-    served.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+    served.make_key()
     for _ in range(10):
         assert served.chat("Good morning.").status == 200
         seq = chats(served)[0]["seq"]
@@ -142,7 +142,7 @@ def test_a_caller_may_leave_at_any_byte_of_request_and_answer_and_nothing_is_lef
     archive: Path, tmp_path: Path
 ) -> None:
     served = start(archive, tmp_path / "data")
-    served.key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+    served.make_key()
     made = served.ask("POST", "/api/budgets", {"window": "month", "limit": 100, "name": "all"}, key=None)
     assert made.status == 201, made.body
     body = json.dumps({"model": "echo", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi."}]}).encode()
@@ -181,7 +181,7 @@ def test_a_database_that_breaks_while_it_is_used_is_503_and_is_left_for_whoever_
 ) -> None:
     data_dir = tmp_path / "data"
     served = start(archive, data_dir)
-    served.key = make_key(archive, data_dir, ALL_SCOPES)
+    served.make_key()
     assert served.scan(ATTACK).status == 200
     database = data_dir / "gateway.db"
     place, size = database.stat().st_ino, database.stat().st_size
