@@ -54,8 +54,8 @@ class Request:
     peer: IP address of the other end of the connection, "" when it has none.
     started_seconds: monotonic time at which the first bytes of the request had arrived.
     call: what the server's `check` of the head keeps here for `handle`.
-    arrived_seconds: monotonic time at which the last bytes had arrived; infinite when nobody told.
-    may_be_left: asked when the caller has left, whether what answers may be cancelled, see `leaving`; None for no.
+    arrived_seconds: monotonic time at which the last bytes had arrived; infinite when unknown.
+    may_be_left: returns whether the handler may be cancelled when the client disconnects; None for no.
     is_http10: the request was made in HTTP/1.0.
     """
 
@@ -78,10 +78,10 @@ class Response:
     """An answer. Either `body` is sent whole, or `stream` piece by piece.
 
     headers: names and values of printable Latin-1. Content-Length, Transfer-Encoding, Connection and Date are the
-    server's business and may not be among them. ends_with_peer: the stream may be silent for so long that nothing would
-    tell that its peer is gone: when that ends its side, the stream's `nudge` has it speak; without one it is broken
-    off. lines: more headers, in lower case and as they are sent, each with its CRLF; nobody looks at them again, so
-    that no value may be from outside.
+    server's business and may not be among them. ends_with_peer: the stream may be silent for so long that the server
+    would not notice that its peer is gone. When the peer ends its side, the server calls the stream's `nudge`, which
+    makes it send something; a stream without one is broken off. lines: more headers in lower case, each with its CRLF.
+    They are sent unchecked, so no value may come from outside.
     """
 
     status: int

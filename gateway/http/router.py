@@ -20,18 +20,18 @@ class Route(Generic[Handler]):
 
 @dataclass(frozen=True, slots=True)
 class Match(Generic[Handler]):
-    """The route of a request and what stood in the places of its template. A place is one segment, never empty."""
+    """The route of a request and the values of its template's parameters. Each is one segment, never empty."""
 
     route: Route[Handler]
     params: Mapping[str, str] = field(default_factory=dict)
 
 
 class Router(Generic[Handler]):
-    """A fixed table of routes. A path without places hides every template that it would fit, as in OpenAPI ("Path
-    Templating Matching"); among templates a literal segment wins over a place, from left to right.
+    """A fixed table of routes. A path without parameters wins over every template that fits it, as in OpenAPI ("Path
+    Templating Matching"). Among templates, a literal segment wins over a parameter, from left to right.
 
-    HEAD is answered by the route of GET unless it has its own. later: each returns the routes of more paths; they are
-    asked in order, each once, when a path comes that none has so far.
+    The route of GET also answers HEAD, unless HEAD has its own. later: functions that return more routes. Each is
+    called once, in order, when no route fits a path.
 
     Raises:
         ValueError: two routes have the same method and the same shape, or a template is malformed.
@@ -58,11 +58,11 @@ class Router(Generic[Handler]):
 
     def _add(self, route: Route[Handler]) -> None:
         segments = route.path_template.split("/")[1:]
-        shape = tuple("" if _is_place(segment) else segment for segment in segments)
-        places = [segment for segment in segments if _is_place(segment)]
-        if not route.path_template.startswith("/") or len(set(places)) != len(places):
+        shape = tuple("" if _is_parameter(segment) else segment for segment in segments)
+        parameters = [segment for segment in segments if _is_parameter(segment)]
+        if not route.path_template.startswith("/") or len(set(parameters)) != len(parameters):
             raise ValueError(f"malformed path template {route.path_template}")
-        if not places:
+        if not parameters:
             methods = self._fixed.setdefault(route.path_template, {})
             if route.method in methods:
                 raise ValueError(f"two routes for {route.method} {route.path_template}")
@@ -121,5 +121,5 @@ def _not_allowed(methods: Iterable[str]) -> HttpError:
     return HttpError(405, "method_not_allowed", "This path does not take this method.", headers=(("allow", allow),))
 
 
-def _is_place(segment: str) -> bool:
+def _is_parameter(segment: str) -> bool:
     return len(segment) > 2 and segment.startswith("{") and segment.endswith("}")
