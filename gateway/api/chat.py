@@ -1,4 +1,4 @@
-"""The edge of the chat: reads the body, calls the chat service, adds the shield's headers. Decides nothing."""
+"""Read the body of a chat, call the chat service, and add the shield's headers. Decides nothing."""
 
 from gateway.api.paths import model_id
 from gateway.api.reading import LARGE_BYTES, read_body
@@ -19,14 +19,14 @@ class ChatEdge:
 
     def __init__(self, gateway: Gateway) -> None:
         self._chat = gateway.chat
-        self._aside = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
+        self._offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
-        """Complete a chat. Query parameters of other vendors' clients (`api-version`) are not looked at."""
+        """Complete a chat. Query parameters of other vendors' clients, such as `api-version`, are ignored."""
         request.may_be_left = self._chat.may_be_left
         try:
             if len(request.body) > LARGE_BYTES:
-                prompt = await self._aside.run(self._read, request)
+                prompt = await self._offload.run(self._read, request)
             else:
                 prompt = self._read(request)
             answer = await self._chat.complete(who, prompt, context)
@@ -61,7 +61,7 @@ class ChatEdge:
 
 
 def _shield_headers(shield: ShieldSummary) -> Headers:
-    """Return the headers that tell what the shield found."""
+    """Return the headers that say what the shield found."""
     headers = (
         ("x-service-shield-verdict", str(shield.verdict)),
         ("x-service-shield-score", str(shield.score)),

@@ -1,10 +1,11 @@
 """Join the texts of a prompt or a reply for one scan. Pure; knows no dialect and no rule.
 
-Theory of operation. One scan of one joined text costs a fraction of a scan a leaf. A blank line between leaves keeps
-words apart; but an attack that was cut in the middle of a word is whole only where neighbours are read without anything
-between them, so the ends of neighbouring content leaves are appended once more, glued together (the seams), where a
-word may have been cut. The parts of one message are one text to a model and are always glued, those that are blanks or
-words of the dialect too: letters one by one, or numbers that stand for them, are read only with the blanks as sent.
+One scan of one joined text costs a fraction of a scan of each leaf. A line break between leaves keeps words apart. But
+an attack that was cut inside a word is whole only where neighbours are read with nothing between them. So where a word
+may have been cut, the ends of neighbouring content leaves are appended once more, glued together: the seams.
+
+The parts of one message are one text to a model, so they are always glued, blanks and words of the dialect included:
+single letters, or numbers that stand for letters, are read only with the blanks as sent.
 """
 
 import hashlib

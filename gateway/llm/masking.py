@@ -1,4 +1,4 @@
-"""Take texts out of a reply: a whole choice, or single strings. Pure; what has to go is decided elsewhere."""
+"""Exchange the strings of a prompt or reply, or replace a whole choice. Pure; the caller decides what has to go."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeGuard

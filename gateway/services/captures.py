@@ -1,7 +1,7 @@
-"""Take down what a policy keeps of a text: all of it, or with the match of every rule masked. Stores nothing itself.
+"""Return what a policy keeps of a text: all of it, or with the match of every rule masked. Stores nothing itself.
 
-What stands over several texts of a conversation can be masked in none of them; then each is kept as its first four
-characters and its length. So it is with a text that was more than a scan reads through.
+A match that stands over several texts of a conversation can be masked in none of them. Then each is kept as its first
+four characters and its length. The same holds for a text that a scan did not read to its end.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,10 +20,10 @@ Scan = Callable[[str, Direction, Policy], Awaitable[ScanResult]]
 
 
 class Captures:
-    """What is kept of texts. judge: scans one and records nothing."""
+    """What is kept of texts. scan: scans one text and records nothing."""
 
-    def __init__(self, judge: Scan) -> None:
-        self._judge = judge
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
 
     async def of_text(self, text: str, direction: Direction, policy: ShieldPolicy) -> CapturedText | None:
         """Return what is kept of one text, None when that is nothing.
@@ -58,7 +58,7 @@ class Captures:
         return cut(with_places(shown), direction=direction, mode=mode, days=policy.capture_days)
 
     async def _masked(self, text: str, direction: Direction) -> str:
-        result = await self._judge(text, direction, MASKING)
+        result = await self._scan(text, direction, MASKING)
         return mask(text) if _is_unread(result) else result.redacted or text
 
     async def _masked_leaves(self, leaves: Sequence[Leaf], direction: Direction) -> Sequence[Leaf]:
@@ -77,7 +77,7 @@ class Captures:
         return masked
 
     async def _has_match(self, leaves: Sequence[Leaf], direction: Direction) -> bool:
-        result = await self._judge(join(leaves).text, direction, MASKING)
+        result = await self._scan(join(leaves).text, direction, MASKING)
         return result.redacted is not None or _is_unread(result)
 
 
