@@ -127,7 +127,7 @@ def new_peer() -> Peer:
             refusals=SimpleNamespace(note=lambda error, context, **more: audit.refuse(error))
         ),
         sign_in_throttle=SimpleNamespace(attempt=lambda account, context, **more: nullcontext()),
-        agent_discovery=SimpleNamespace(greeted=lambda client: None),
+        agent_discovery=SimpleNamespace(record_client=lambda client: None),
     )
     tools = (
         _tool("say", Say, script.say),
