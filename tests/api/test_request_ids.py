@@ -161,7 +161,7 @@ async def test_a_refused_key_is_found_by_its_request_whether_it_had_an_event_or_
     answers = [await site.chat(wrong, agent="stranger") for _ in range(4)]
     assert {answer["status_code"] for answer in answers} == {401}
     ids = [request_id(answer) for answer in answers]
-    site.gateway.refusals.flush()
+    site.gateway.authentication.refusals.flush()
     await site.settled()
     (first,) = await audit(site, f"request_id={ids[0]}")
     assert (first["action"], first["reason"], first["agent"]) == ("api_key_refused", "invalid_api_key", "stranger")
