@@ -133,6 +133,9 @@ def publish(folder: str) -> str:
     try:
         try:
             os.link(reserved, path)  # which, unlike a rename, replaces nothing
+        except FileExistsError:
+            if not os.path.samefile(reserved, path):  # as it is when a start was killed before it removed `reserved`
+                raise
         except PermissionError:  # a file system without hard links
             os.rename(reserved, path)
         with suppress(FileNotFoundError):

@@ -127,6 +127,15 @@ async def test_credentials_that_were_committed_and_not_named_are_named_by_the_ne
         assert (tmp_path / FILE).exists()
 
 
+async def test_a_start_that_was_killed_between_the_two_names_is_finished_by_the_next(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway:
+        assert await gateway.first_start.make(str(tmp_path))
+        os.link(tmp_path / RESERVED, tmp_path / FILE)
+        publish(str(tmp_path))
+        assert not (tmp_path / RESERVED).exists()
+        assert await fits(gateway, tmp_path)
+
+
 async def test_what_was_shown_on_a_terminal_is_nowhere(tmp_path: Path) -> None:
     async with opened(tmp_path) as gateway:
         assert await gateway.first_start.make(str(tmp_path))
