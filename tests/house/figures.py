@@ -19,16 +19,16 @@ from house.source import ROOT, Source, sources
 
 # (ceiling, target) by figure.
 LIMITS = {
-    "lines without shield": (45_500, 36_000),
-    "files without shield": (325, 280),
+    "lines without shield": (42_500, 36_000),
+    "files without shield": (304, 280),
     "lines of shield": (11_500, 5_900),
     "files of shield": (61, 32),
     "median lines of a file": (130, 130),
     "p95 lines of a function": (30, 30),
     "import circles": (0, 0),
     "imports from above": (0, 0),
-    "files on private structures": (3, 2),
-    "lines of tests": (43_000, 34_000),
+    "files on private structures": (2, 2),
+    "lines of tests": (42_800, 34_000),
 }
 CEILINGS = {name: ceiling for name, (ceiling, _) in LIMITS.items()}
 # Private to CPython or asyncio although they stand as plain attributes of objects.
