@@ -274,6 +274,7 @@ def requests_of_chats(served: Served) -> list[str]:
     return found
 
 
+@pytest.mark.slow  # it waits for the watchdog
 def test_where_the_disk_hangs_the_end_comes_all_the_same_says_so_and_keeps_what_was_answered(
     archive: Path, tmp_path: Path
 ) -> None:
@@ -325,6 +326,7 @@ def test_where_the_disk_hangs_the_end_comes_all_the_same_says_so_and_keeps_what_
         assert again.process.stop() == 0
 
 
+@pytest.mark.slow  # it waits for the watchdog
 def test_where_the_disk_hangs_mcp_ends_all_the_same_and_says_so(archive: Path, tmp_path: Path) -> None:
     trigger, thread = tmp_path / "hang", "AnyIO worker thread"
     driver = [sys.executable, "-I", "-c", _DRIVER, str(trigger), thread, _HANGING[thread]]
