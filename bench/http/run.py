@@ -1,4 +1,4 @@
-"""The speed of the HTTP server against its peers: `python -m bench.http.run [--peers DIR] [ARCHIVE]`.
+"""The speed of the server against peers: `python -m bench.http.run [--peers DIR] [--before ARCHIVE] [ARCHIVE]`.
 
 Every server is started once, on one core; wrk and the mock upstream have another. In each round all servers of a part
 are measured one after the other in a turning order, and every ratio is taken inside its round; printed are medians.
@@ -20,6 +20,9 @@ from pathlib import Path
 
 from bench.http.load import LOAD_CORE, Sample, Shot, files_mb, find_wrk, joined, memory_mb, shoot
 from bench.http.targets import (
+    BARE,
+    BEFORE,
+    BEFORE_BARE,
     CHAT,
     COMPILED,
     DIRECT,
@@ -44,8 +47,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONNECTIONS = 16
 CROWD = 64
 APART = "two servers side by side"
-PARTS = ("health", "scan", "chat", "latency", "large", "audit", "workers", "memory")
-PARTS_OF_CHATS = ("chat", "latency", "large", "audit")  # which need nginx, as the mock upstream
+PARTS = ("before", "health", "scan", "chat", "latency", "large", "audit", "workers", "memory")
+PARTS_OF_CHATS = ("before", "chat", "latency", "large", "audit")  # which need nginx, as the mock upstream
 SETTLE_SECONDS = 16.0  # by then the first jobs are over, and what they took has been given back
 WARM_REQUESTS, GROWTH_REQUESTS = 50_000, 200_000
 LARGE_CHATS = 300_000
@@ -147,6 +150,19 @@ def faster(samples: Samples, peer: str, measure_name: str, goal: str = "") -> Li
     """Return the line that compares a peer with us, by CPU; the requests a second stand beside it."""
     rate = ratio(samples, OURS, peer, "rate")
     return Line(measure_name, times(ratio(samples, peer, OURS)), goal, f"req/s {times(rate)}")
+
+
+def before(field: Field, plan: Plan) -> list[Line]:
+    """Compare with an older archive, with all rules and with one. One rule leaves what is not the shield's."""
+    lines = []
+    for path, goal in ((HEALTH, ""), (SCAN, "<= 1.25x"), (CHAT, "<= 1.4x")):
+        name = path.rpartition("/")[2]
+        samples = compared(field, path, (BARE, BEFORE_BARE), plan)
+        lines.append(Line(f"{name} with one rule, CPU of before", times(ratio(samples, BARE, BEFORE_BARE)), goal))
+        if path != HEALTH:
+            samples = compared(field, path, (OURS, BEFORE), plan)
+            lines.append(Line(f"{name} with all rules, CPU of before", times(ratio(samples, OURS, BEFORE))))
+    return lines if BEFORE_BARE in field.pids else []
 
 
 def health(field: Field, plan: Plan) -> list[Line]:
@@ -311,6 +327,7 @@ def memory(field: Field, plan: Plan) -> list[Line]:
 
 
 RUNS: dict[str, Callable[[Field, Plan], list[Line]]] = {
+    "before": before,
     "health": health,
     "scan": scan,
     "chat": chat,
@@ -334,6 +351,7 @@ def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description="The HTTP server of gateway.pyz against its peers.")
     parser.add_argument("archive", nargs="?", help="the archive; gateway.pyz of the checkout if left out")
+    parser.add_argument("--before", metavar="ARCHIVE", help="an older archive, for the part `before`")
     parser.add_argument("--peers", default="peers", metavar="DIR", help="where the peers are installed (peers)")
     parser.add_argument("--only", default=",".join(PARTS), metavar="PARTS", help=f"some of {','.join(PARTS)}")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each part (5)")
@@ -351,10 +369,10 @@ def main() -> None:
     plan = Plan(options.rounds, options.seconds, min(WARM_REQUESTS, options.growth // 4), options.growth, options.large)
     lines: list[Line] = []
     archive = find_archive(options.archive)
-    for part in [part for part in PARTS if part in wanted]:
+    for part in [part for part in PARTS if part in wanted and (part != "before" or options.before)]:
         print(f"{part}:", flush=True)
         with tempfile.TemporaryDirectory() as work:
-            field = Field(archive, peers, Path(work))
+            field = Field(archive, peers, Path(work), options.before and Path(options.before).resolve())
             try:
                 if field.start(DIRECT) or part not in PARTS_OF_CHATS:
                     lines += RUNS[part](field, plan)

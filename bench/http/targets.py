@@ -22,10 +22,15 @@ SCAN, CHAT, HEALTH = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/v1
 OURS, UNAUDITED, UNRECORDED = "serve", "serve, audit off", "serve, nothing recorded"
 OURS_TWO, OURS_THREE = "serve, 2 workers", "serve, 3 workers"
 OURS_BESIDE = "serve, beside the other"
+BARE, BEFORE, BEFORE_BARE = "serve, one rule", "serve before", "serve before, one rule"
 OURS_LARGE = "serve, a large database"
 _WORKERS = {OURS_TWO: "2", OURS_THREE: "3"}
 _LEFT_OUT = {UNAUDITED: "event", UNRECORDED: "all"}
-_OURS = (OURS, OURS_BESIDE, OURS_LARGE, OURS_TWO, OURS_THREE, *_LEFT_OUT)
+_OURS = (OURS, OURS_BESIDE, OURS_LARGE, OURS_TWO, OURS_THREE, BARE, BEFORE, BEFORE_BARE, *_LEFT_OUT)
+_ONE_RULE = """{"version": 1, "tables": {}, "rules": [{"id": "bench", "name": "Bench", "category": "injection",
+"severity": "low", "confidence": 0.5, "description": "Stands for all rules.", "direction": ["inbound", "outbound"],
+"literals": ["zqxjzqxj"], "pattern": "zqxjzqxj", "standards": ["OWASP LLM01"], "match": ["a zqxjzqxj"],
+"pass": ["no zqxjzqx"]}]}"""
 H11, COMPILED = "uvicorn h11 + Starlette", "uvicorn httptools uvloop + Starlette"
 LITELLM, PORTKEY, NGINX, DIRECT = "LiteLLM", "Portkey", "nginx", "mock upstream"
 KEYS = 4
@@ -94,11 +99,12 @@ class Peers:
 class Field:
     """The servers of one run: started once, asked in turn, stopped at the end.
 
-    archive: gateway.pyz. work: an empty folder for data, keys and logs.
+    archive: gateway.pyz. work: an empty folder for data, keys and logs. before: an older archive to compare with.
     """
 
-    def __init__(self, archive: Path, peers: Peers, work: Path) -> None:
+    def __init__(self, archive: Path, peers: Peers, work: Path, before: Path | None = None) -> None:
         self.archive = archive
+        self._before = before
         self.peers = peers
         self.work = work
         self.pids: dict[str, int] = {}
@@ -169,10 +175,11 @@ class Field:
         return ask(self.shot(name, path))[1]
 
     def make_keys(self) -> None:
-        """Make the data folder and API keys that no rate limit stops."""
+        """Make the data folder and API keys that no rate limit stops, by the oldest archive, which all others read."""
         made = []
+        archive = self._before or self.archive
         for number in range(KEYS):
-            command = [sys.executable, str(self.archive), "keys", "create", "--data-dir", str(self._data)]
+            command = [sys.executable, str(archive), "keys", "create", "--data-dir", str(self._data)]
             command += ["--name", f"bench {number}", "--rate-limit", "10000000"]
             command += ["--scopes", "shield:scan,chat:completions"]
             made.append(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
@@ -204,17 +211,25 @@ class Field:
             self.make_keys()
         upstream = f"http://127.0.0.1:{self._mock}/v1"
         options = ["serve", "--port", str(port), "--upstream-url", upstream]
+        archive = self.archive
+        if name in (BEFORE, BEFORE_BARE):
+            if self._before is None:
+                return None
+            archive = self._before
+        if name in (BARE, BEFORE_BARE):
+            rules = self.work / "rules.json"
+            rules.write_text(_ONE_RULE)
+            options += ["--rules", str(rules)]
         folder = self._folder(name)
-        if name != OURS:
-            shutil.copytree(self._data, folder)  # the same keys, and neither waits for the other's locks
+        shutil.copytree(self._data, folder)  # the same keys, and no server waits for the locks of another
         if name in _LEFT_OUT:
             start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self._sources), _LEFT_OUT[name]]
             return [*start, *options, "--data-dir", str(folder)] if self.peers.python else None
         options += ["--workers", _WORKERS.get(name, "1"), "--data-dir", str(folder)]
-        return [sys.executable, str(self.archive), *options]
+        return [sys.executable, str(archive), *options]
 
     def _folder(self, name: str) -> Path:
-        return self._data if name == OURS else self.work / f"data-{_OURS.index(name)}"
+        return self.work / f"data-{_OURS.index(name)}"
 
     def _nginx(self, name: str, port: int) -> list[str]:
         short = "mock" if name == DIRECT else "proxy"
