@@ -11,14 +11,14 @@ from gateway.app import Gateway
 from gateway.auth.csrf import csrf_token
 from gateway.auth.sessions import clear_cookie, read_cookie, set_cookie
 from gateway.domain.principals import Principal, RequestContext, Role
-from gateway.domain.sessions import ABSOLUTE_MS, SignedIn
+from gateway.domain.users import SESSION_MS, SignedIn
 from gateway.errors import InvalidRequest, NotSignedIn
 from gateway.http.messages import Request, Response
 from gateway.operations.users import END_OF_USER, Password
 from gateway.schema import Bounds, decode
 from gateway.strict_json import write_json, write_time
 
-_COOKIE_SECONDS = ABSOLUTE_MS // 1000
+_COOKIE_SECONDS = SESSION_MS // 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gateway.cli.resource import Flag, Row, commands_of
-from gateway.domain.captures import MAX_CAPTURE_DAYS
+from gateway.domain.policies import MAX_CAPTURE_DAYS
 from gateway.errors import InvalidRequest
 from gateway.operations.policies import POLICY_OPERATIONS
 

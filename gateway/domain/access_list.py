@@ -1,10 +1,11 @@
-"""Entries of the access list, the forms of their values, and the decision over them. Pure: knows no store.
+"""Entries of the access list, the valid forms of their values, and the decision over them. Pure: uses no store.
 
-Theory of operation. Deny first: an entry of the deny list that matches refuses. Then, if the allow list has entries
-of that kind in scope, one of them must match. Else it is allowed. IP and CIDR are one kind: both are about the
-address. An entry is in scope for everybody (`global`) or for one key. `Rules` is the list made ready: exact values in
-dictionaries, networks by the length of their prefix, globs as patterns, so that a list of thousands costs a few
-look-ups.
+Theory of operation. Deny comes first: a matching entry of the deny list refuses the value. Then, if the allow list has
+entries of that kind in scope, one of them must match. Otherwise the value is allowed. IP and CIDR entries are one kind,
+because both concern the address. The scope of an entry is every caller (`global`) or one key.
+
+`Rules` indexes the list for fast decisions: a dictionary for exact values, one for the networks of each prefix length,
+and compiled globs. A list of thousands of entries costs a few look-ups.
 """
 
 import ipaddress
@@ -12,9 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import translate
-from functools import lru_cache
 
+from gateway.domain.globs import glob
 from gateway.domain.hosts import read_domain, suffixes
 from gateway.errors import InvalidRequest
 from gateway.field_types import is_line
@@ -25,19 +25,19 @@ MAX_VALUE_CHARS = 253
 MAX_REASON_CHARS = 500
 DEFAULT_ENTRY_LIMIT = 100
 MAX_ENTRY_LIMIT = 500
-_MAPPED = "::ffff:"
+_IPV4_MAPPED = "::ffff:"
 _NEVER_AT = 2**62
 
 
 class ListName(StrEnum):
-    """Which list an entry stands on."""
+    """The list that an entry belongs to."""
 
     ALLOW = "allow"
     DENY = "deny"
 
 
 class EntryType(StrEnum):
-    """What the value of an entry is compared with."""
+    """The kind of value that an entry holds."""
 
     IP = "IP"
     CIDR = "CIDR"
@@ -50,7 +50,7 @@ class EntryType(StrEnum):
 
 
 class Subject(StrEnum):
-    """What is decided upon: the kind of an entry, where IP and CIDR are one."""
+    """The kind of value that a decision is about. IP and CIDR entries are both about the address."""
 
     ADDRESS = "address"
     KEY = "key"
@@ -61,9 +61,6 @@ class Subject(StrEnum):
     DOMAIN = "domain"
 
 
-_SUBJECTS = {EntryType.IP: Subject.ADDRESS, EntryType.CIDR: Subject.ADDRESS} | {
-    one: Subject(one.value.lower()) for one in EntryType if one not in (EntryType.IP, EntryType.CIDR)
-}
 OF_REQUEST = (Subject.ADDRESS, Subject.KEY)
 
 
@@ -71,8 +68,8 @@ OF_REQUEST = (Subject.ADDRESS, Subject.KEY)
 class AccessEntry:
     """One entry. Times in Unix milliseconds.
 
-    value: in the form of `read_value`. scope: ``global`` or a key's id. hits: how often it refused or let in; written
-    about once a second. version: rises with every change, not with hits.
+    value: as `read_value` returns it. scope: ``global`` or the id of a key. hits: how often the entry decided; the
+    store updates it about once a second. version: rises with every change except a hit.
     """
 
     id: str
@@ -89,17 +86,17 @@ class AccessEntry:
 
     @property
     def subject(self) -> Subject:
-        """What the entry decides upon."""
-        return _SUBJECTS[self.entry_type]
+        if self.entry_type in (EntryType.IP, EntryType.CIDR):
+            return Subject.ADDRESS
+        return Subject(self.entry_type.value.lower())
 
     def is_live(self, now_at: int) -> bool:
-        """Tell whether the entry still counts."""
         return self.expires_at is None or self.expires_at > now_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilter:
-    """Which entries to list, newest first. None means any."""
+    """The entries to list, newest first. None matches everything."""
 
     list_name: ListName | None = None
     entry_type: EntryType | None = None
@@ -109,21 +106,21 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether something may pass. entry: what refused it or let it in; None when no entry is about it."""
+    """Whether a value is allowed.
+
+    entry: the entry that decided, None when none applies. is_listed: False when the allow list lacks the value.
+    """
 
     is_allowed: bool
     entry: AccessEntry | None = None
     is_listed: bool = True
 
 
-OPEN = Decision(True)
-
-
 def read_value(entry_type: EntryType, text: str) -> str:
-    """Return `text` in the one form that a value of this type has.
+    """Return `text` in the canonical form of a value of this type.
 
     Raises:
-        InvalidRequest: it is no such value. `param` is ``value``.
+        InvalidRequest: `text` is not a valid value. `param` is ``value``.
     """
     value = text.strip()
     if not 1 <= len(value) <= MAX_VALUE_CHARS or not is_line(value):
@@ -136,7 +133,7 @@ def read_value(entry_type: EntryType, text: str) -> str:
             return str(address)
         case EntryType.CIDR:
             try:
-                return str(ipaddress.ip_network(value.removeprefix(_MAPPED) if "." in value else value))
+                return str(ipaddress.ip_network(value.removeprefix(_IPV4_MAPPED) if "." in value else value))
             except ValueError:
                 raise InvalidRequest(
                     "value must be a network such as 192.0.2.0/24, without bits set beyond its prefix.", param="value"
@@ -153,68 +150,61 @@ def read_value(entry_type: EntryType, text: str) -> str:
 
 
 class Rules:
-    """All live entries, ready to decide. Never changed; made anew when an entry is, or expires.
+    """An immutable index of all live entries. The gateway builds a new one when an entry changes or expires.
 
-    until_at: when the first entry expires. has: the subjects that any entry is about.
+    until_at: when the first entry expires. has: the subjects of all entries.
     """
-
-    __slots__ = ("_entries", "_tables", "has", "until_at")
 
     def __init__(self, entries: Iterable[AccessEntry], now_at: int) -> None:
         self._entries = tuple(entry for entry in entries if entry.is_live(now_at))
         self.until_at = min((entry.expires_at for entry in self._entries if entry.expires_at), default=_NEVER_AT)
-        self._tables: dict[tuple[ListName, Subject, str], _Table] = {}
+        self._indexes: dict[tuple[ListName, Subject, str], _EntryIndex] = {}
         for entry in self._entries:
-            where = (entry.list_name, entry.subject, entry.scope)
-            self._tables.setdefault(where, _Table(entry.subject)).add(entry)
+            key = (entry.list_name, entry.subject, entry.scope)
+            self._indexes.setdefault(key, _EntryIndex(entry.subject)).add(entry)
         self.has = frozenset(entry.subject for entry in self._entries)
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
     def later(self, now_at: int) -> "Rules":
-        """Return the rules as they stand at `now_at`."""
+        """Return the rules that hold at `now_at`."""
         return Rules(self._entries, now_at)
 
     def has_allow(self, subject: Subject, key_id: str | None) -> bool:
-        """Tell whether the allow list is about this subject, for this key."""
+        """Return whether the allow list has entries for this subject and key."""
         return any(True for _ in self._of(ListName.ALLOW, subject, key_id))
 
     def decide(self, subject: Subject, value: str, key_id: str | None) -> Decision:
-        """Decide upon one value. "" is a value that nobody knows: it is on no list."""
+        """Decide about one value. The empty string stands for an unknown value, which is on no list."""
         if subject not in self.has:
-            return OPEN
+            return Decision(True)
         denied = self.denied(subject, value, key_id)
         return Decision(False, denied) if denied else self._allowed(subject, value, key_id)
 
     def denied(self, subject: Subject, value: str, key_id: str | None) -> AccessEntry | None:
-        """Return the entry of the deny list that `value` is on."""
+        """Return the entry of the deny list that matches `value`."""
         return _find(self._of(ListName.DENY, subject, key_id), value)
 
     def _allowed(self, subject: Subject, value: str, key_id: str | None) -> Decision:
-        tables = list(self._of(ListName.ALLOW, subject, key_id))
-        if not tables:
-            return OPEN
-        found = _find(tables, value)
-        return Decision(True, found) if found else Decision(False, tables[0].first, is_listed=False)
+        indexes = list(self._of(ListName.ALLOW, subject, key_id))
+        if not indexes:
+            return Decision(True)
+        found = _find(indexes, value)
+        return Decision(True, found) if found else Decision(False, indexes[0].first, is_listed=False)
 
-    def _of(self, list_name: ListName, subject: Subject, key_id: str | None) -> "Iterator[_Table]":
+    def _of(self, list_name: ListName, subject: Subject, key_id: str | None) -> "Iterator[_EntryIndex]":
         for scope in (GLOBAL, key_id):
-            if scope is not None and (table := self._tables.get((list_name, subject, scope))) is not None:
-                yield table
+            if scope is not None and (index := self._indexes.get((list_name, subject, scope))) is not None:
+                yield index
 
 
-def _find(tables: "Iterable[_Table]", value: str) -> AccessEntry | None:
-    for table in tables:
-        if (found := table.find(value)) is not None:
-            return found
-    return None
+def _find(indexes: "Iterable[_EntryIndex]", value: str) -> AccessEntry | None:
+    return next((found for index in indexes if (found := index.find(value)) is not None), None)
 
 
-class _Table:
+class _EntryIndex:
     """The entries of one list, subject and scope. first: the oldest."""
-
-    __slots__ = ("_exact", "_globs", "_networks", "_subject", "first")
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -231,12 +221,11 @@ class _Table:
             prefixes = self._networks.setdefault((network.version, host_bits), {})
             prefixes.setdefault(int(network.network_address) >> host_bits, entry)
         elif self._subject not in (Subject.KEY, Subject.DOMAIN) and any(sign in entry.value for sign in "*?["):
-            self._globs.append((_glob(entry.value), entry))
+            self._globs.append((glob(entry.value), entry))
         else:
             self._exact.setdefault(entry.value, entry)
 
     def find(self, value: str) -> AccessEntry | None:
-        """Return the entry that `value` is on."""
         if not value:
             return None
         match self._subject:
@@ -245,7 +234,7 @@ class _Table:
             case Subject.KEY:
                 return self._exact.get(value)
             case Subject.DOMAIN:
-                # `example.com` is the domain and all below it, `*.example.com` only what is below.
+                # `example.com` covers the domain and its subdomains, `*.example.com` only the subdomains.
                 for number, suffix in enumerate(suffixes(value)):
                     found = self._exact.get(suffix) or (self._exact.get(f"*.{suffix}") if number else None)
                     if found:
@@ -267,31 +256,63 @@ class _Table:
         return None
 
 
-@lru_cache(MAX_ENTRIES)
-def _glob(value: str) -> re.Pattern[str]:
-    return re.compile(translate(value))
-
-
 def without(entries: Sequence[AccessEntry], entry_id: str) -> list[AccessEntry]:
-    """Return the entries but the one of this id."""
+    """Return the entries except the one with this id."""
     return [entry for entry in entries if entry.id != entry_id]
 
 
 def same(first: AccessEntry, second: AccessEntry) -> bool:
-    """Tell whether two entries say the same of the same thing."""
-    return (first.list_name, first.entry_type, first.value, first.scope) == (
-        second.list_name,
-        second.entry_type,
-        second.value,
-        second.scope,
-    )
+    """Return whether two entries are duplicates: same list, type, value and scope."""
+    return all(getattr(first, name) == getattr(second, name) for name in ("list_name", "entry_type", "value", "scope"))
 
 
 def read_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address that `text` is, an IPv4 one where it is mapped into IPv6; None if it is none."""
+    """Return the address in `text`, or None if it is not one. An IPv4-mapped IPv6 address becomes the IPv4 address."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
+
+
+# Patterns of the OpenAPI document: every text that matches is a valid value. `read_value` accepts more, such as
+# addresses with a zone, IPv6 networks of any prefix length and domains in other alphabets.
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_GROUP = "[0-9A-Fa-f]{1,4}"
+_LABEL = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_IPV4 = f"(?:{_OCTET}\\.){{3}}{_OCTET}"
+_IPV6 = "|".join(
+    (
+        f"(?:{_GROUP}:){{7}}{_GROUP}",
+        f"(?:{_GROUP}:){{1,7}}:",
+        *(f"(?:{_GROUP}:){{{count}}}(?::{_GROUP}){{1,{7 - count}}}" for count in range(1, 7)),
+        f"::(?:{_GROUP}(?::{_GROUP}){{0,6}})?",
+    )
+)
+
+
+def _networks_4() -> str:
+    """Return the pattern of all IPv4 networks without host bits."""
+    forms = [_IPV4 + "(?:/32)?", "0\\.0\\.0\\.0/0"]
+    for length in range(1, 32):
+        whole, bits = divmod(length - 1, 8)  # octets before the one that the prefix ends in; bits in that one, less one
+        zeros = "\\.0" * (3 - whole)
+        octets = "|".join(str(octet) for octet in range(0, 256, 128 >> bits)) if bits < 7 else _OCTET
+        forms.append(f"(?:{_OCTET}\\.){{{whole}}}(?:{octets}){zeros}/{length}")
+    return "|".join(forms)
+
+
+def _networks_6() -> str:
+    """Return the pattern of IPv6 networks whose prefix ends at a hex digit and is followed by ``::``."""
+    forms = [f"(?:{_IPV6})(?:/128)?", "::/0"]
+    for whole in range(7):
+        ends = [f"{_GROUP}::/{16 * whole + 16}"]
+        ends += [f"[0-9A-Fa-f]{{{digits}}}{'0' * (4 - digits)}::/{16 * whole + 4 * digits}" for digits in (1, 2, 3)]
+        forms.append(f"(?:{_GROUP}:){{{whole}}}(?:{'|'.join(ends)})")
+    return "|".join(forms)
+
+
+ADDRESS_PATTERN = f"^(?:{_IPV4}|{_IPV6})$"
+NETWORK_PATTERN = f"^(?:{_networks_4()}|{_networks_6()})$"
+DOMAIN_PATTERN = f"^(?:\\*\\.)?(?:localhost|(?:{_LABEL}\\.){{1,120}}{_LABEL})$"

@@ -1,30 +1,28 @@
-"""Budgets: what they cover, their periods, and when one has not enough left. Pure; amounts are whole numbers.
+"""Budgets: what they cover, their periods, and whether one has enough left. Pure; amounts are integers.
 
-An amount is counted in the budget's unit: micro-dollars (millionths of a US dollar), tokens or requests. Periods are
-those of the UTC calendar: the hour, the day, the week from Monday, the month.
+An amount is in the unit of its budget: micro-dollars (millionths of a US dollar), tokens or requests. A period is the
+hour, the day, the week from Monday or the month of the UTC calendar.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from fnmatch import translate
-from functools import lru_cache
-from re import Pattern, compile
 
+from gateway.domain.globs import glob
 from gateway.records import record
 
 MICRO = 1_000_000
 MAX_BUDGETS = 1000
 MAX_AMOUNT = 2**53 - 1
-"""The largest amount that every JSON reader keeps exactly."""
+"""The largest integer that every JSON reader represents exactly."""
 DEFAULT_SOFT_PCT = 80
 HOLD_SECONDS = 3_900
-"""Five minutes more than a provider may take. What is held longer belongs to a process that died."""
+"""Five minutes more than the longest provider timeout. An older hold belongs to a process that died."""
 
 
 class BudgetScope(StrEnum):
-    """What a budget covers: everything, or what matches its `scope_value`."""
+    """What a budget covers: every completion, or those that match its `scope_value`."""
 
     GLOBAL = "global"
     KEY = "key"
@@ -34,7 +32,7 @@ class BudgetScope(StrEnum):
 
 
 class BudgetUnit(StrEnum):
-    """What is counted. usd: in micro-dollars."""
+    """What a budget counts. An amount of ``usd`` is in micro-dollars."""
 
     USD = "usd"
     TOKENS = "tokens"
@@ -42,7 +40,7 @@ class BudgetUnit(StrEnum):
 
 
 class BudgetWindow(StrEnum):
-    """How long a period is. Periods are the calendar's, in UTC; a week begins on Monday."""
+    """The length of a period."""
 
     HOUR = "hour"
     DAY = "day"
@@ -51,7 +49,7 @@ class BudgetWindow(StrEnum):
 
 
 class BudgetAction(StrEnum):
-    """What happens at the limit: an alert, or a refusal as well."""
+    """What happens at the limit: an alert, or an alert and a refusal."""
 
     WARN = "warn"
     BLOCK = "block"
@@ -59,7 +57,7 @@ class BudgetAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """One calendar period, half-open; Unix milliseconds."""
+    """One half-open calendar period, in Unix milliseconds."""
 
     begins_at: int
     ends_at: int
@@ -67,7 +65,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """Another limit for a while. amount: in the budget's unit. by: who set it."""
+    """A temporary limit. amount: in the unit of the budget. by: the name of the user who set it."""
 
     amount: int
     until_at: int
@@ -77,10 +75,10 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What may be spent in each period. Times in Unix milliseconds.
+    """A limit on spending in each period. Times in Unix milliseconds.
 
-    scope_value: id of a key, name of an agent or provider, or glob of a model; None for ``global``. lineage: of the
-    key, so that a rotated key spends from the same budget. limit_amount: in the unit. version: rises with every change.
+    scope_value: the id of a key, the name of an agent or provider, or a glob of models; None for ``global``. lineage:
+    of the key, so that a rotated key spends from the same budget. version: rises with every change.
     """
 
     id: str
@@ -104,7 +102,6 @@ class Budget:
         return override.amount if override is not None and override.until_at > now_at else self.limit_amount
 
     def covers(self, spender: "Spender") -> bool:
-        """Tell whether the budget is about this completion."""
         match self.scope:
             case BudgetScope.GLOBAL:
                 return True
@@ -120,7 +117,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Spender:
-    """Who and what a completion is spent for. key: the key's lineage. providers: all that may come to answer."""
+    """The attributes of a completion that decide which budgets cover it.
+
+    key: the lineage of the API key. providers: every provider that may answer.
+    """
 
     key: str | None
     agent: str
@@ -130,13 +130,13 @@ class Spender:
 
 @record
 class Usage:
-    """What a completion takes, or at most takes. microusd: None when nobody knows a price."""
+    """What a completion uses, or its upper bound. microusd: None when there is no price for the model."""
 
     tokens: int
     microusd: int | None
 
     def amount(self, unit: BudgetUnit) -> int:
-        """Return what it is in this unit; what has no price costs a budget of dollars nothing."""
+        """Return the usage in this unit. A completion without a price costs a dollar budget nothing."""
         match unit:
             case BudgetUnit.USD:
                 return self.microusd or 0
@@ -148,7 +148,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What one completion holds of one period of one budget until it is settled."""
+    """The amount that one completion reserves in one period of one budget until it is settled."""
 
     budget_id: str
     begins_at: int
@@ -157,9 +157,9 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a budget stands in its period. All amounts in its unit.
+    """The state of a budget in one period. Amounts are in its unit.
 
-    exceeded_at, soft_at: when an alert was raised. has_begun: whether anything was taken from it in this period.
+    exceeded_at, soft_at: when the alert was raised. has_begun: whether the period has any spending or reservation.
     """
 
     budget: Budget
@@ -171,48 +171,36 @@ class Standing:
     has_begun: bool = False
 
     def remaining(self, now_at: int) -> int:
-        """Return what may still be reserved; never less than nothing."""
+        """Return what may still be reserved, at least 0."""
         return max(0, self.budget.effective_amount(now_at) - self.spent - self.reserved)
 
     def has_room(self, amount: int, now_at: int) -> bool:
-        """Tell whether `amount` more stays within the limit."""
+        """Return whether `amount` can be added without passing the limit."""
         return self.spent + self.reserved + amount <= self.budget.effective_amount(now_at)
 
     def is_soft(self, now_at: int) -> bool:
-        """Tell whether what is spent has reached the soft limit."""
+        """Return whether the spending has reached the soft limit."""
         return self.spent * 100 >= self.budget.effective_amount(now_at) * self.budget.soft_pct
 
     def forecast(self, now_at: int) -> int:
-        """Return what is spent at the end of the period if it goes on as until now."""
+        """Return the spending at the end of the period, extrapolated at the present rate."""
         elapsed = max(1, now_at - self.period.begins_at)
         return self.spent * (self.period.ends_at - self.period.begins_at) // elapsed
 
 
 def period_of(window: BudgetWindow, at: int) -> Period:
-    """Return the period of the UTC calendar in which `at` lies."""
-    moment = datetime.fromtimestamp(at / 1000, UTC)
-    begin = moment.replace(minute=0, second=0, microsecond=0)
-    if window is BudgetWindow.HOUR:
-        return _period(begin, begin + timedelta(hours=1))
-    begin = begin.replace(hour=0)
-    if window is BudgetWindow.DAY:
-        return _period(begin, begin + timedelta(days=1))
-    if window is BudgetWindow.WEEK:
-        begin -= timedelta(days=begin.weekday())
-        return _period(begin, begin + timedelta(days=7))
-    begin = begin.replace(day=1)
-    return _period(begin, (begin + timedelta(days=32)).replace(day=1))
-
-
-def glob(pattern: str) -> Pattern[str]:
-    """Return a pattern of names that may hold ``*``, ``?`` and ``[…]``, for names in folded case."""
-    return _compiled(pattern.casefold())
-
-
-@lru_cache(4096)
-def _compiled(pattern: str) -> Pattern[str]:
-    return compile(translate(pattern))
-
-
-def _period(begin: datetime, end: datetime) -> Period:
+    """Return the period of the UTC calendar that contains `at`."""
+    hour = datetime.fromtimestamp(at / 1000, UTC).replace(minute=0, second=0, microsecond=0)
+    day = hour.replace(hour=0)
+    match window:
+        case BudgetWindow.HOUR:
+            begin, end = hour, hour + timedelta(hours=1)
+        case BudgetWindow.DAY:
+            begin, end = day, day + timedelta(days=1)
+        case BudgetWindow.WEEK:
+            begin = day - timedelta(days=day.weekday())
+            end = begin + timedelta(days=7)
+        case BudgetWindow.MONTH:
+            begin = day.replace(day=1)
+            end = (begin + timedelta(days=32)).replace(day=1)
     return Period(int(begin.timestamp()) * 1000, int(end.timestamp()) * 1000)

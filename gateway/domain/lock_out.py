@@ -1,8 +1,9 @@
-"""Whom a change of the access list would shut out: its maker, the callers on this host, every key or chat. Pure.
+"""Who a change of the access list would lock out: its author, callers on this host, every key or every chat. Pure.
 
-Theory of operation. The list before the change is compared with the list after it: now, and again whenever an entry
-expires that may matter later. A narrow deny entry about others does not: its end lets in nobody who is asked about.
-Each comparison costs a pass over the list. Of many ends of entries about others, only the first and last are looked at.
+Theory of operation. `shut_out` compares the list before the change with the list after it: now, and at each later
+expiry that may matter. The end of a narrow deny entry about somebody else does not matter, because it admits nobody
+whom the check covers. Each comparison costs a pass over the list. If many entries about others expire, only the first
+and the last expiries are checked.
 """
 
 import ipaddress
@@ -14,7 +15,7 @@ from gateway.domain.access_list import GLOBAL, OF_REQUEST, AccessEntry, ListName
 LOOPBACK = ("127.0.0.1", "::1")
 _OF_CHAT = (Subject.MODEL, Subject.PROVIDER, Subject.AGENT)
 _BROAD_BITS = 16
-_MOST_ENDS = 16
+_MAX_OTHER_EXPIRIES = 16
 
 
 def shut_out(
@@ -26,14 +27,14 @@ def shut_out(
     keys: Sequence[str],
     now_at: int,
 ) -> str | None:
-    """Say whom the change from `before` to `after` would refuse, now or later; None: nobody who gets in without it.
+    """Return who the change from `before` to `after` would lock out, now or later, as text. None: it locks out nobody.
 
-    ip, key_id: of the maker of the change; None where there is none. keys: the ids of all keys that are live.
+    ip, key_id: of the author of the change, None where there is none. keys: the ids of all live keys.
     """
-    for at in (now_at, *_ends({*before, *after}, ip, key_id, now_at)):
-        who = _shut_out_at(at, before, after, ip=ip, key_id=key_id, keys=keys)
-        if who is not None:
-            return f"{who} would be refused" + ("" if at == now_at else " when an entry expires")
+    for at in (now_at, *_expiries({*before, *after}, ip, key_id, now_at)):
+        refused = _shut_out_at(at, before, after, ip=ip, key_id=key_id, keys=keys)
+        if refused is not None:
+            return f"{refused} would be refused" + ("" if at == now_at else " when an entry expires")
     return None
 
 
@@ -52,9 +53,7 @@ def _shut_out_at(
     after = [entry for entry in after if entry.subject in OF_REQUEST]
     old, new = Rules(before, at), Rules(after, at)
     for subject, value in ((Subject.ADDRESS, ip), (Subject.KEY, key_id)):
-        if value is None or _is_allowed(new, subject, value, key_id):
-            continue
-        if _is_allowed(old, subject, value, key_id):
+        if value and _is_allowed(old, subject, value, key_id) and not _is_allowed(new, subject, value, key_id):
             return f"Your own {subject.value}"
     for address in LOOPBACK:
         if new.denied(Subject.ADDRESS, address, None) and not old.denied(Subject.ADDRESS, address, None):
@@ -66,32 +65,32 @@ def _shut_out_at(
     return None
 
 
-def _ends(entries: Iterable[AccessEntry], ip: str | None, key_id: str | None, now_at: int) -> list[int]:
-    """Return when entries expire whose end may shut somebody out or show whom another entry shuts out."""
+def _expiries(entries: Iterable[AccessEntry], ip: str | None, key_id: str | None, now_at: int) -> list[int]:
+    """Return the expiry times after which somebody may be locked out, sorted."""
     known = [address for text in (*LOOPBACK, ip or "") if (address := read_address(text))]
-    always: set[int] = set()
-    perhaps: set[int] = set()
+    own: set[int] = set()  # of entries about this host or the author of the change
+    others: set[int] = set()
     for entry in entries:
         if entry.expires_at is None or not entry.is_live(now_at):
             continue
         if entry.subject is Subject.ADDRESS:
             network = ipaddress.ip_network(entry.value)
             if any(address in network for address in known):
-                always.add(entry.expires_at)
+                own.add(entry.expires_at)
             elif entry.list_name is ListName.ALLOW or network.prefixlen <= _BROAD_BITS:
-                perhaps.add(entry.expires_at)
+                others.add(entry.expires_at)
         elif _refuses_all(entry) or (entry.subject is Subject.KEY and entry.value == key_id):
-            always.add(entry.expires_at)
+            own.add(entry.expires_at)
         elif entry.subject is Subject.KEY:
-            perhaps.add(entry.expires_at)
-    ends = sorted(perhaps)
-    if len(ends) > _MOST_ENDS:
-        ends = ends[: _MOST_ENDS // 2] + ends[-_MOST_ENDS // 2 :]
-    return sorted(always.union(ends))
+            others.add(entry.expires_at)
+    checked = sorted(others)
+    if len(checked) > _MAX_OTHER_EXPIRIES:
+        checked = checked[: _MAX_OTHER_EXPIRIES // 2] + checked[-_MAX_OTHER_EXPIRIES // 2 :]
+    return sorted(own.union(checked))
 
 
 def _refuses_all(entry: AccessEntry) -> bool:
-    """Tell whether an entry refuses every model, provider or agent."""
+    """Return whether an entry refuses every model, provider or agent."""
     if entry.list_name is not ListName.DENY or entry.subject not in _OF_CHAT:
         return False
     return "*" in entry.value and not entry.value.strip("*?") and entry.value.count("?") <= 1
@@ -111,7 +110,7 @@ def _any_loopback(rules: Rules) -> bool:
 
 
 def _any_key(rules: Rules, entries: Iterable[AccessEntry], keys: Sequence[str]) -> bool:
-    """Tell whether some key is let in from some address."""
+    """Return whether at least one key is admitted from at least one address."""
     scopes = {entry.scope for entry in entries}
     found: dict[str | None, bool] = {}
     for key_id in keys:
@@ -125,12 +124,12 @@ def _any_key(rules: Rules, entries: Iterable[AccessEntry], keys: Sequence[str]) 
 
 
 def _edges(entries: Iterable[AccessEntry]) -> Iterator[str]:
-    """Give the addresses at which a decision can change. If none of them is allowed, no address is."""
+    """Yield the addresses at which a decision can change. If none of them is allowed, no address is."""
     yield from ("0.0.0.0", "::")  # noqa: S104
     networks = [
         (entry.list_name, ipaddress.ip_network(entry.value)) for entry in entries if entry.subject is Subject.ADDRESS
     ]
     yield from (str(network[0]) for name, network in networks if name is ListName.ALLOW)
     for _, network in networks:
-        with suppress(ipaddress.AddressValueError):  # nothing comes after the last address of all
+        with suppress(ipaddress.AddressValueError):  # there is no address after the last one
             yield str(network[-1] + 1)

@@ -1,22 +1,29 @@
-"""What is done about a verdict: block or observe, withhold or redact, and parts nobody can read. Pure."""
+"""Policies: what the gateway does about a verdict, about parts it cannot scan, and which texts it captures. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gateway.domain.captures import DEFAULT_CAPTURE_DAYS, Capture
-from gateway.shield.detections import Detection, ScanResult, Severity
+from gateway.records import record
+from gateway.shield.detections import CATEGORIES, Detection, Direction, ScanResult, Severity
 from gateway.shield.scoring import DEFAULT_POLICY, Action, Policy, verdict_of
 
 UNSCANNABLE_RULE = "unscannable-part"
 SECRET_CATEGORIES = frozenset(("secret", "pii", "financial"))
+MAX_REASON_CHARS = 500
+MAX_CAPTURE_CHARS = 20_000
+DEFAULT_CAPTURE_DAYS = 7
+MAX_CAPTURE_DAYS = 365
+MASKING = Policy(category_actions=dict.fromkeys(sorted(CATEGORIES), "redact"))
+"""A scan under this policy masks the matches of every rule."""
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class UnscannedPart:
-    """A part of a request or reply that the shield could not read.
+    """A part of a request or reply that the shield cannot scan.
 
-    kind: its type in words of the dialect, such as ``image_url``, else ``other``.
+    kind: its type in the dialect, such as ``image_url``, or ``other``.
     """
 
     place: str
@@ -24,14 +31,14 @@ class UnscannedPart:
 
 
 class ShieldMode(StrEnum):
-    """What a BLOCK does: it stops the text, or it is only recorded."""
+    """The effect of a BLOCK verdict: the gateway stops the text, or only records the verdict."""
 
     BLOCK = "block"
     OBSERVE = "observe"
 
 
 class Unscannable(StrEnum):
-    """What becomes of a request or reply with a part the shield cannot read: passed, at least REVIEW, or BLOCK."""
+    """The verdict on a request or reply with an unscannable part: as without it, at least REVIEW, or BLOCK."""
 
     ALLOW = "allow"
     REVIEW = "review"
@@ -39,19 +46,26 @@ class Unscannable(StrEnum):
 
 
 class OutboundAction(StrEnum):
-    """What an outbound BLOCK does to a choice: a notice in its place, or its matches masked."""
+    """The effect of an outbound BLOCK on a choice: a notice replaces it, or its matches are masked."""
 
     BLOCK = "block"
     REDACT = "redact"
 
 
+class Capture(StrEnum):
+    """What the gateway stores of a text beside its hash: nothing, the text with all matches masked, or the text."""
+
+    NONE = "none"
+    REDACTED = "redacted"
+    FULL = "full"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShieldPolicy:
-    """What the operator decided. A request can change none of it.
+    """The operator's decisions. A request cannot change them.
 
-    scoring: thresholds and weights. tool_injection: whether names, descriptions and schemas of tools are scanned for
-    everything; when not, they are scanned for secrets alone. capture, capture_days: what is kept
-    of the texts, and for how long.
+    scoring: thresholds and weights. tool_injection: whether names, descriptions and schemas of tools are scanned by
+    all rules, or only for secrets. capture, capture_days: what is stored of the texts, and for how long.
     """
 
     mode: ShieldMode = ShieldMode.BLOCK
@@ -68,9 +82,9 @@ DEFAULT_SHIELD_POLICY = ShieldPolicy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRecord:
-    """A named policy, which keys may have.
+    """A named policy that can be assigned to keys.
 
-    block_score, review_score: least scores for BLOCK and REVIEW. version: rises with every change.
+    block_score, review_score: lowest scores for BLOCK and REVIEW. version: rises with every change.
     """
 
     id: str
@@ -89,46 +103,94 @@ class PolicyRecord:
     version: int = 1
 
     def shield_policy(self) -> ShieldPolicy:
-        """Return what the policy says."""
-        scoring = Policy(
-            block_at=self.block_score, review_at=self.review_score, category_actions=dict(self.category_actions)
-        )
         return ShieldPolicy(
             mode=self.mode,
             unscannable=self.unscannable,
             outbound=self.outbound,
-            scoring=scoring,
+            scoring=Policy(
+                block_at=self.block_score, review_at=self.review_score, category_actions=dict(self.category_actions)
+            ),
             tool_injection=self.tool_injection,
             capture=self.capture,
             capture_days=self.capture_days,
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOverride:
+    """An operator's change to one rule of the rule file.
+
+    enabled: False takes the rule out of every scan. severity: replaces that of the file; None keeps it.
+    """
+
+    rule: str
+    enabled: bool
+    severity: Severity | None
+    reason: str | None
+    changed_at: int
+    changed_by: str
+    version: int = 1
+
+
+@record
+class CapturedText:
+    """A captured text that is about to be stored. is_cut: the text was longer. days: the retention."""
+
+    direction: Direction
+    mode: Capture
+    text: str
+    is_cut: bool
+    days: int
+
+    def expires_at(self, captured_at: int) -> int:
+        return captured_at + self.days * _DAY_MS
+
+
+@record
+class KeptText:
+    """A stored capture, as the API shows it."""
+
+    direction: Direction
+    mode: Capture
+    text: str
+    is_cut: bool
+    expires_at: int
+
+
+def cut(text: str, *, direction: Direction, mode: Capture, days: int) -> CapturedText:
+    """Return a text in storable form: at most `MAX_CAPTURE_CHARS` long, with lone surrogates replaced."""
+    kept = text[:MAX_CAPTURE_CHARS].encode("utf-8", "replace").decode("utf-8")
+    return CapturedText(direction, mode, kept, len(text) > MAX_CAPTURE_CHARS, days)
+
+
+def with_places(texts: Iterable[tuple[str, str]]) -> str:
+    """Join ``(place, text)`` pairs into one text, with each place as a heading."""
+    return "\n\n".join(f"[{place}]\n{text}" for place, text in texts)
+
+
 def redacted_categories(policy: ShieldPolicy) -> frozenset[str]:
-    """Return the categories whose matches are masked, whatever the verdict."""
+    """Return the categories whose matches are masked under every verdict."""
     return frozenset(name for name, action in policy.scoring.category_actions.items() if action == "redact")
 
 
 def blocking_redacted(policy: ShieldPolicy) -> Policy:
-    """Return the scoring for a text in which something should be masked and cannot be: it weighs like `block`."""
-    actions = dict(policy.scoring.category_actions)
-    return replace(
-        policy.scoring,
-        category_actions={name: "block" if action == "redact" else action for name, action in actions.items()},
-    )
+    """Return the scoring for a text whose matches cannot be masked: the action `redact` becomes `block`."""
+    actions = policy.scoring.category_actions.items()
+    blocking = {name: "block" if action == "redact" else action for name, action in actions}
+    return replace(policy.scoring, category_actions=blocking)
 
 
 def secrets_only(policy: Policy) -> Policy:
-    """Return the policy for texts in which only secrets, personal and financial data are looked for."""
+    """Return the policy restricted to secrets, personal and financial data."""
     wanted = SECRET_CATEGORIES if policy.categories is None else SECRET_CATEGORIES & policy.categories
     return replace(policy, categories=wanted)
 
 
 def with_unscannable(result: ScanResult, parts: tuple[UnscannedPart, ...], policy: ShieldPolicy) -> ScanResult:
-    """Return the result of a text that came with parts that the shield cannot read.
+    """Return the result of a text that came with unscannable parts.
 
-    The parts are a detection of their own, so that traffic and audit show them: how many, the first place, and in
-    `view` their kinds. Its share is what the score lacks to the threshold of `review` or `block`, and 0 under `allow`.
+    One detection stands for the parts, so that traffic and audit show their number, the place of the first, and their
+    kinds in `view`. Its share lifts the score to the threshold of `review` or `block`; it is 0 under `allow`.
     """
     if not parts:
         return result

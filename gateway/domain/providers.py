@@ -1,13 +1,12 @@
-"""Providers of models: their record, the models they serve, and where their key is kept. Pure: reads no key."""
+"""Providers: their record, the models they serve, and the reference to their key. Pure: reads no key."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from fnmatch import translate
-from functools import lru_cache
 from typing import Literal
 
+from gateway.domain.globs import glob
 from gateway.domain.prices import Price
 from gateway.errors import InvalidRequest
 from gateway.field_types import WHOLE_PATH, is_line
@@ -25,10 +24,9 @@ DEFAULT_PRIORITY = 100
 DEFAULT_TIMEOUT_SECONDS = 600.0
 DEFAULT_RETRIES = 1
 UPSTREAM = "upstream"
-"""Id and name of the provider that the settings make."""
+"""Id and name of the provider that the settings define."""
 STORED = "stored"
 
-_ANY = ("*",)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 _CREDENTIAL = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
 _KEY = re.compile(r"[!-~]{1,8192}")
@@ -37,14 +35,14 @@ REFERENCE_PROMISE = (
     f"|file:(?!.{{{MAX_PATH_CHARS + 1}}}){WHOLE_PATH}"
 )
 KEY_PROMISE = f"^(?:{REFERENCE_PROMISE}|(?!(?:env|file|cred):)[!-~]{{1,{MAX_KEY_BYTES}}})$"
-"""Which texts `read_key` takes."""
+"""The pattern of the texts that `read_key` accepts."""
 _GLOB_SIGNS = frozenset("*?[")
 
 Origin = Literal["record", "settings", "built-in"]
 
 
 class ProviderType(StrEnum):
-    """What a provider speaks. ECHO is the built-in model, which answers with the prompt."""
+    """The protocol of a provider. ECHO is the built-in model, which answers with the prompt."""
 
     OPENAI = "openai-compatible"
     ECHO = "echo"
@@ -52,14 +50,14 @@ class ProviderType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One provider. Never holds its key.
+    """One provider. It never holds the key itself.
 
-    base_url: with the version in its path, such as ``https://api.example.com/v1``; None for ECHO. key_reference: where
-    the key is, ``env:NAME``, ``file:PATH``, ``cred:NAME`` or ``stored:ID`` (in the file beside the database); None for
-    none. models: globs of what it serves. priority: the lowest is tried first. weight: its share among those of one
-    priority. max_retries: how often one request is sent again before the next provider is tried. prices: by glob of
-    the model, before the table of all. version: rises with every change. origin: a kept record, made of the settings,
-    or the built-in model that answers while there is no other.
+    base_url: with the version in its path, such as ``https://api.example.com/v1``; None for ECHO.
+    key_reference: ``env:NAME``, ``file:PATH``, ``cred:NAME``, or ``stored:ID`` for the file beside the database; None
+    without a key. models: globs of the models it serves. priority: the gateway tries the lowest first.
+    weight: the share of requests among providers of one priority. max_retries: how often a request is repeated before
+    the next provider. prices: by model glob; they come before the general table. version: rises with every change.
+    origin: a stored record, the settings, or the built-in model that answers while there is no other provider.
     """
 
     id: str
@@ -67,7 +65,7 @@ class Provider:
     type: ProviderType = ProviderType.OPENAI
     base_url: str | None = None
     key_reference: str | None = None
-    models: tuple[str, ...] = _ANY
+    models: tuple[str, ...] = ("*",)
     priority: int = DEFAULT_PRIORITY
     weight: int = 1
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
@@ -81,22 +79,22 @@ class Provider:
     origin: Origin = "record"
 
     def serves(self, model: str) -> bool:
-        """Tell whether a model is one of those it serves, whatever the case of its letters."""
+        """Return whether the provider serves a model. Case does not matter."""
         folded = model.strip().casefold()
-        return any(_glob(pattern).match(folded) for pattern in self.models)
+        return any(glob(pattern).match(folded) for pattern in self.models)
 
     def literal_models(self) -> tuple[str, ...]:
-        """Return the models that are given by name. What the globs among them let through only the provider knows."""
+        """Return the models that are listed by name, without the globs."""
         return tuple(name for name in self.models if not _GLOB_SIGNS & set(name))
 
     def key_source(self) -> str | None:
-        """Return where the key is, as it may be told."""
+        """Return the key reference for display: `STORED` in place of a reference to the stored file."""
         reference = self.key_reference
         return STORED if reference is not None and reference.startswith("stored:") else reference
 
 
 def check_type(provider: Provider) -> None:
-    """Refuse fields that the type of the provider does not have.
+    """Refuse fields that this type of provider does not have.
 
     Raises:
         InvalidRequest: `param` names the field.
@@ -110,18 +108,16 @@ def check_type(provider: Provider) -> None:
 
 
 def read_key(text: str, *, param: str = "api_key") -> tuple[str | None, str | None]:
-    """Return the reference that a text is, else the key that it is: the other one is None.
+    """Return `text` as ``(reference, None)`` if it is a reference to a key, or as ``(None, key)`` if it is a key.
 
     Raises:
-        InvalidRequest: it is neither. The message never repeats it.
+        InvalidRequest: `text` is neither. The message never repeats it.
     """
     kind, separator, name = text.partition(":")
     if not separator or kind not in ("env", "file", "cred"):
         if not _KEY.fullmatch(text):
-            raise _bad(
-                param,
-                "must be env:NAME, file:/PATH, cred:NAME, or a key of visible ASCII characters without blanks",
-            )
+            forms = "env:NAME, file:/PATH, cred:NAME, or a key of visible ASCII characters without blanks"
+            raise _bad(param, f"must be {forms}")
         return None, text
     if kind == "env" and not _VARIABLE.fullmatch(name):
         raise _bad(param, "names no environment variable after env:")
@@ -130,14 +126,9 @@ def read_key(text: str, *, param: str = "api_key") -> tuple[str | None, str | No
     if kind == "file" and (
         not name.startswith("/") or not is_line(name) or len(name) > MAX_PATH_CHARS or ".." in name.split("/")
     ):
-        raise _bad(param, "must name the whole path of a file after file:, without ..")
+        raise _bad(param, "must name the absolute path of a file after file:, without ..")
     return text, None
 
 
 def _bad(param: str, reason: str) -> InvalidRequest:
     return InvalidRequest(f"{param} {reason}.", param=param)
-
-
-@lru_cache(4096)
-def _glob(pattern: str) -> re.Pattern[str]:
-    return re.compile(translate(pattern.casefold()))

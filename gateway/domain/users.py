@@ -1,25 +1,32 @@
-"""A person who may sign in, and the forms of names and passwords. Pure: hashes nothing."""
+"""Users and their sessions, and the valid forms of user names and passwords. Pure: hashes nothing, knows no cookie."""
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 
-from gateway.domain.common_passwords import COUNT, is_common
+from gateway import bundle
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, Role, scopes_within
 from gateway.errors import Conflict, InvalidRequest
 
 MAX_USERNAME_CHARS = 64
 MIN_PASSWORD_CHARS = 8
-# Four bytes a character at most: the whole password is hashed.
+# At most four bytes a character, so that the whole password is hashed.
 MAX_PASSWORD_CHARS = 256
 NOT_ONE_SIGN_REPEATED = "^(?!(.|[\\n\\r\\u2028\\u2029])\\1*$)"
-"""What a password is that `check_new_password` takes of whoever has another name: not one character repeated."""
+"""The pattern of the OpenAPI document for passwords: not one character repeated."""
 USERNAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
+SESSION_MS = 12 * 3_600_000
+SESSION_IDLE_MS = 60 * 60_000
+DEFAULT_SESSION_LIMIT = 100
+MAX_SESSION_LIMIT = 500
 _USERNAME = re.compile(USERNAME_PATTERN, re.ASCII)
+_COMMON_PASSWORDS = "gateway/domain/common-passwords.txt"
+_PASSWORD_SUFFIX = re.compile(r"[0-9!]{1,4}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user's record. password_hash: as made by `auth.passwords`. disabled_at: Unix ms, or None while active."""
+    """A stored user. password_hash: from `auth.passwords`. disabled_at: Unix milliseconds, or None while active."""
 
     id: str
     username: str
@@ -30,7 +37,7 @@ class User:
     version: int = 1
 
     def principal(self) -> Principal:
-        """Return who acts when this user does. Whether the user is disabled is not looked at."""
+        """Return the principal of this user. Does not check whether the user is disabled."""
         permissions = ROLE_PERMISSIONS[self.role]
         return Principal(
             kind="user",
@@ -43,7 +50,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """What is said of a user to be made. Checked by `services.users`."""
+    """The fields of a user to create. `services.users` checks them."""
 
     username: str
     password: str = field(repr=False)
@@ -52,7 +59,7 @@ class NewUser:
 
 @dataclass(frozen=True, slots=True)
 class ChangedUser:
-    """What is to change of a user; None leaves a field as it is. version: refused unless the record still has it."""
+    """Changes of a user; None keeps a field. version: the change is refused if the record has another one."""
 
     role: Role | None = None
     disabled: bool | None = None
@@ -60,11 +67,40 @@ class ChangedUser:
     version: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A stored session of a user. Times in Unix milliseconds.
+
+    digest: SHA-256 of the token that the browser holds. expires_at: the end even of an active session. last_seen_at:
+    written every few seconds only. ip, user_agent: of the sign-in.
+    """
+
+    id: str
+    digest: str
+    user_id: str
+    created_at: int
+    last_seen_at: int
+    expires_at: int
+    ip: str | None = None
+    user_agent: str | None = None
+
+    def is_live(self, now_at: int) -> bool:
+        return now_at < self.expires_at and now_at < self.last_seen_at + SESSION_IDLE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A live session and the present record of its user."""
+
+    session: Session
+    user: User
+
+
 def check_username(text: str) -> str:
-    """Return `text` if a user may have it as a name. Names differ in more than the case of their letters.
+    """Return `text` if it is a valid user name.
 
     Raises:
-        InvalidRequest: it has another form.
+        InvalidRequest: `text` has another form.
     """
     if _USERNAME.fullmatch(text) is None:
         raise InvalidRequest(
@@ -74,19 +110,29 @@ def check_username(text: str) -> str:
     return text
 
 
+def is_common_password(password: str) -> bool:
+    """Return whether a password is on the list of the 10,000 most common ones.
+
+    Case, width and a suffix of up to four digits or exclamation marks do not matter.
+    """
+    folded = unicodedata.normalize("NFKC", password).strip().casefold()
+    known = frozenset(bundle.read(_COMMON_PASSWORDS).decode().split("\n"))
+    return not known.isdisjoint({folded, _PASSWORD_SUFFIX.sub("", folded)} - {""})
+
+
 def check_new_password(text: str, *, username: str, param: str = "password") -> str:
     """Return `text` if it may become the password of `username`.
 
     Raises:
-        InvalidRequest: it is too short, too long, one character repeated, or one of the most common. Conflict: it is
-            the name itself. The message never repeats it.
+        InvalidRequest: the password is too short, too long, one character repeated, or a common one.
+        Conflict: the password is the user name.
     """
     if not MIN_PASSWORD_CHARS <= len(text) <= MAX_PASSWORD_CHARS:
         raise InvalidRequest(f"{param} must be {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters.", param=param)
     if len(set(text)) == 1:
         raise InvalidRequest(f"{param} must not be one character repeated.", param=param)
-    if is_common(text):
-        raise InvalidRequest(f"{param} is one of the {COUNT:,} most common passwords: choose another.", param=param)
+    if is_common_password(text):
+        raise InvalidRequest(f"{param} is one of the 10,000 most common passwords: choose another.", param=param)
     if text.casefold() == username.casefold():
         raise Conflict(f"{param} must not be the username.", param=param)
     return text

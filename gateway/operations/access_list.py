@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.app import Gateway
-from gateway.domain.access_forms import ADDRESS_PATTERN, DOMAIN_PATTERN, NETWORK_PATTERN
 from gateway.domain.access_list import (
+    ADDRESS_PATTERN,
     DEFAULT_ENTRY_LIMIT,
+    DOMAIN_PATTERN,
     GLOBAL,
     MAX_ENTRY_LIMIT,
+    NETWORK_PATTERN,
     AccessEntry,
     EntryFilter,
     EntryType,

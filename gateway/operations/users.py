@@ -6,14 +6,16 @@ from typing import Annotated, Literal
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Role
-from gateway.domain.sessions import DEFAULT_SESSION_LIMIT, MAX_SESSION_LIMIT, SignedIn
 from gateway.domain.users import (
+    DEFAULT_SESSION_LIMIT,
     MAX_PASSWORD_CHARS,
+    MAX_SESSION_LIMIT,
     MIN_PASSWORD_CHARS,
     NOT_ONE_SIGN_REPEATED,
     USERNAME_PATTERN,
     ChangedUser,
     NewUser,
+    SignedIn,
     User,
 )
 from gateway.operations.operation import Answer, ById, Door, text

@@ -7,8 +7,7 @@ four characters and its length. The same holds for a text that a scan did not re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from gateway.domain.captures import MASKING, MAX_CAPTURE_CHARS, Capture, CapturedText, cut, with_places
-from gateway.domain.policies import ShieldPolicy
+from gateway.domain.policies import MASKING, MAX_CAPTURE_CHARS, Capture, CapturedText, ShieldPolicy, cut, with_places
 from gateway.llm.base import Leaf
 from gateway.llm.joined import join
 from gateway.shield.detections import Direction, ScanResult

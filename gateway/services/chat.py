@@ -14,7 +14,8 @@ import anyio
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
 from gateway.domain.audit import AuditEvent, Outcome
-from gateway.domain.budgets import Spender, glob
+from gateway.domain.budgets import Spender
+from gateway.domain.globs import glob
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source

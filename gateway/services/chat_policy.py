@@ -12,8 +12,9 @@ from typing import Literal
 
 import anyio.lowlevel
 
-from gateway.domain.captures import Capture, CapturedText
 from gateway.domain.policies import (
+    Capture,
+    CapturedText,
     OutboundAction,
     ShieldMode,
     ShieldPolicy,

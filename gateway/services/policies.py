@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from gateway.clock import Clock, Ids
-from gateway.domain.captures import MAX_CAPTURE_DAYS, Capture
 from gateway.domain.policies import (
+    MAX_CAPTURE_DAYS,
+    Capture,
     OutboundAction,
     PolicyRecord,
     ShieldMode,

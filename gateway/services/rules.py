@@ -7,9 +7,8 @@ from typing import Annotated
 import anyio.to_thread
 
 from gateway.clock import Clock
-from gateway.domain.policies import UNSCANNABLE_RULE
+from gateway.domain.policies import MAX_REASON_CHARS, UNSCANNABLE_RULE, RuleOverride
 from gateway.domain.principals import Principal, RequestContext
-from gateway.domain.rule_overrides import MAX_REASON_CHARS, RuleOverride
 from gateway.domain.traffic_sums import HOUR_MS
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import line

@@ -12,8 +12,7 @@ from typing import Annotated, Literal, cast
 import anyio
 
 from gateway.clock import Clock, Ids
-from gateway.domain.captures import Capture, CapturedText
-from gateway.domain.policies import ShieldPolicy
+from gateway.domain.policies import Capture, CapturedText, ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow

@@ -6,8 +6,7 @@ from gateway.auth.sessions import TOKEN_RANDOM_BYTES, hash_token, make_token
 from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
-from gateway.domain.sessions import ABSOLUTE_MS, DEFAULT_SESSION_LIMIT, Session, SignedIn
-from gateway.domain.users import User, check_new_password
+from gateway.domain.users import DEFAULT_SESSION_LIMIT, SESSION_MS, Session, SignedIn, User, check_new_password
 from gateway.errors import BadCredentials, Conflict, GatewayError, NotFound, NotSignedIn
 from gateway.services.audit import Audit, source_of
 from gateway.services.passwords import Passwords
@@ -245,7 +244,7 @@ class SignIn:
             user_id=user.id,
             created_at=now_at,
             last_seen_at=now_at,
-            expires_at=now_at + ABSOLUTE_MS,
+            expires_at=now_at + SESSION_MS,
             ip=context.ip,
             user_agent=context.user_agent,
         )

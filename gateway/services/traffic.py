@@ -7,8 +7,8 @@ from typing import Literal
 import anyio
 
 from gateway.clock import Clock
-from gateway.domain.captures import Capture, KeptText
 from gateway.domain.paging import Page
+from gateway.domain.policies import Capture, KeptText
 from gateway.domain.traffic import Origin, TrafficFilter, TrafficRow
 from gateway.domain.traffic_sums import (
     DAY_MS,

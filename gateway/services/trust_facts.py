@@ -5,9 +5,8 @@ from typing import Any
 from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter
-from gateway.domain.captures import Capture
 from gateway.domain.fleet import STALE_MS
-from gateway.domain.policies import ShieldMode
+from gateway.domain.policies import Capture, ShieldMode
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import Role
 from gateway.domain.risk_acceptances import AcceptanceScope

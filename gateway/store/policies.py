@@ -1,7 +1,6 @@
 """Store policies, and what operators have changed about single rules."""
 
-from gateway.domain.policies import PolicyRecord
-from gateway.domain.rule_overrides import RuleOverride
+from gateway.domain.policies import PolicyRecord, RuleOverride
 from gateway.store.table import AuthorityTable
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gateway.domain.paging import Page
-from gateway.domain.sessions import IDLE_MS, MAX_SESSION_LIMIT, Session, SignedIn
+from gateway.domain.users import MAX_SESSION_LIMIT, SESSION_IDLE_MS, Session, SignedIn
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import Table
@@ -43,7 +43,7 @@ class SessionRepository:
             InvalidRequest: the limit or the cursor.
         """
         where = Where()
-        where.add(_IS_LIVE, now_at=now_at, idle_since=now_at - IDLE_MS)
+        where.add(_IS_LIVE, now_at=now_at, idle_since=now_at - SESSION_IDLE_MS)
         where.add("user_id = :user_id", user_id=user_id)
         query = ("sessions", user_id)
         found = SESSIONS.read_page(tx, where, query, limit=limit, highest=MAX_SESSION_LIMIT, cursor=cursor)
@@ -52,7 +52,7 @@ class SessionRepository:
 
     def count_live(self, tx: Transaction, *, now_at: int) -> int:
         """Count the live sessions."""
-        return SESSIONS.count(tx, f"WHERE {_IS_LIVE}", now_at=now_at, idle_since=now_at - IDLE_MS)
+        return SESSIONS.count(tx, f"WHERE {_IS_LIVE}", now_at=now_at, idle_since=now_at - SESSION_IDLE_MS)
 
     def mark_seen(self, tx: Transaction, session_id: str, *, now_at: int) -> None:
         """Record that the session was used."""

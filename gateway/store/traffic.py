@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.domain.captures import CapturedText, KeptText
 from gateway.domain.paging import Page
+from gateway.domain.policies import CapturedText, KeptText
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
 from gateway.domain.traffic_sums import (
     BEYOND,

@@ -10,7 +10,7 @@ import open_site as site_module
 import pytest
 from open_site import ATTACK, Site, open_site, sign_in
 
-from gateway.domain.captures import Capture, cut
+from gateway.domain.policies import Capture, cut
 from gateway.domain.principals import Role
 from gateway.services.retention import Days, Retention
 from gateway.shield.detections import Direction

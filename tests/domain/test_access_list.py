@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from gateway.domain.access_forms import ADDRESS_PATTERN, DOMAIN_PATTERN, NETWORK_PATTERN
-from gateway.domain.access_list import AccessEntry, EntryType, ListName, Rules, Subject, read_value
+from gateway.domain.access_list import (
+    ADDRESS_PATTERN,
+    DOMAIN_PATTERN,
+    NETWORK_PATTERN,
+    AccessEntry,
+    EntryType,
+    ListName,
+    Rules,
+    Subject,
+    read_value,
+)
 from gateway.errors import InvalidRequest
 
 NOW = 1_700_000_000_000

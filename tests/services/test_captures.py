@@ -1,7 +1,6 @@
 """What is masked of a text when the shield could not read all of it, or finds something only in another reading."""
 
-from gateway.domain.captures import MASKING, Capture
-from gateway.domain.policies import ShieldPolicy
+from gateway.domain.policies import MASKING, Capture, ShieldPolicy
 from gateway.llm.base import Leaf
 from gateway.services.captures import Captures
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict

@@ -15,8 +15,7 @@ import pytest
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import AuditEvent, AuditFilter, canonical_text
-from gateway.domain.captures import Capture
-from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
+from gateway.domain.policies import Capture, OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.domain.prices import Price, Prices
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider

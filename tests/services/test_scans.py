@@ -16,8 +16,7 @@ import pytest
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.audit import AuditFilter
-from gateway.domain.captures import MASKING, Capture
-from gateway.domain.policies import ShieldPolicy
+from gateway.domain.policies import MASKING, Capture, ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import AuditUnavailable, InvalidRequest, Shed, ShieldUnavailable
 from gateway.log import Log

@@ -3,8 +3,7 @@
 from seeding import seed
 
 from gateway.domain.principals import Role
-from gateway.domain.sessions import IDLE_MS, Session
-from gateway.domain.users import User
+from gateway.domain.users import SESSION_IDLE_MS, Session, User
 from gateway.store.sessions import SignInOrigin
 from gateway.store.store import Store
 
@@ -48,7 +47,7 @@ async def test_a_use_never_moves_back_and_idle_sessions_are_not_listed(store: St
     await seed(store, lambda tx: (store.users.insert(tx, USER), store.sessions.insert(tx, session(1))))
     for now_at in (50, 30):
         await store.db.write(lambda tx, at=now_at: store.sessions.mark_seen(tx, session(1).id, now_at=at))
-    for now_at, count in ((49 + IDLE_MS, 1), (50 + IDLE_MS, 0)):
+    for now_at, count in ((49 + SESSION_IDLE_MS, 1), (50 + SESSION_IDLE_MS, 0)):
         page = await store.db.read(
             lambda tx, at=now_at: store.sessions.page(tx, now_at=at, user_id=None, limit=10, cursor=None)
         )

@@ -17,21 +17,18 @@ from gateway.domain.agents import AgentRecord
 from gateway.domain.alerts import Alert
 from gateway.domain.audit import GENESIS_HASH, AuditEvent, Checkpoint
 from gateway.domain.budgets import Budget
-from gateway.domain.captures import CapturedText, KeptText
 from gateway.domain.event_outputs import EventOutput
 from gateway.domain.fleet import Heartbeat, Peer
 from gateway.domain.keys import KeyRecord
-from gateway.domain.policies import PolicyRecord
+from gateway.domain.policies import CapturedText, KeptText, PolicyRecord, RuleOverride
 from gateway.domain.posture import PosturePoint, TrustAudit
 from gateway.domain.principals import Role
 from gateway.domain.providers import Provider
 from gateway.domain.reports import Report, ReportSchedule
 from gateway.domain.risk_acceptances import RiskAcceptance
-from gateway.domain.rule_overrides import RuleOverride
 from gateway.domain.security_scans import SecurityScan
-from gateway.domain.sessions import Session
 from gateway.domain.traffic import TrafficRow
-from gateway.domain.users import User
+from gateway.domain.users import Session, User
 from gateway.store.store import Store
 from gateway.store.table import TableReader
 
