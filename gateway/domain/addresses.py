@@ -1,15 +1,18 @@
-"""Where a provider may lie: the form of its base URL, and which addresses may be connected to. Pure: asks no resolver.
+"""The form of a provider's base URL, and the addresses that the gateway may connect to. Pure: uses no resolver.
 
-Theory of operation. A name is checked twice: its form when a provider is made, and every address it stands for when a
-connection is made, since an answer of the DNS may change between the two. An address inside another form of it (IPv6
-with an IPv4 address in it) is judged as what it leads to. Three kinds: open to all, private ones (loopback, the
-networks of RFC 1918, 4193 and 6598, and whatever else is not routed) by permission, and those that are never meant:
-link-local, which is where clouds put the credentials of a machine, and their other doors to those.
+Theory of operation. The gateway checks the form of a host name when a provider is saved, and every address of the name
+when it connects, because a DNS answer may change in between. An IPv4 address inside an IPv6 address counts as itself.
+There are three kinds of addresses:
+
+- open: allowed for every provider;
+- private: loopback, the networks of RFC 1918, 4193 and 6598, and other networks that are not routed. `allow_private`
+  allows them;
+- forbidden: link-local, where clouds publish the credentials of a machine, other metadata addresses, and addresses that
+  name no host.
 """
 
 import re
 from enum import Enum
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,18 +21,18 @@ from gateway.errors import InvalidRequest
 
 MAX_URL_CHARS = 500
 HOST_PROMISE = (
-    # No label begins like the names that are refused, or that `allow_private` is needed for.
+    # No label begins like a forbidden name, or like one that needs `allow_private`.
     "(?!(?:[^/]*\\.)?(?:localhost|metadata|instance-data))"
     "(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,28}[a-z0-9_])?\\.){0,5}"
     "[a-z](?:[a-z0-9_-]{0,28}[a-z0-9_])?"
 )
-"""Which names of hosts are taken whatever is allowed."""
+"""The pattern of the host names that are valid even without `allow_private`."""
 PORT_PROMISE = ":(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 BASE_URL_PROMISE = f"^https?://{HOST_PROMISE}(?:{PORT_PROMISE})?(?:/[A-Za-z0-9._~!$&'()*+,;=:@%/-]{{0,200}})?$"
-"""Which base URLs are taken whatever is allowed: the name of a host, perhaps a port, perhaps a path."""
+"""The pattern of the base URLs that are valid even without `allow_private`."""
 _VISIBLE = re.compile(r"[!-~]+")
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@%-]*)*")
-# What a resolver reads as an IPv4 address in another notation: 2130706433, 0x7f.1, 0177.0.0.1 (inet_aton).
+# A resolver reads this as an IPv4 address in another notation: 2130706433, 0x7f.1, 0177.0.0.1 (inet_aton).
 _NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
 _FORBIDDEN_NAMES = frozenset(
     (
@@ -60,26 +63,26 @@ _FORBIDDEN_6 = tuple(
     for text in (
         "::/128",
         "fe80::/10",  # link-local
-        "fec0::/10",  # site-local, long withdrawn
+        "fec0::/10",  # site-local, deprecated
         "fd00:ec2::/32",  # metadata: Amazon
         "fd20:ce::/32",  # metadata: Google
         "ff00::/8",  # multicast
-        "64:ff9b:1::/48",  # a translator of the own network: it may lead anywhere
+        "64:ff9b:1::/48",  # local-use translation: it may lead to any address
         "2001::/32",  # Teredo
     )
 )
-# Networks of IPv6 that hold an IPv4 address, and by how many bits it is to be shifted to the right end.
-_HOLDING_4 = (
+# IPv6 networks that embed an IPv4 address, and the number of bits to the right of it.
+_EMBEDDING_4 = (
     (IPv6Network("::ffff:0:0/96"), 0),  # mapped
     (IPv6Network("::ffff:0:0:0/96"), 0),  # translated (RFC 2765)
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64 (RFC 6052)
     (IPv6Network("2002::/16"), 80),  # 6to4
-    (IPv6Network("::/96"), 0),  # compatible, withdrawn
+    (IPv6Network("::/96"), 0),  # compatible, deprecated
 )
 
 
 class Reach(Enum):
-    """What kind of place an address is."""
+    """The kind of an address: see the head of the module."""
 
     OPEN = "open"
     PRIVATE = "private"
@@ -87,7 +90,7 @@ class Reach(Enum):
 
 
 def read_base_url(text: str, *, allow_private: bool) -> str:
-    """Return a base URL in its one form: lower case, no dot at the end of the host, no slash at the end.
+    """Return the canonical form of a base URL: lower-case host without a trailing dot, no trailing slash.
 
     Raises:
         InvalidRequest: `param` is ``base_url``; the message never repeats the URL, which may hold a password.
@@ -114,10 +117,10 @@ def read_base_url(text: str, *, allow_private: bool) -> str:
 
 
 def check_host(host: str, *, allow_private: bool) -> None:
-    """Refuse a host, a name or an address in its one form, that may not be connected to.
+    """Refuse a host that the gateway may not connect to: a name or an address in canonical form.
 
     Raises:
-        InvalidRequest: `param` says which field is at fault.
+        InvalidRequest: `param` is ``base_url``.
     """
     try:
         reach = reach_of(host)
@@ -129,33 +132,28 @@ def check_host(host: str, *, allow_private: bool) -> None:
         raise _bad("leads to a private address: set allow_private if that is meant")
 
 
-@lru_cache(4096)  # asked at every request to a provider
 def may_connect(address: str) -> bool:
-    """Tell whether an IP address may be connected to by a provider without `allow_private`."""
+    """Return whether a provider without `allow_private` may use an IP address."""
     return _reach(address) is Reach.OPEN
 
 
-@lru_cache(4096)
 def may_connect_privately(address: str) -> bool:
-    """Tell whether an IP address may be connected to by a provider with `allow_private`."""
+    """Return whether a provider with `allow_private` may use an IP address."""
     return _reach(address) is not Reach.FORBIDDEN
 
 
 def reach_of(text: str) -> Reach:
-    """Return what kind of place an IP address is.
+    """Return the kind of an IP address.
 
     Raises:
-        ValueError: it is no IP address.
+        ValueError: the text is no IP address.
     """
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         if any(address in network for network in _FORBIDDEN_6):
             return Reach.FORBIDDEN
-        inner = _inner(address)
-        if inner is None:
-            return Reach.OPEN if address.is_global else Reach.PRIVATE
-        address = inner
-    if any(address in network for network in _FORBIDDEN_4):
+        address = _embedded(address) or address
+    if isinstance(address, IPv4Address) and any(address in network for network in _FORBIDDEN_4):
         return Reach.FORBIDDEN
     return Reach.OPEN if address.is_global else Reach.PRIVATE
 
@@ -167,10 +165,10 @@ def _reach(address: str) -> Reach:
         return Reach.FORBIDDEN
 
 
-def _inner(address: IPv6Address) -> IPv4Address | None:
+def _embedded(address: IPv6Address) -> IPv4Address | None:
     if address == IPv6Address("::1"):
         return None
-    for network, shift in _HOLDING_4:
+    for network, shift in _EMBEDDING_4:
         if address in network:
             return IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
     return None
@@ -183,7 +181,7 @@ def _reach_of_name(name: str) -> Reach:
 
 
 def _read_host(parts: SplitResult) -> str:
-    """Return the host in its one form: an address as the standard writes it, or a name."""
+    """Return the canonical host: an address in standard notation, or a name."""
     host = parts.hostname or ""
     if "%" in host:
         raise _bad("has a host that cannot be used")

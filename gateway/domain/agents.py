@@ -1,12 +1,12 @@
-"""Agents: who calls through the gateway, as they name themselves; what state they are in and how risky they are. Pure.
+"""Agents: the programs that call through the gateway, with their state and risk. Pure.
 
-A name is what a caller says of itself and no proof of anything: it is kept as printable text, and two names that differ
-in case alone are one agent.
+Callers name their agents themselves, so a name proves nothing. The gateway stores it as printable text. Names that
+differ only in case are one agent.
 """
 
 import unicodedata
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
 from gateway.field_types import as_line
@@ -21,11 +21,11 @@ IDLE_MS = 24 * 3_600_000
 NOTE_EVERY_MS = 60_000
 _BLOCKS_OF_HIGH = 10
 _SHARE_OF_HIGH = 0.2
-_REQUESTS_TO_JUDGE = 5
+_MIN_REQUESTS = 5
 
 
 class AgentSource(StrEnum):
-    """How the gateway came to know an agent."""
+    """How the gateway learned of an agent."""
 
     TRAFFIC = "traffic"
     MCP = "mcp"
@@ -34,10 +34,10 @@ class AgentSource(StrEnum):
 
 
 class AgentStatus(StrEnum):
-    """Where an agent stands.
+    """The state of an agent.
 
-    DISCOVERED: seen once, just now. ACTIVE: seen within 15 minutes. IDLE: within a day. INACTIVE: not since.
-    CONFIGURED: registered and never seen. BLOCKED: its chats are refused. RETIRED: nobody should use it any more.
+    DISCOVERED: seen once, within 15 minutes. ACTIVE: seen within 15 minutes. IDLE: seen within a day. INACTIVE: seen
+    earlier. CONFIGURED: registered, never seen. BLOCKED: its chats are refused. RETIRED: no longer in use.
     """
 
     DISCOVERED = "discovered"
@@ -50,7 +50,7 @@ class AgentStatus(StrEnum):
 
 
 class AgentRisk(StrEnum):
-    """How much an agent should be looked at."""
+    """How much attention an agent needs."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -59,9 +59,9 @@ class AgentRisk(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRecord:
-    """One agent. folded: its name without regard to case. tools: the names it has offered to models, sorted.
+    """One agent. folded: the case-folded name. tools: names of the tools it has offered to models, sorted.
 
-    model: the one it asked for last. version: rises with what somebody changes, not with what is seen.
+    model: of its last request. version: rises with every change by an operator, not with traffic.
     """
 
     id: str
@@ -83,7 +83,7 @@ class AgentRecord:
     version: int = 1
 
     def status(self, now_at: int) -> AgentStatus:
-        """Return the state at a time. A clock that went back makes nobody inactive."""
+        """Return the state at `now_at`. A clock that was set back makes no agent inactive."""
         if self.blocked_at is not None:
             return AgentStatus.BLOCKED
         if self.retired_at is not None:
@@ -99,7 +99,7 @@ class AgentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """An agent as it is listed, with what the last 24 hours brought."""
+    """An agent as the API shows it, with its last 24 hours."""
 
     id: str
     name: str
@@ -120,7 +120,7 @@ class AgentView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFilter:
-    """Which agents to list, newest first. None means any. search: in name, owner, role and tags, whatever the case."""
+    """The agents to list, newest first. None matches all. search: in name, owner, role and tags, in any case."""
 
     status: AgentStatus | None = None
     source: AgentSource | None = None
@@ -130,19 +130,22 @@ class AgentFilter:
     cursor: str | None = None
 
 
+_SHARED_FIELDS = {one.name for one in fields(AgentView)} & {one.name for one in fields(AgentRecord)}
+
+
 def clean_name(text: str) -> str:
-    """Return a name as it is kept: NFC, printable, without blanks around it, at most 100 characters; "" for none."""
+    """Return the stored form of a name: NFC, printable, trimmed, at most 100 characters; may be empty."""
     normal = unicodedata.normalize("NFC", text[: 4 * MAX_NAME_CHARS])
     return as_line(normal).strip()[:MAX_NAME_CHARS].strip()
 
 
 def fold_name(name: str) -> str:
-    """Return what two spellings of one name share."""
+    """Return the form that all spellings of a name share."""
     return clean_name(name).casefold()
 
 
 def after_sighting(record: AgentRecord, *, model: str | None, tools: Iterable[str], occurred_at: int) -> AgentRecord:
-    """Return the record after a sighting. A time far in the future, noted by a clock that jumped, is taken back."""
+    """Return the record after a request. A last time in the far future, from a clock that jumped, is corrected."""
     last_at = record.last_seen_at
     if last_at is None or not 0 <= last_at - occurred_at <= NOTE_EVERY_MS:
         last_at = occurred_at
@@ -156,7 +159,7 @@ def after_sighting(record: AgentRecord, *, model: str | None, tools: Iterable[st
 
 
 def merged(known: Collection[str], tools: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of both, sorted, and no more than `MAX_TOOLS`: those that are known stay."""
+    """Return the names of both, sorted and at most `MAX_TOOLS`. The known names stay."""
     names = dict.fromkeys(known)
     for tool in tools:
         if len(names) >= MAX_TOOLS:
@@ -167,43 +170,30 @@ def merged(known: Collection[str], tools: Iterable[str]) -> tuple[str, ...]:
 
 
 def risk_of(record: AgentRecord, *, requests: int, blocks: int) -> AgentRisk:
-    """Return how much an agent should be looked at, by its last 24 hours and by who answers for it.
+    """Return the risk of an agent by its last 24 hours and its owner.
 
-    HIGH: ten blocks, or a fifth of at least five requests. MEDIUM: any block, or tools and nobody who owns it.
+    HIGH: ten blocks, or blocks on a fifth of at least five requests. MEDIUM: any block, or tools without an owner.
     """
-    if blocks >= _BLOCKS_OF_HIGH or (requests >= _REQUESTS_TO_JUDGE and blocks >= _SHARE_OF_HIGH * requests):
+    if blocks >= _BLOCKS_OF_HIGH or (requests >= _MIN_REQUESTS and blocks >= _SHARE_OF_HIGH * requests):
         return AgentRisk.HIGH
     return AgentRisk.MEDIUM if blocks or (record.tools and record.owner is None) else AgentRisk.LOW
 
 
 def view(record: AgentRecord, now_at: int, *, requests: int, blocks: int) -> AgentView:
-    """Return what is shown of an agent."""
+    """Return the view of an agent."""
     return AgentView(
-        id=record.id,
-        name=record.name,
+        **{name: getattr(record, name) for name in _SHARED_FIELDS},
         status=record.status(now_at),
-        model=record.model,
-        role=record.role,
-        tools=record.tools,
-        source=record.source,
-        owner=record.owner,
-        first_seen_at=record.first_seen_at,
-        last_seen_at=record.last_seen_at,
         requests_24h=requests,
         blocks_24h=blocks,
         risk=risk_of(record, requests=requests, blocks=blocks),
-        tags=record.tags,
-        version=record.version,
     )
 
 
 def fits(one: AgentView, wanted: AgentFilter) -> bool:
-    """Tell whether an agent is among those wanted."""
-    if wanted.status not in (None, one.status) or wanted.source not in (None, one.source):
-        return False
-    if wanted.risk not in (None, one.risk):
-        return False
-    if wanted.search is None:
-        return True
+    """Return whether an agent matches the filter."""
+    for name in ("status", "source", "risk"):
+        if getattr(wanted, name) not in (None, getattr(one, name)):
+            return False
     text = "\n".join((one.name, one.owner or "", one.role or "", *one.tags)).casefold()
-    return wanted.search.casefold() in text
+    return wanted.search is None or wanted.search.casefold() in text

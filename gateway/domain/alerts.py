@@ -1,4 +1,4 @@
-"""Alerts: their shape, their states, and when a sighting is a new alert. Pure."""
+"""Alerts: their record, their states, and when a new sighting counts on an old alert. Pure."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,22 +17,22 @@ MERGE_WITHIN_MS = 10 * 60 * 1000
 DAY_MS = 24 * 60 * 60 * 1000
 REOPEN_WITHIN_MS = DAY_MS
 ONCE_A_DAY = frozenset((UNSCANNABLE_RULE,))
-"""Rules that a harmless client meets with every message: a day of them is one alert."""
+"""Rules that a harmless client matches with every message: one day of them is one alert."""
 MAX_EVIDENCE = 5
 MAX_ALERT_LIMIT = 500
 DEFAULT_ALERT_LIMIT = 100
 MAX_NOTE_CHARS = 1000
 MAX_NAME_CHARS = 100
 _MAX_COUNT = 2**53
-_Note = Annotated[str, note(MAX_NOTE_CHARS), "Why; the resolution of what is closed by it."]
-_NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "The empty text takes it away."]
-_Acceptance = Annotated[str, line(MAX_NAME_CHARS), "The id of a risk acceptance that holds."]
+_Note = Annotated[str, note(MAX_NOTE_CHARS), "The reason; the resolution of an alert that this closes."]
+_NameOrNone = Annotated[str, line(MAX_NAME_CHARS, 0), "Empty to remove it."]
+_Acceptance = Annotated[str, line(MAX_NAME_CHARS), "The id of an active risk acceptance."]
 
 AlertScope = Literal["active", "terminal", "all"]
 
 
 class AlertStatus(StrEnum):
-    """Where an alert stands."""
+    """The state of an alert."""
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
@@ -43,7 +43,7 @@ class AlertStatus(StrEnum):
 
 
 class AlertSource(StrEnum):
-    """Which part of the gateway raised it."""
+    """The part of the gateway that raised an alert."""
 
     SHIELD = "shield"
     AUTH = "auth"
@@ -55,18 +55,14 @@ class AlertSource(StrEnum):
 
 
 ACTIVE = (AlertStatus.OPEN, AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING)
-# Nobody has to act on these; with ACTIVE they are all there is.
 TERMINAL = (AlertStatus.RESOLVED, AlertStatus.FALSE_POSITIVE, AlertStatus.SUPPRESSED)
 
-_CLOSED = {AlertStatus.RESOLVED, AlertStatus.FALSE_POSITIVE, AlertStatus.SUPPRESSED}
 TRANSITIONS: Mapping[AlertStatus, frozenset[AlertStatus]] = MappingProxyType(
     {
-        AlertStatus.OPEN: frozenset({AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING} | _CLOSED),
-        AlertStatus.ACKNOWLEDGED: frozenset({AlertStatus.INVESTIGATING} | _CLOSED),
-        AlertStatus.INVESTIGATING: frozenset(_CLOSED),
-        AlertStatus.RESOLVED: frozenset({AlertStatus.OPEN}),
-        AlertStatus.FALSE_POSITIVE: frozenset({AlertStatus.OPEN}),
-        AlertStatus.SUPPRESSED: frozenset({AlertStatus.OPEN}),
+        AlertStatus.OPEN: frozenset((AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING, *TERMINAL)),
+        AlertStatus.ACKNOWLEDGED: frozenset((AlertStatus.INVESTIGATING, *TERMINAL)),
+        AlertStatus.INVESTIGATING: frozenset(TERMINAL),
+        **dict.fromkeys(TERMINAL, frozenset((AlertStatus.OPEN,))),
     }
 )
 _WORST_FIRST = tuple(Severity)
@@ -74,11 +70,11 @@ _WORST_FIRST = tuple(Severity)
 
 @named_record
 class Alert:
-    """Something a person should look at. Times in Unix milliseconds; `_at` is left off some names in JSON.
+    """An event that needs a person's attention. Times in Unix milliseconds.
 
-    fingerprint: what makes two sightings the same, from `fingerprint`. evidence: JSON objects, newest last, no secrets.
-    origin: where it was seen, such as ``shield.scan`` or ``chat.inbound``. acceptance: id of the risk acceptance that
-    suppresses it. version: rises with its state, not with its count.
+    fingerprint: equal for all sightings of one alert. evidence: JSON objects without secrets, newest last. origin: the
+    operation, such as ``shield.scan`` or ``chat.inbound``. acceptance: the id of the risk acceptance that suppresses
+    the alert. version: rises with its state, not with its count.
     """
 
     id: str
@@ -109,10 +105,9 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFilter:
-    """Which alerts to list, newest first. None means any.
+    """The alerts to list, newest first. None matches all.
 
-    since: seen at or after; until: first seen at or before; Unix milliseconds. request_id: of any request that was
-    counted on it.
+    since: last seen at or after; until: first seen at or before; Unix milliseconds. request_id: of any counted request.
     """
 
     status: AlertStatus | None = None
@@ -131,9 +126,9 @@ class AlertFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedAlert:
-    """What is to become of an alert. None leaves it as it is.
+    """Changes of an alert; None keeps a field.
 
-    suppressed_until_at, acceptance: the end of a suppression, with the status ``suppressed`` alone.
+    suppressed_until_at, acceptance: only with the status ``suppressed``.
     """
 
     status: AlertStatus | None = None
@@ -145,24 +140,28 @@ class WantedAlert:
 
 
 def fingerprint(source: str, rule: str, subject: str) -> str:
-    """Return what two sightings of the same thing share: 32 hex digits. `subject` is the agent, else the key."""
+    """Return the fingerprint of an alert: 32 hex digits. `subject` is the agent, or else the key."""
     return hashlib.sha256("\0".join((source, rule, subject)).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def fold(latest: Alert | None, seen: Alert) -> Alert:
-    """Return the alert that stands after `seen`, where `latest` is the newest of the same fingerprint.
+    """Return the alert to store after the sighting `seen`. latest: the newest alert with the same fingerprint.
 
-    Its id says what to do: `latest.id` is to be updated, `seen.id` is a new alert. A sighting counts on the latest
-    alert within 10 minutes of its last one (of a rule in `ONCE_A_DAY`, within a day of its first one), as long as that
-    one is suppressed, and within 24 hours of its resolution, which it undoes. A false positive, or an alert that a
-    risk acceptance suppresses, takes no other text: whoever sent a harmless one must not hide an attack behind it.
+    A result with the id of `latest` updates it; otherwise `seen` is a new alert. A sighting counts on `latest`:
+
+    - within 10 minutes of its last sighting, or of a rule in `ONCE_A_DAY`, within a day of its first one;
+    - while it is suppressed;
+    - within 24 hours of its resolution, and then it reopens the alert.
+
+    A false positive, or an alert that a risk acceptance suppresses, counts only the same texts. Otherwise an attacker
+    could hide an attack behind a harmless text.
     """
     if latest is None:
         return seen
-    is_settled = latest.status is AlertStatus.FALSE_POSITIVE or (
+    is_dismissed = latest.status is AlertStatus.FALSE_POSITIVE or (
         latest.status is AlertStatus.SUPPRESSED and latest.acceptance is not None
     )
-    if is_settled and not _texts(seen) <= _texts(latest):
+    if is_dismissed and not _texts(seen) <= _texts(latest):
         return seen
     at = seen.last_seen_at
     match latest.status:
@@ -180,7 +179,7 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
 
 
 def _texts(alert: Alert) -> set[object]:
-    """Return the hashes of the texts that an alert is about; None stands for evidence without a text."""
+    """Return the hashes of the texts in the evidence; None stands for evidence without a text."""
     return {one.get("sha256") for one in alert.evidence}
 
 
@@ -194,10 +193,10 @@ def move(
     until_at: int | None = None,
     acceptance: str | None = None,
 ) -> Alert:
-    """Return `alert` in its next state. until_at, acceptance: the end of a suppression, None for no end.
+    """Return `alert` in its next state. until_at, acceptance: end a suppression; None for no end.
 
     Raises:
-        Conflict: the state of `alert` does not lead to `status`.
+        Conflict: the present state does not allow `status`.
     """
     if status not in TRANSITIONS[alert.status]:
         raise Conflict(f"An alert that is {alert.status} cannot become {status}.", param="status")

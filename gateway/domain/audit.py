@@ -1,11 +1,12 @@
-"""Audit events, the filter over them and their hash chain. Pure: what is written where is the store's affair.
+"""Audit events, the filter over them and their hash chain. Pure: the store decides what is written where.
 
-The chain. An event's hash is the SHA-256 of the hash before it (64 ASCII hex digits; zeros before the first) followed
-by the event's canonical JSON: every field but `prev_hash` and `hash` under the names of the API, keys sorted, no
-blanks, UTF-8, the time as Unix milliseconds; `agent` and `direction` only if they are not null, since events of older
-versions have neither. `seq` counts from 1 without gaps within one instance. So a change, a gap,
-a swap or a missing piece in the middle breaks the chain at that place; its end is guarded by what the store keeps
-beside it.
+The chain. The hash of an event is the SHA-256 of the previous hash (64 ASCII hex digits; zeros before the first event)
+followed by the canonical JSON of the event. The canonical JSON has every field except `prev_hash` and `hash`, under its
+API name, with sorted keys, no blanks, UTF-8, and the time as Unix milliseconds. `agent` and `direction` are left out
+when they are null, because events of older versions lack them.
+
+`seq` counts from 1 without gaps within one instance. A change, a gap, a swap or a missing part in the middle therefore
+breaks the chain at that event. A record that the store keeps beside the chain protects its end.
 """
 
 import hashlib
@@ -23,17 +24,17 @@ DEFAULT_AUDIT_LIMIT = 100
 Outcome = Literal["success", "refused", "failed"]
 
 canonical_text = json_writer(sort_keys=True)
-"""Write a value as JSON with sorted keys and no blanks."""
+"""Encode a value as JSON with sorted keys and no blanks."""
 
 
 @record
 class AuditEvent:
-    """One thing that happened, for ever.
+    """One event of the audit log.
 
-    occurred_at: Unix milliseconds, ``timestamp`` in JSON. source: which part saw it, such as ``api``, ``mcp``, ``cli``.
-    actor: the name of who did it. agent: what the caller calls itself, a claim. direction: ``inbound`` or ``outbound``,
-    where something was found in a text. before, after: the changed fields of the resource. details: JSON values only.
-    seq, prev_hash, hash: 0 and empty until the store has appended the event.
+    occurred_at: Unix milliseconds. source: the part that recorded it, such as ``api``, ``mcp`` or ``cli``. actor: the
+    name of the principal. agent: the name that the caller gave, unchecked. direction: ``inbound`` or ``outbound`` for
+    detections in a text. before, after: the changed fields of the resource. details: JSON values only. seq, prev_hash,
+    hash: 0 and empty until the store has appended the event.
     """
 
     id: str
@@ -62,22 +63,22 @@ class AuditEvent:
     hash: str = ""
 
 
-# The fields of an event that its hash covers, under the names of the API.
+# The fields that the hash covers, by their API name.
 _HASHED = tuple(
     (one.metadata.get("json_name", one.name), one.name)
     for one in fields(AuditEvent)
     if one.name not in ("prev_hash", "hash")
 )
-# Those that came later: a hash covers them where they are not None.
-_NEWER = ("agent", "direction")
+# Fields of later versions: the hash covers them only when they are not None.
+_OMITTED_IF_NULL = ("agent", "direction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which events to list, newest first. None means any. since, until: Unix milliseconds, both included.
+    """The events to list, newest first. None matches all. since, until: Unix milliseconds, both inclusive.
 
-    search: found without regard to ASCII case in action, actor, agent, key, address, request id, resource or details.
-    request_id: of the event, or one of those that a sum of refusals names.
+    search: in action, actor, agent, key, address, request id, resource or details; ASCII case does not matter.
+    request_id: of the event, or one that a sum of refusals names.
     """
 
     source: str | None = None
@@ -95,10 +96,7 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True)
 class ChainReport:
-    """What a check of the chain found.
-
-    events: how many were read and found good. first_broken_seq, reason: None when all is well.
-    """
+    """The result of a verification. events: the number of good ones. first_broken_seq, reason: None when `ok`."""
 
     ok: bool
     events: int
@@ -108,7 +106,7 @@ class ChainReport:
 
 @record
 class ChainHead:
-    """The last link of an instance's chain, or a place in it."""
+    """The last link of an instance's chain, or an earlier one."""
 
     seq: int
     hash: str
@@ -116,7 +114,7 @@ class ChainHead:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A place of a chain up to which it was found whole at a time."""
+    """The position up to which a chain was verified, and when."""
 
     instance_id: str
     seq: int
@@ -125,38 +123,38 @@ class Checkpoint:
 
 
 def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
-    """Return the canonical JSON of `event`, without `prev_hash` and `hash`, as if its place were `seq`.
+    """Return the canonical JSON of `event`, without `prev_hash` and `hash`, with the given `seq`.
 
     Raises:
-        ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
+        ValueError, TypeError: `details`, `before` or `after` holds a value that is not JSON.
     """
     hashed = {name: getattr(event, field) for name, field in _HASHED}
     hashed["seq"] = event.seq if seq is None else seq
-    for name in _NEWER:
+    for name in _OMITTED_IF_NULL:
         if hashed[name] is None:
             del hashed[name]
     return canonical_text(hashed).encode()
 
 
 def chain(prev_hash: str, event: AuditEvent, *, seq: int | None = None) -> str:
-    """Return the hash of `event` at its place, or at `seq`, after the event whose hash is `prev_hash`."""
+    """Return the hash of `event` (with the given `seq`) after the event whose hash is `prev_hash`."""
     return hashlib.sha256(prev_hash.encode() + canonical(event, seq=seq)).hexdigest()
 
 
 def link(head: ChainHead, event: AuditEvent) -> AuditEvent:
-    """Return `event` as the next one after `head`, with `seq`, `prev_hash` and `hash` set."""
+    """Return `event` as the successor of `head`, with `seq`, `prev_hash` and `hash` set."""
     return placed(event, head, ChainHead(head.seq + 1, chain(head.hash, event, seq=head.seq + 1)))
 
 
 def placed(event: AuditEvent, before: ChainHead, after: ChainHead) -> AuditEvent:
-    """Return `event` as it stands in its chain between two heads, the second of which is its own."""
+    """Return `event` with its position in the chain. before: the head that it follows. after: its own."""
     return replace(event, seq=after.seq, prev_hash=before.hash, hash=after.hash)
 
 
 def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHead, ChainReport]:
-    """Follow `events` in the order of the chain from `head`; return the last good place and the report.
+    """Verify `events` in the order of the chain from `head`. Return the last good link and the report.
 
-    Stops at the first event that is not what its hash or its place says.
+    Stops at the first event whose content, position or predecessor does not match its hash.
     """
     good = 0
     for event in events:

@@ -1,4 +1,4 @@
-"""Events that leave the gateway: their record, which go where, and how each kind of receiver wants them. Pure."""
+"""Events that the gateway sends out: their record, the outputs they go to, and the format of each kind. Pure."""
 
 import base64
 import hashlib
@@ -21,29 +21,29 @@ from gateway.strict_json import write_json, write_time
 REOPENED = "alert_reopened"
 EventKind = Literal["audit", "alert"]
 ALL_KINDS: tuple[EventKind, ...] = ("audit", "alert")
-SECRET_PREFIX = "whsec_"  # noqa: S105 - how every secret of this standard begins
+SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every secret of this standard
 WEBHOOK_BYTES = 18_000
 SYSLOG_BYTES = 8_000
 MAX_WAITING = 10_000
-"""So many events wait for one output; of more the oldest are dropped, and counted."""
+"""The most events that wait for one output. The oldest of further ones are dropped and counted."""
 
 _SYSLOG_TARGET = re.compile(r"(udp|tcp|tls)://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,57}\.jsonl")
 SYSLOG_PROMISE = f"^(?:udp|tcp|tls)://{HOST_PROMISE}{PORT_PROMISE}$"
-"""Which targets of syslog are taken whatever is allowed."""
+"""The pattern of the syslog targets that are valid even without `allow_private`."""
 FILE_PROMISE = "^[A-Za-z0-9](?:\\.?[A-Za-z0-9_-]){0,28}\\.jsonl$"
-"""Which names of files are always taken."""
+"""The pattern of valid file names."""
 SECRET_PROMISE = (
     "^(?:whsec_(?:(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==)?|(?:[A-Za-z0-9+/]{4}){8,20}[A-Za-z0-9+/]{3}=)"
     f"|{REFERENCE_PROMISE})$"
 )
-"""Which secrets of a webhook are always taken."""
+"""The pattern of valid webhook secrets."""
 _FACILITY = 13  # log audit (RFC 5424 section 6.2.1)
-_BULKY = ("details", "before", "after", "evidence")
+_LONG_FIELDS = ("details", "before", "after", "evidence")
 
 
 class OutputKind(StrEnum):
-    """What receives the events."""
+    """The kind of receiver."""
 
     WEBHOOK = "webhook"
     SYSLOG = "syslog"
@@ -51,7 +51,7 @@ class OutputKind(StrEnum):
 
 
 class EventSeverity(StrEnum):
-    """How grave an event is, least first."""
+    """The severity of an event, lowest first."""
 
     INFO = "info"
     LOW = "low"
@@ -61,25 +61,18 @@ class EventSeverity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Its place, 0 the least."""
         return tuple(EventSeverity).index(self)
 
 
-_SYSLOG_SEVERITY = {
-    EventSeverity.INFO: 6,
-    EventSeverity.LOW: 5,
-    EventSeverity.MEDIUM: 4,
-    EventSeverity.HIGH: 3,
-    EventSeverity.CRITICAL: 2,
-}
+_SYSLOG_SEVERITY = dict(zip(EventSeverity, (6, 5, 4, 3, 2), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventOutput:
     """One receiver of events.
 
-    target: a URL, ``tcp://host:port``, or a file's name. secret: where the secret of the signature is to be found,
-    never the secret. audit_position, alert_position: up to where events were sent. failed: events it would not take.
+    target: a URL, ``tcp://host:port``, or the name of a file. secret: a reference to the secret of the signature, never
+    the secret. audit_position, alert_position: the last event that was sent. failed: events that the receiver refused.
     """
 
     id: str
@@ -106,7 +99,7 @@ class EventOutput:
 
 @dataclass(frozen=True, slots=True)
 class OutEvent:
-    """One event on its way. type: such as ``audit.api_key_created`` or ``alert.opened``. data: JSON, no secrets."""
+    """One outgoing event. type: such as ``audit.api_key_created`` or ``alert.opened``. data: JSON without secrets."""
 
     id: str
     type: str
@@ -116,7 +109,7 @@ class OutEvent:
 
 
 def from_audit(event: AuditEvent) -> OutEvent:
-    """Return an audit event as it leaves."""
+    """Return the outgoing form of an audit event."""
     if event.action in ("shield_scan_block", "chat_blocked"):
         severity = EventSeverity.HIGH
     elif event.action.endswith("_review"):
@@ -127,32 +120,30 @@ def from_audit(event: AuditEvent) -> OutEvent:
 
 
 def from_alert(alert: Alert) -> OutEvent:
-    """Return a new alert as it leaves."""
+    """Return the outgoing form of a new alert."""
     severity = EventSeverity(alert.severity.value)
     return OutEvent(alert.id, "alert.opened", severity, alert.first_seen_at, encode(alert))
 
 
 def from_reopened(event: AuditEvent, alert: Alert) -> OutEvent:
-    """Return an alert that was seen again after it was closed, as it stands. event: what the audit log has of it."""
+    """Return the outgoing form of an alert that was reopened. event: its audit event."""
     return OutEvent(event.id, "alert.reopened", EventSeverity(alert.severity.value), event.occurred_at, encode(alert))
 
 
 def is_wanted(output: EventOutput, event: OutEvent) -> bool:
-    """Tell whether an event is for an output."""
+    """Return whether an output takes an event."""
     return event.type.partition(".")[0] in output.kinds and event.severity.rank >= output.min_severity.rank
 
 
 def webhook_body(event: OutEvent) -> bytes:
-    """Return the payload: type, timestamp, data. One that would be too long goes without its details."""
+    """Return the payload: type, timestamp, data. An event that is too long goes without its details."""
     body = {"type": event.type, "timestamp": write_time(event.occurred_at), "data": dict(event.data)}
     raw = write_json(body)
-    if len(raw) > WEBHOOK_BYTES:
-        raw = write_json(body | {"data": _brief(event.data)})
-    return raw
+    return raw if len(raw) <= WEBHOOK_BYTES else write_json(body | {"data": _brief(event.data)})
 
 
 def webhook_headers(event_id: str, body: bytes, key: bytes, *, now_at: int) -> tuple[tuple[str, str], ...]:
-    """Return the headers of the Standard Webhooks specification: id, time and signature of both with the body."""
+    """Return the headers of the Standard Webhooks specification: id, time, and the signature over id, time and body."""
     stamp = str(now_at // 1000)
     signed = hmac.new(key, f"{event_id}.{stamp}.".encode() + body, hashlib.sha256).digest()
     return (
@@ -164,10 +155,10 @@ def webhook_headers(event_id: str, body: bytes, key: bytes, *, now_at: int) -> t
 
 
 def read_secret(text: str) -> bytes:
-    """Return the key that a secret such as ``whsec_…`` stands for: 24 to 64 bytes in base64.
+    """Return the key in a secret: ``whsec_`` and 24 to 64 bytes in base64.
 
     Raises:
-        InvalidRequest: it is none; the message never repeats it.
+        InvalidRequest: the text is no such secret. The message never repeats it.
     """
     try:
         key = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
@@ -179,7 +170,7 @@ def read_secret(text: str) -> bytes:
 
 
 def syslog_message(event: OutEvent, *, host: str) -> bytes:
-    """Return one message of RFC 5424, in ASCII: structured data for filters, the event as JSON for everything else."""
+    """Return one message of RFC 5424 in ASCII: structured data for filters, and the whole event as JSON."""
     head = f"<{_FACILITY * 8 + _SYSLOG_SEVERITY[event.severity]}>1 {write_time(event.occurred_at)} {_token(host, 255)}"
     fields = (("id", event.id), ("type", event.type), ("severity", event.severity.value))
     known = " ".join(f'{name}="{_param(value)}"' for name, value in fields)
@@ -191,28 +182,28 @@ def syslog_message(event: OutEvent, *, host: str) -> bytes:
 
 
 def json_line(event: OutEvent) -> bytes:
-    """Return one line of a file."""
+    """Return the event as one line of a JSON Lines file."""
     whole = {"id": event.id, "type": event.type, "severity": event.severity.value}
     return write_json(whole | {"timestamp": write_time(event.occurred_at), "data": dict(event.data)}) + b"\n"
 
 
 def read_syslog_target(text: str) -> tuple[str, str, int]:
-    """Return way (``udp``, ``tcp`` or ``tls``), host and port.
+    """Return transport (``udp``, ``tcp`` or ``tls``), host and port.
 
     Raises:
-        InvalidRequest: it is no such target.
+        InvalidRequest: the text is no such target.
     """
-    found = _SYSLOG_TARGET.fullmatch(text)
-    if found is None or not 1 <= int(found[3]) <= 65535:
+    match = _SYSLOG_TARGET.fullmatch(text)
+    if match is None or not 1 <= int(match[3]) <= 65535:
         raise InvalidRequest("target must be udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.", param="target")
-    return found[1], found[2].strip("[]").lower(), int(found[3])
+    return match[1], match[2].strip("[]").lower(), int(match[3])
 
 
 def read_file_target(text: str) -> str:
-    """Return the name of a file in the folder of events.
+    """Return the name of a file in the events folder.
 
     Raises:
-        InvalidRequest: it is none, or a path.
+        InvalidRequest: the text is no file name, or a path.
     """
     if _FILE_NAME.fullmatch(text) is None or ".." in text:
         raise InvalidRequest(
@@ -222,7 +213,7 @@ def read_file_target(text: str) -> str:
 
 
 def kind_of_target(text: str) -> OutputKind:
-    """Return the kind of output whose targets begin as this text does; a file's name has no such beginning."""
+    """Return the kind of output by the scheme of its target. A file name has no scheme."""
     scheme, separator, _ = text.partition("://")
     if not separator:
         return OutputKind.JSONL
@@ -230,18 +221,20 @@ def kind_of_target(text: str) -> OutputKind:
 
 
 def _brief(data: Mapping[str, object]) -> dict[str, object]:
-    """Return the data without what may be long."""
+    """Return the data without its long fields."""
     return {
-        name: value[:500] if isinstance(value, str) else value for name, value in data.items() if name not in _BULKY
+        name: value[:500] if isinstance(value, str) else value
+        for name, value in data.items()
+        if name not in _LONG_FIELDS
     } | {"is_cut": True}
 
 
-def _token(text: str, most: int) -> str:
-    """Return a field of the header: visible ASCII, no blanks."""
-    return "".join(sign if "!" <= sign <= "~" else "_" for sign in text[:most]) or "-"
+def _token(text: str, max_chars: int) -> str:
+    """Return a header field: visible ASCII without blanks."""
+    return "".join(sign if "!" <= sign <= "~" else "_" for sign in text[:max_chars]) or "-"
 
 
 def _param(text: str) -> str:
-    """Return a value of structured data (RFC 5424 section 6.3.3)."""
+    """Escape a value of structured data (RFC 5424 section 6.3.3)."""
     plain = "".join(sign if " " <= sign <= "~" else "_" for sign in text[:200])
     return plain.replace("\\", "\\\\").replace('"', '\\"').replace("]", "\\]")

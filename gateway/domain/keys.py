@@ -1,4 +1,4 @@
-"""The shape of an API key's record. The key itself is in `CreatedKey` alone, once."""
+"""The record of an API key. Only `CreatedKey` ever holds the key itself."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -21,21 +21,20 @@ _Name = Annotated[str, line(MAX_NAME_CHARS), "For people."]
 _Scopes = Annotated[tuple[Scope, ...], Bounds(1, 100)]
 _Rate = Annotated[int, Bounds(1, MAX_RATE_LIMIT), "Requests in any 60 seconds."]
 _Models = Annotated[
-    tuple[Annotated[str, line(MAX_MODEL_CHARS)], ...], Bounds(0, MAX_MODELS), "Globs of models; none for all."
+    tuple[Annotated[str, line(MAX_MODEL_CHARS)], ...], Bounds(0, MAX_MODELS), "Globs of models; empty for all."
 ]
 _Policy = Annotated[str, line(100), "The id or the name of a policy."]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What is stored of an API key. All times in Unix milliseconds.
+    """A stored API key. Times in Unix milliseconds.
 
-    prefix: ``svc_`` and the first 6 hex digits, to recognize the key by. digest: SHA-256 of the key, 64 hex digits,
-    never shown.
-    rate_limit: requests in any 60 seconds. created_by: the maker's name. rotated_from: id of the key it replaces.
-    revoked_at: in the future while a rotation's grace lasts. version: rises with every change.
-    policy: id of its own one, None for that of the settings. models: globs of the models it may use, none for all.
-    lineage: id of the first key of its row of rotations, its own for one that takes nobody's place.
+    prefix: ``svc_`` and the first 6 hex digits, which identify the key in lists. digest: SHA-256 of the key, 64 hex
+    digits, never shown. rate_limit: requests in any 60 seconds. created_by: the name of its creator. rotated_from: the
+    id of the key it replaces. revoked_at: in the future during the grace period of a rotation. version: rises with
+    every change. policy: an id, None for the policy of the settings. models: globs of the allowed models, empty for
+    all. lineage: the id of the first key in its chain of rotations.
     """
 
     id: str
@@ -64,7 +63,7 @@ class KeyRecord:
         return "active"
 
     def principal(self) -> Principal:
-        """Return who calls with this key. Whether the key is still good is not looked at."""
+        """Return the principal of this key. Does not check whether the key is active."""
         return Principal(
             kind="key",
             id=self.id,
@@ -81,7 +80,7 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """What its maker says of a key to be made. Checked by `services.keys`, not here."""
+    """The fields of a key to create. `services.keys` checks them."""
 
     name: _Name
     scopes: _Scopes
@@ -92,14 +91,14 @@ class NewKey:
 
 
 KEEP_AT = -(2**62)
-"""The time that no text reads as: the expiry stays as it is."""
+"""Keeps the expiry. No text decodes to this time."""
 KEEP_TEXT = "\0"
-"""The text that is no name and no id: the field stays as it is."""
+"""Keeps a text field. It is neither a name nor an id."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedKey:
-    """What is to change of a key; None leaves a field as it is. version: refused unless the record still has it."""
+    """Changes of a key; None keeps a field. version: the change is refused if the record has another one."""
 
     name: _Name | None = None
     scopes: _Scopes | None = None
@@ -112,11 +111,11 @@ class ChangedKey:
 
 @dataclass(frozen=True, slots=True)
 class CreatedKey:
-    """A new key and its record. The only record that holds a key; it is answered once and kept nowhere."""
+    """A new key and its record. The gateway returns it once and stores it nowhere."""
 
     key: str
     record: KeyRecord
 
     def __repr__(self) -> str:
-        """Leave the key out, so that no log line can hold it."""
+        """Omit the key, so that it cannot enter a log line."""
         return f"CreatedKey(record={self.record!r})"

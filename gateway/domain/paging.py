@@ -1,4 +1,4 @@
-"""Pages of a list that is read newest first, and the opaque cursors between them. Pure."""
+"""Pages of a list that is read newest first, and their opaque cursors. Pure."""
 
 import base64
 import binascii
@@ -17,12 +17,12 @@ _MAX_CURSOR_CHARS = 128
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _MASK_40 = 2**40 - 1
 ID_NUMBERS = 3
-"""How many integers `position_of` returns."""
+"""The number of integers that `position_of` returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list. next: the cursor of the part after it, or None at the end."""
+    """One page of a list. next: the cursor of the next page, or None at the end."""
 
     items: tuple[T, ...]
     limit: int
@@ -30,25 +30,25 @@ class Page(Generic[T]):
 
 
 def write_cursor(query: Sequence[object], position: Sequence[int]) -> str:
-    """Return the opaque cursor that goes on after `position` (non-negative integers) in the list that `query` names."""
-    place = ".".join(str(number) for number in position).encode("ascii")
-    return base64.urlsafe_b64encode(_tag(query, place) + place).decode("ascii").rstrip("=")
+    """Return an opaque cursor that continues after `position` (non-negative integers) in the list of `query`."""
+    joined = ".".join(str(number) for number in position).encode("ascii")
+    return base64.urlsafe_b64encode(_tag(query, joined) + joined).decode("ascii").rstrip("=")
 
 
 def read_cursor(cursor: str, query: Sequence[object], *, count: int) -> tuple[int, ...]:
-    """Return the `count` integers that `write_cursor` put into `cursor` for the same `query`.
+    """Return the `count` integers of a cursor that `write_cursor` made for the same `query`.
 
     Raises:
-        InvalidRequest: the cursor is not one of this query's. `param` is ``cursor``.
+        InvalidRequest: the cursor does not belong to this query. `param` is ``cursor``.
     """
     try:
         if len(cursor) > _MAX_CURSOR_CHARS:
             raise ValueError
         raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        tag, place = raw[:_TAG_BYTES], raw[_TAG_BYTES:]
-        numbers = tuple(int(part) for part in place.decode("ascii").split("."))
+        tag, joined = raw[:_TAG_BYTES], raw[_TAG_BYTES:]
+        numbers = tuple(int(part) for part in joined.decode("ascii").split("."))
         is_in_range = 0 <= min(numbers) <= max(numbers) <= MAX_INTEGER
-        is_ours = is_in_range and len(numbers) == count and tag == _tag(query, place)
+        is_ours = is_in_range and len(numbers) == count and tag == _tag(query, joined)
     except (ValueError, binascii.Error):
         is_ours = False
     if not is_ours:
@@ -57,7 +57,7 @@ def read_cursor(cursor: str, query: Sequence[object], *, count: int) -> tuple[in
 
 
 def position_of(record_id: str) -> tuple[int, ...]:
-    """Return the place of a record in a list that is sorted by id: time and randomness of its ULID, for a cursor."""
+    """Return the cursor position of a record in a list sorted by id: the time and randomness of its ULID."""
     value = 0
     for character in record_id.rpartition("_")[2]:
         value = value << 5 | _CROCKFORD.index(character)
@@ -65,11 +65,11 @@ def position_of(record_id: str) -> tuple[int, ...]:
 
 
 def id_at(prefix: str, position: Sequence[int]) -> str:
-    """Return the id that `position_of` made `position` of."""
+    """Return the id at `position`: the inverse of `position_of`."""
     value = position[0] << 80 | (position[1] & _MASK_40) << 40 | position[2] & _MASK_40
     return prefix + "_" + "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
 
 
-def _tag(query: Sequence[object], place: bytes) -> bytes:
-    # The place is part of the tag, so that a changed cursor is refused as well as another query's.
-    return hashlib.sha256(repr(tuple(query)).encode("utf-8", "backslashreplace") + b"\0" + place).digest()[:_TAG_BYTES]
+def _tag(query: Sequence[object], joined: bytes) -> bytes:
+    # The tag covers query and position, so that a changed cursor and a cursor of another query are refused.
+    return hashlib.sha256(repr(tuple(query)).encode("utf-8", "backslashreplace") + b"\0" + joined).digest()[:_TAG_BYTES]

@@ -1,13 +1,14 @@
-"""The two numbers of the security state: posture (how it is set up) and threat (what happens to it). Pure.
+"""The two scores of the security state: posture (the configuration) and threat (the events). Pure.
 
-Posture = 100 x sum(weight x share) / sum(weight) over the checks that apply; the weight is the severity's, the share is
-1 for pass, one half for warn and 0 for fail; a failing critical check caps it at 49.
+Posture = 100 x sum(weight x share) / sum(weight) over the applicable checks. The weight depends on the severity; the
+share is 1 for pass, one half for warn and 0 for fail. A failing critical check caps the score at 49.
 
-Threat = what the last 24 hours brought, in six parts whose points add up to 100. Each thing that happened counts
-``2 ** -(age / 6 h)``; a part that counts things approaches its points as ``1 - 2 ** -(sum / half)``, where `half` is
-the sum that gives half of them, so that no flood of one kind can hide the absence of another. The two are never one.
+Threat has six parts, from the last 24 hours, whose limits add up to 100. Each event counts ``2 ** -(age / 6 h)``. A
+part that counts events approaches its limit as ``1 - 2 ** -(sum / half)``, where `half` is the sum that gives half of
+the limit. So many events of one kind cannot hide the absence of another kind.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,9 +22,9 @@ CRITICAL_ALERT_FLOOR = 51
 
 
 class CheckStatus(StrEnum):
-    """What a posture check found."""
+    """The result of a posture check."""
 
-    PASS = "pass"  # noqa: S105 - the word of a check, not a password
+    PASS = "pass"  # noqa: S105 - a result, not a password
     WARN = "warn"
     FAIL = "fail"
     NOT_APPLICABLE = "not_applicable"
@@ -31,10 +32,9 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One posture check and what it found.
+    """One posture check with its result.
 
-    evidence: what was seen, without secrets. why: what can go wrong. fix: what to do about it.
-    refs: where more stands, such as a standard or a page of the documentation.
+    evidence: the observation, without secrets. why: the risk. fix: the remedy. refs: standards or documentation.
     """
 
     id: str
@@ -59,25 +59,19 @@ _SHARES = {CheckStatus.PASS: 1.0, CheckStatus.WARN: 0.5, CheckStatus.FAIL: 0.0}
 
 def posture_score(checks: Iterable[Check]) -> int | None:
     """Return the posture score 0 to 100, or None when no check applies."""
-    total = reached = 0.0
-    has_critical_failure = False
-    for check in checks:
-        if check.status is CheckStatus.NOT_APPLICABLE:
-            continue
-        weight = WEIGHTS[check.severity]
-        total += weight
-        reached += weight * _SHARES[check.status]
-        if check.status is CheckStatus.FAIL and check.severity is Severity.CRITICAL:
-            has_critical_failure = True
-    if total == 0:
+    checks = [check for check in checks if check.status is not CheckStatus.NOT_APPLICABLE]
+    if not checks:
         return None
-    score = round(100 * reached / total)
-    return min(score, CRITICAL_FAILURE_CAP) if has_critical_failure else score
+    reached = sum(WEIGHTS[check.severity] * _SHARES[check.status] for check in checks)
+    score = round(100 * reached / sum(WEIGHTS[check.severity] for check in checks))
+    if any(check.status is CheckStatus.FAIL and check.severity is Severity.CRITICAL for check in checks):
+        return min(score, CRITICAL_FAILURE_CAP)
+    return score
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveAlert:
-    """What the threat score needs to know of one alert that is not closed."""
+    """An alert that is not closed, as the threat score needs it."""
 
     severity: Severity
     last_seen_at: int
@@ -85,10 +79,10 @@ class ActiveAlert:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the last 24 hours brought.
+    """The events of the last 24 hours.
 
-    blocks_at, auth_failures_at, budget_breaches_at: when each happened. alerts: those that are active now.
-    is_bypassed: the shield observes instead of blocking, or is bypassed. offline_share: of the instances, 0 to 1.
+    blocks_at, auth_failures_at, budget_breaches_at: the time of each. alerts: the active ones. is_bypassed: whether the
+    shield only observes or is bypassed. offline_share: of the instances, 0 to 1.
     """
 
     now_at: int
@@ -102,7 +96,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class ThreatPart:
-    """One part of the threat score: its points, at most `limit`."""
+    """One part of the threat score. points: at most `limit`."""
 
     name: str
     points: float
@@ -128,7 +122,7 @@ def threat_parts(activity: Activity) -> tuple[ThreatPart, ...]:
 
 
 def threat_score(activity: Activity) -> int:
-    """Return the threat score 0 to 100. An active critical alert lifts it to 51 or more."""
+    """Return the threat score 0 to 100. An active critical alert raises it to at least 51."""
     score = round(sum(part.points for part in threat_parts(activity)))
     if any(alert.severity is Severity.CRITICAL for alert in activity.alerts):
         score = max(score, CRITICAL_ALERT_FLOOR)
@@ -136,7 +130,7 @@ def threat_score(activity: Activity) -> int:
 
 
 def _freshness(at: int, now_at: int) -> float:
-    age_ms = max(now_at - at, 0)  # a clock that went back makes things new, never older
+    age_ms = max(now_at - at, 0)  # after a clock was set back, events count as new
     return 0.0 if age_ms > DAY_MS else float(2.0 ** -(age_ms / HALF_LIFE_MS))
 
 
@@ -152,8 +146,8 @@ def _saturated(amount: float, *, half: float) -> float:
 class TrustAudit:
     """One run of all checks. score: the posture score, None when no check applied.
 
-    settings_of: the id of the gateway whose settings were judged; `this shell` when none ran, and then the run was not
-    kept; empty in runs of earlier versions.
+    settings_of: the id of the gateway whose settings were checked, or `this shell` when none ran; such a run is not
+    stored. Empty in runs of earlier versions.
     """
 
     id: str
@@ -170,7 +164,7 @@ class TrustAudit:
 
 @dataclass(frozen=True, slots=True)
 class PosturePoint:
-    """Both scores at a time. posture_score: None before the first trust audit."""
+    """Both scores at one time. posture_score: None before the first trust audit."""
 
     occurred_at: int
     threat_score: int
@@ -180,10 +174,8 @@ class PosturePoint:
 def trust_audit(
     run_id: str, checks: Sequence[Check], *, occurred_at: int, started_by: str, settings_of: str
 ) -> TrustAudit:
-    """Return the run that brought `checks`."""
-    counts = dict.fromkeys(CheckStatus, 0)
-    for check in checks:
-        counts[check.status] += 1
+    """Return the run with these `checks`."""
+    counts = Counter(check.status for check in checks)
     return TrustAudit(
         id=run_id,
         occurred_at=occurred_at,

@@ -1,4 +1,4 @@
-"""Who is calling, what a key may do (scopes), what a role may do (permissions), and where a request came from."""
+"""Principals, the scopes of keys, the permissions of roles, and the origin of a request."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ from gateway.records import record
 
 
 class Scope(StrEnum):
-    """What an API key may do on `/api/v1`."""
+    """A right of an API key on `/api/v1`."""
 
     SHIELD_SCAN = "shield:scan"
     SHIELD_READ = "shield:read"
@@ -24,7 +24,7 @@ class Scope(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a role may do on the internal API: `read` or `manage` of one resource."""
+    """A right of a role on the internal API: to read or manage one resource."""
 
     API_KEYS_READ = "api_keys:read"
     API_KEYS_MANAGE = "api_keys:manage"
@@ -58,7 +58,7 @@ class Permission(StrEnum):
 
 
 class Role(StrEnum):
-    """What a user is. Each role is a set of permissions."""
+    """The role of a user: a set of permissions."""
 
     ADMIN = "admin"
     SECURITY_MANAGER = "security_manager"
@@ -70,8 +70,8 @@ class Role(StrEnum):
 ALL_SCOPES = frozenset(Scope)
 ALL_PERMISSIONS = frozenset(Permission)
 _READ = frozenset(one for one in Permission if one.value.endswith(":read"))
-_OF_ADMIN_ALONE = {Permission.USERS_READ, Permission.USERS_MANAGE, Permission.SETTINGS_MANAGE}
-_OF_OPERATOR = {
+_ADMIN_ONLY = {Permission.USERS_READ, Permission.USERS_MANAGE, Permission.SETTINGS_MANAGE}
+_OPERATOR_MANAGES = {
     Permission.API_KEYS_MANAGE,
     Permission.PROVIDERS_MANAGE,
     Permission.BUDGETS_MANAGE,
@@ -83,15 +83,14 @@ _OF_OPERATOR = {
 ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
     {
         Role.ADMIN: ALL_PERMISSIONS,
-        Role.SECURITY_MANAGER: ALL_PERMISSIONS - _OF_ADMIN_ALONE,
-        Role.OPERATOR: (_READ - _OF_ADMIN_ALONE) | _OF_OPERATOR,
-        Role.VIEWER: _READ - _OF_ADMIN_ALONE - {Permission.AUDIT_READ, Permission.API_KEYS_READ},
+        Role.SECURITY_MANAGER: ALL_PERMISSIONS - _ADMIN_ONLY,
+        Role.OPERATOR: (_READ - _ADMIN_ONLY) | _OPERATOR_MANAGES,
+        Role.VIEWER: _READ - _ADMIN_ONLY - {Permission.AUDIT_READ, Permission.API_KEYS_READ},
         Role.AUDITOR: _READ | {Permission.REPORTS_MANAGE},
     }
 )
 
-
-# Nobody grants more than they hold: a scope is held by whoever may do the same on the internal API.
+# A principal grants only scopes whose counterpart on the internal API it may use itself.
 SCOPE_NEEDS: Mapping[Scope, Permission] = MappingProxyType(
     {
         Scope.SHIELD_SCAN: Permission.SHIELD_READ,
@@ -106,18 +105,18 @@ SCOPE_NEEDS: Mapping[Scope, Permission] = MappingProxyType(
 
 
 def scopes_within(permissions: Collection[Permission]) -> frozenset[Scope]:
-    """Return the scopes that whoever has these permissions may hand on."""
+    """Return the scopes that a principal with these permissions may grant."""
     return frozenset(scope for scope, needed in SCOPE_NEEDS.items() if needed in permissions)
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is calling, complete: nothing more is looked up to decide what this caller may do.
+    """The caller of a request, with everything that authorization needs.
 
-    kind: an API key, a signed-in user, or the local automation (commands and MCP on this host).
-    id: `key_…`, `usr_…`, or the local program's name. name: for people to read.
-    rate_limit: requests in any 60 seconds, None for no limit. policy: id of its own one, None for that of the settings.
-    models: globs of the models it may use, none for all. lineage: id of the first key of its row of rotations.
+    kind: an API key, a signed-in user, or a local program (commands and MCP on this host). id: `key_…`, `usr_…`, or the
+    name of the local program. rate_limit: requests in any 60 seconds, None for no limit. policy: an id, None for the
+    policy of the settings. models: globs of the allowed models, empty for all. lineage: the id of the first key in its
+    chain of rotations.
     """
 
     kind: Literal["key", "user", "local"]
@@ -133,7 +132,7 @@ class Principal:
 
 
 def local(name: str) -> Principal:
-    """Return the principal of a program that runs on this host with the data folder in its hands, such as ``cli``."""
+    """Return the principal of a program on this host that can use the data folder, such as ``cli``."""
     return Principal(kind="local", id=name, name=name, scopes=ALL_SCOPES, permissions=ALL_PERMISSIONS)
 
 
@@ -142,10 +141,10 @@ _REQUEST_ID = re.compile(REQUEST_ID)
 
 
 def read_request_id(text: str, *, param: str = "request_id") -> str:
-    """Return the id of a request as it is stored: lower-case letters and blanks around it are pardoned.
+    """Return a request id in stored form. Lower-case letters and surrounding blanks are accepted.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: the text is no request id.
     """
     prefix, _, rest = text.strip().partition("_")
     found = f"{prefix.lower()}_{rest.upper()}"
@@ -160,10 +159,10 @@ def read_request_id(text: str, *, param: str = "request_id") -> str:
 
 @record
 class RequestContext:
-    """Where a request came from, for the audit.
+    """The origin of a request, for the audit log.
 
-    ip: the client's address in text, None for a local program. traceparent: W3C, well-formed or None.
-    agent: what the caller says of itself in `X-Service-Agent`, unchecked.
+    ip: the address of the client, None for a local program. traceparent: W3C, well-formed or None. agent: the
+    unchecked content of `X-Service-Agent`.
     """
 
     request_id: str
