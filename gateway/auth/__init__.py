@@ -1,1 +1,1 @@
-"""Mechanisms of authentication as functions of values: key form and hash, rate windows. No store, no clock."""
+"""The mechanisms of authentication as pure functions: hashes, tokens, rate windows, throttles. No store, no clock."""

@@ -1,8 +1,8 @@
-"""Whether a browser's request was made by our own page: the token of a session, and where the request came from. Pure.
+"""Protection against cross-site requests: the token of a session, and the origin of a request. Pure.
 
-Two walls, each enough by itself. A page of another site cannot read the token, which a session's own page gets at
-sign-in. And browsers say in `Sec-Fetch-Site` and `Origin`, which no page can forge, whose page asked. What is not a
-browser sends neither, and has no cookie that it was not given.
+There are two independent checks. Only a page of this gateway can read the token, which it gets at sign-in. And browsers
+name the page that made a request in `Sec-Fetch-Site` and `Origin`, which no page can forge. Other programs send neither
+header, and have no cookie that they were not given.
 """
 
 import hashlib
@@ -16,34 +16,32 @@ _OWN_SITES = ("same-origin", "none")
 
 
 def csrf_token(session_token: str) -> str:
-    """Return the token that belongs to a session: nothing is stored, and no other session has the same."""
+    """Return the token of a session. It is derived from the session token, so nothing is stored."""
     return hmac.new(session_token.encode("utf-8"), _PURPOSE, hashlib.sha256).hexdigest()
 
 
 def is_csrf_token(sent: str | None, session_token: str) -> bool:
-    """Tell in constant time whether `sent` is the token of this session."""
+    """Return in constant time whether `sent` is the token of this session."""
     return hmac.compare_digest((sent or "").encode("utf-8"), csrf_token(session_token).encode("ascii"))
 
 
 def is_own_page(
     *, sec_fetch_site: str | None, origin: str | None, host: str | None, allowed_hosts: Collection[str] = ()
 ) -> bool:
-    """Tell whether a request may come from our own page, or from no page at all.
+    """Return whether a request comes from a page of this gateway, or from no page at all.
 
-    Each header refuses by itself. `same-site` is refused too: another port or sibling name is another program.
-    allowed_hosts: names (and ports, other than the usual) of a proxy before us, which may send another Host.
+    Each header can refuse a request by itself. `same-site` is refused too, because another port or sibling domain is
+    another program. allowed_hosts: names (with an unusual port) of a proxy that may send another Host.
     """
     # Sec-Fetch-Site first: browsers set it and a page's script cannot forge it. Origin is the fallback for browsers
     # from before 2023 (https://words.filippo.io/csrf/).
     if sec_fetch_site is not None and sec_fetch_site not in _OWN_SITES:
         return False
-    if origin is None:
-        return True
-    return _is_ours(origin, host, allowed_hosts)
+    return origin is None or _is_own_origin(origin, host, allowed_hosts)
 
 
-def _is_ours(origin: str, host: str | None, allowed_hosts: Collection[str]) -> bool:
-    """Compare an Origin with the Host. The scheme is not compared: TLS may end at a proxy before us."""
+def _is_own_origin(origin: str, host: str | None, allowed_hosts: Collection[str]) -> bool:
+    """Compare an Origin with the Host, but not the scheme: TLS may end at a proxy."""
     try:
         parts = urlsplit(origin)
     except ValueError:
@@ -52,6 +50,4 @@ def _is_ours(origin: str, host: str | None, allowed_hosts: Collection[str]) -> b
         return False
     default = ":443" if parts.scheme == "https" else ":80"
     authority = parts.netloc.lower().removesuffix(default)
-    if host is not None and authority == host.lower().removesuffix(default):
-        return True
-    return authority in allowed_hosts
+    return authority in allowed_hosts or (host is not None and authority == host.lower().removesuffix(default))

@@ -1,4 +1,4 @@
-"""Form, hash and prefix of API keys. Pure: no store, no clock, no randomness of its own."""
+"""Format, hash and prefix of API keys. Pure: no store, no clock, no source of randomness."""
 
 import hashlib
 import re
@@ -6,31 +6,29 @@ import re
 from gateway.errors import InvalidApiKey
 
 KEY_RANDOM_BYTES = 20
-_FORM = re.compile(r"svc_[0-9a-f]{40}", re.ASCII)
+_FORMAT = re.compile(r"svc_[0-9a-f]{40}", re.ASCII)
 _PREFIX_CHARS = 10
-_ANYWHERE = re.compile(r"(svc_[0-9a-f]{6})[0-9a-f]{34}", re.ASCII)
+_IN_TEXT = re.compile(r"(svc_[0-9a-f]{6})[0-9a-f]{34}", re.ASCII)
 
 
 def hash_key(text: str) -> str:
-    """Check the form of an API key and return the SHA-256 under which it is stored.
+    """Check the format of an API key and return the SHA-256 under which the store has it, as 64 hex digits.
 
-    `text` is ``svc_`` and 40 lowercase hex digits, which are 20 random bytes. The answer is 64 lowercase hex digits.
-    Does not look the key up.
+    `text` is ``svc_`` and 40 lower-case hex digits, which are 20 random bytes. Does not look the key up.
 
     Raises:
-        InvalidApiKey: the text has another form. The message never repeats the text.
+        InvalidApiKey: the text has another format. The message never repeats the text.
     """
-    if _FORM.fullmatch(text) is None:
-        raise InvalidApiKey("The API key is not valid.")
+    _check_format(text)
     # SHA-256 and not scrypt: a key is 20 random bytes, so a slow hash protects nothing.
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def make_key(random_bytes: bytes) -> str:
-    """Return the API key that 20 random bytes make.
+    """Return the API key for 20 random bytes.
 
     Raises:
-        ValueError: there are not 20 bytes.
+        ValueError: `random_bytes` has another length.
     """
     if len(random_bytes) != KEY_RANDOM_BYTES:
         raise ValueError(f"a key is made of {KEY_RANDOM_BYTES} random bytes")
@@ -38,16 +36,20 @@ def make_key(random_bytes: bytes) -> str:
 
 
 def prefix_of(key: str) -> str:
-    """Return ``svc_`` and the first 6 hex digits: what a key is recognized by in lists and logs.
+    """Return ``svc_`` and the first 6 hex digits, which identify a key in lists and logs.
 
     Raises:
-        InvalidApiKey: the text has not the form of a key.
+        InvalidApiKey: the text has another format.
     """
-    if _FORM.fullmatch(key) is None:
-        raise InvalidApiKey("The API key is not valid.")
+    _check_format(key)
     return key[:_PREFIX_CHARS]
 
 
 def without_keys(text: str) -> str:
-    """Return a text that a caller gives as its name, with nothing left but the prefix of a key put there by mistake."""
-    return _ANYWHERE.sub(r"\1...", text)
+    """Return `text` with each API key shortened to its prefix, in case a caller sent a key as its name."""
+    return _IN_TEXT.sub(r"\1...", text)
+
+
+def _check_format(key: str) -> None:
+    if _FORMAT.fullmatch(key) is None:
+        raise InvalidApiKey("The API key is not valid.")

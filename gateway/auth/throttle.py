@@ -1,7 +1,8 @@
-"""How long a sign-in must wait after failures before it. Pure: told what failed when, remembers nothing.
+"""The wait of a sign-in after failed ones. Pure: the caller passes the failures and the time.
 
-Of one account from one network: 5 failures in a minute, wait until the minute is over; from the 10th on 5 minutes after
-each, from the 15th on 30. Of one network over all accounts: 50 in a minute. A success forgets the account's failures.
+For one account from one network, 5 failures in a minute block the rest of that minute; from the 10th on, each failure
+blocks 5 minutes, and from the 15th on 30 minutes. For one network and all accounts, the limit is 50 failures in a
+minute. A success clears the failures of the account.
 """
 
 import ipaddress
@@ -11,33 +12,33 @@ REMEMBER_MS = 24 * 3_600_000
 ACCOUNT_FAILURES = 15
 NETWORK_FAILURES = 50
 MINUTE_MS = 60_000
-_A_MINUTE = 5
+_FAILURES_A_MINUTE = 5
 _STEPS = ((15, 30 * MINUTE_MS), (10, 5 * MINUTE_MS))
 _IPV6_PREFIX = 64
 NO_ADDRESS = "none"
 
 
 def wait_ms(of_account: Sequence[int], of_network: Sequence[int], now_at: int) -> int:
-    """Return how many milliseconds a sign-in must still wait, 0 for none.
+    """Return the remaining wait of a sign-in in milliseconds.
 
-    of_account, of_network: when the last failures were, newest first, Unix milliseconds; `ACCOUNT_FAILURES` and
-    `NETWORK_FAILURES` of them are enough.
+    of_account, of_network: times of the last failures, newest first, Unix milliseconds; at most `ACCOUNT_FAILURES` and
+    `NETWORK_FAILURES` of them are read.
     """
     ends = [0]
     for count, wait in _STEPS:
         if len(of_account) >= count:
             ends.append(of_account[0] + wait)
             break
-    if len(of_account) >= _A_MINUTE:
-        ends.append(of_account[_A_MINUTE - 1] + MINUTE_MS)
+    if len(of_account) >= _FAILURES_A_MINUTE:
+        ends.append(of_account[_FAILURES_A_MINUTE - 1] + MINUTE_MS)
     if len(of_network) >= NETWORK_FAILURES:
         ends.append(of_network[NETWORK_FAILURES - 1] + MINUTE_MS)
-    # Bounded, in case the clock was set back since.
+    # Bounded, in case the clock was set back.
     return min(max(0, max(ends) - now_at), _STEPS[0][1])
 
 
 def network_of(ip: str | None) -> str:
-    """Return what stands for the address: itself, or its /64 when it is IPv6, of which one host has all addresses."""
+    """Return the key of an address: itself, or the /64 network of an IPv6 address, because one host has all of it."""
     try:
         address = ipaddress.ip_address(ip or "")
     except ValueError:

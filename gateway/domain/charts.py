@@ -1,25 +1,26 @@
-"""Charts as SVG text: bars and lines, drawn whole, for paper and screens. Pure; runs no script and loads nothing."""
+"""Bar and line charts as SVG text, for paper and screens. Pure; no scripts, no external resources."""
 
 from collections.abc import Sequence
+from itertools import cycle
 
 from gateway.domain.tables import html_cell, shown
 
 WIDTH, HEIGHT = 720, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 44
-_COLORS = ("#3d78d0", "#c0392b", "#d68910", "#1e8449", "#9b59b6", "#148f77")  # told apart on white and on black
-_BAR_HEIGHT, _LABEL_WIDTH, _MOST_BARS = 22, 220, 20
+_COLORS = ("#3d78d0", "#c0392b", "#d68910", "#1e8449", "#9b59b6", "#148f77")  # distinguishable on white and on black
+_BAR_HEIGHT, _LABEL_WIDTH, _MAX_BARS = 22, 220, 20
 _LABELS = 8
 _RATE_HEIGHT = 13
 
 
 def lines(
-    labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str, *, full: float = 0
+    labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str, *, axis_end: float = 0
 ) -> str:
-    """Return lines over labels, one a series, with a legend. None breaks a line; of the labels some are written.
+    """Return a line chart, one line for each series, with a legend and some of the labels. None breaks a line.
 
-    full: where the axis ends; 0 to choose it by the values.
+    axis_end: 0 to derive the end of the axis from the values.
     """
-    high = full or nice(max((value for _, values in series for value in values if value is not None), default=0))
+    high = axis_end or nice(max((value for _, values in series for value in values if value is not None), default=0))
     count = max(len(labels), 1)
 
     def x(number: int) -> float:
@@ -38,8 +39,7 @@ def lines(
         anchor = "start" if number == 0 else "end" if number == len(labels) - 1 else "middle"
         parts.append(_text(x(number), HEIGHT - _BOTTOM + 18, labels[number], anchor))
     left = float(_LEFT)
-    for place, (name, values) in enumerate(series):
-        color = _COLORS[place % len(_COLORS)]
+    for color, (name, values) in zip(cycle(_COLORS), series, strict=False):
         for run in _runs(values):
             points = " ".join(f"{x(number):.1f},{y(value):.1f}" for number, value in run)
             parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{points}"/>')
@@ -55,12 +55,12 @@ def lines(
 
 
 def bars(labels: Sequence[str], values: Sequence[float], title: str, written: Sequence[str]) -> str:
-    """Return one bar a label, longest as given, with its value written beside it."""
-    labels, values, written = labels[:_MOST_BARS], values[:_MOST_BARS], written[:_MOST_BARS]
-    high = max(values, default=0) or 1
+    """Return a bar chart, one bar for each label. written: the value as text, beside each bar."""
+    rows = list(zip(labels, values, written, strict=True))[:_MAX_BARS]
+    high = max((value for _, value, _ in rows), default=0) or 1
     room = WIDTH - _LABEL_WIDTH - 90
-    parts = [_open(WIDTH, _BAR_HEIGHT * len(labels) + 8, title)]
-    for number, (label, value, words) in enumerate(zip(labels, values, written, strict=True)):
+    parts = [_open(WIDTH, _BAR_HEIGHT * len(rows) + 8, title)]
+    for number, (label, value, words) in enumerate(rows):
         top = number * _BAR_HEIGHT + 4
         cut = label if len(label) <= 32 else label[:31] + "…"
         parts.append(_text(_LABEL_WIDTH - 8, top + 13, cut, "end"))
@@ -71,13 +71,13 @@ def bars(labels: Sequence[str], values: Sequence[float], title: str, written: Se
 
 
 def rates(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str) -> str:
-    """Return for each label one bar a series on an axis from 0 to 100 percent, with a legend. None: no bar, a dash."""
+    """Return bars on an axis from 0 to 100 percent, one for each label and series, with a legend. None: only a dash."""
     group, top = _RATE_HEIGHT * len(series) + 10, 26
     bottom, room = top + group * len(labels), WIDTH - _LABEL_WIDTH - 60
     parts = [_open(WIDTH, bottom + 18, title)]
     left = float(_LABEL_WIDTH)
-    for place, (name, _) in enumerate(series):
-        parts.append(f'<rect x="{left:.1f}" y="4" width="10" height="10" fill="{_COLORS[place % len(_COLORS)]}"/>')
+    for color, (name, _) in zip(cycle(_COLORS), series, strict=False):
+        parts.append(f'<rect x="{left:.1f}" y="4" width="10" height="10" fill="{color}"/>')
         parts.append(_text(left + 15, 13, name, "start"))
         left += 40 + 7 * len(name)
     for step in range(0, 101, 25):
@@ -87,21 +87,20 @@ def rates(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | No
     for number, label in enumerate(labels):
         begin = top + number * group + 5
         parts.append(_text(_LABEL_WIDTH - 8, begin + (group - 10) / 2 + 4, label, "end"))
-        for place, (_, values) in enumerate(series):
-            y, value = begin + place * _RATE_HEIGHT, values[number]
-            width = room * (value or 0) / 100
-            color, tall = _COLORS[place % len(_COLORS)], _RATE_HEIGHT - 2
-            parts.append(f'<rect x="{_LABEL_WIDTH}" y="{y}" width="{width:.1f}" height="{tall}" fill="{color}"/>')
+        for row, (color, (_, values)) in enumerate(zip(cycle(_COLORS), series, strict=False)):
+            y, value = begin + row * _RATE_HEIGHT, values[number]
+            width, height = room * (value or 0) / 100, _RATE_HEIGHT - 2
+            parts.append(f'<rect x="{_LABEL_WIDTH}" y="{y}" width="{width:.1f}" height="{height}" fill="{color}"/>')
             parts.append(_text(_LABEL_WIDTH + width + 5, y + 10, "–" if value is None else f"{value:.1f} %", "start"))
     return "".join((*parts, "</svg>"))
 
 
 def nice(high: float) -> float:
-    """Return a round number that is at least `high`, and 1 at the least."""
+    """Return a round number that is at least `high` and at least 1."""
     scale = 1.0
-    while scale * 10 <= high:
+    while scale * 10 < high:
         scale *= 10
-    return next((scale * step for step in (1, 2, 4, 5, 8, 10) if scale * step >= high), scale * 10)
+    return next(scale * step for step in (1, 2, 4, 5, 8, 10) if scale * step >= high)
 
 
 def _open(width: int, height: int, title: str) -> str:

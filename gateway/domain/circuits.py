@@ -1,7 +1,7 @@
-"""The circuit of one provider: closed while it works, open after failures, one probe when the pause is over. Pure.
+"""The circuit breaker of one provider. Pure.
 
-Five failures in a row open it for 30 seconds. Then one request is let through: if it fails, the next pause is twice as
-long, up to five minutes; if it succeeds, all is as at the beginning.
+Five failures in a row open the circuit for 30 seconds. Then one request probes the provider: a failure doubles the
+pause, up to five minutes; a success closes the circuit.
 """
 
 from dataclasses import dataclass, replace
@@ -13,10 +13,10 @@ LONGEST_PAUSE_SECONDS = 300.0
 
 
 class ProviderStatus(StrEnum):
-    """How a provider is, as this process sees it.
+    """The state of a provider in this process.
 
-    HEALTHY: the last request succeeded. DEGRADED: it failed, or a probe is due. OPEN: nothing is sent for now.
-    DISABLED: by an operator. UNTESTED: nothing was sent since the start or since the last change.
+    HEALTHY: the last request succeeded. DEGRADED: it failed, or a probe is due. OPEN: no requests for now. DISABLED: by
+    an operator. UNTESTED: no request since the start or the last change.
     """
 
     HEALTHY = "healthy"
@@ -28,10 +28,9 @@ class ProviderStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """What is remembered of a provider. Times are monotonic seconds.
+    """The recent failures of a provider. Times are monotonic seconds.
 
-    failures: in a row. open_until_seconds: None while closed. pause_seconds: of the last opening. is_probing: the one
-    request of an open circuit is on its way.
+    failures: in a row. open_until_seconds: None while closed. is_probing: whether a probe is under way.
     """
 
     has_answered: bool = False
@@ -42,32 +41,29 @@ class Circuit:
 
     @property
     def is_open(self) -> bool:
-        """Whether requests are held back, but for a probe."""
         return self.open_until_seconds is not None
 
     def may_pass(self, now_seconds: float) -> bool:
-        """Tell whether a request may be sent now."""
+        """Return whether a request may be sent now."""
         if self.open_until_seconds is None:
             return True
         return not self.is_probing and now_seconds >= self.open_until_seconds
 
     def begun(self) -> "Circuit":
-        """Return the circuit after a request that may pass was sent."""
+        """Return the circuit after a permitted request was sent."""
         return replace(self, is_probing=True) if self.is_open else self
 
     def let_go(self) -> "Circuit":
-        """Return the circuit after a request whose outcome says nothing of the provider, or that was given up."""
+        """Return the circuit after a request that was cancelled or says nothing about the provider."""
         return replace(self, is_probing=False)
 
     def succeeded(self) -> "Circuit":
-        """Return the circuit after a good answer."""
         return WORKING
 
     def failed(self, now_seconds: float) -> "Circuit":
-        """Return the circuit after a failure."""
         failures = self.failures + 1
         if self.is_open:
-            # A request from before the opening says nothing new; the probe does.
+            # Only the probe counts, not requests from before the opening.
             if not self.is_probing:
                 return replace(self, failures=failures)
             pause_seconds = min(self.pause_seconds * 2, LONGEST_PAUSE_SECONDS)
@@ -78,7 +74,6 @@ class Circuit:
         return Circuit(True, failures, now_seconds + pause_seconds, pause_seconds)
 
     def status(self, now_seconds: float) -> ProviderStatus:
-        """Return what is told of the provider."""
         if self.open_until_seconds is not None:
             return ProviderStatus.OPEN if now_seconds < self.open_until_seconds else ProviderStatus.DEGRADED
         if not self.has_answered:
@@ -87,6 +82,6 @@ class Circuit:
 
 
 NEW = Circuit()
-"""Of a provider to which nothing was sent."""
+"""Before the first request."""
 WORKING = Circuit(has_answered=True)
-"""Of one whose last request succeeded."""
+"""After a success."""

@@ -1,4 +1,4 @@
-"""A report as one page that needs nothing else: no script, no picture to load, drawn charts, fit for paper. Pure."""
+"""A report as one self-contained HTML page: SVG charts, no scripts, no external resources, printable. Pure."""
 
 from gateway.domain import charts
 from gateway.domain.posture import DAY_MS
@@ -46,9 +46,9 @@ _LONG_ROWS = 15
 
 
 def write_html(body: ReportBody) -> str:
-    """Return the page."""
+    """Return the HTML page."""
     title = html_cell(body.type.heading)
-    places = "".join(
+    links = "".join(
         f'<a href="#s{number}">{html_cell(section.title)}</a>' for number, section in enumerate(body.sections)
     )
     sections = "".join(_section(section, number, body) for number, section in enumerate(body.sections))
@@ -60,8 +60,8 @@ def write_html(body: ReportBody) -> str:
         f"<header><h1>{title}</h1><dl><dt>Period</dt><dd>{_period(body)}</dd>"
         f"<dt>Made</dt><dd>{html_cell(_moment(body.made_at))} by {html_cell(body.made_by)}</dd>"
         f"<dt>Gateway</dt><dd>{html_cell(body.instance_id)}</dd>"
-        f"<dt>Requests</dt><dd>{html_cell(body.origin)}</dd></dl></header><nav>{places}</nav>{sections}"
-        "<footer>Every part says what was counted and over which time.</footer></main></body></html>\n"
+        f"<dt>Requests</dt><dd>{html_cell(body.origin)}</dd></dl></header><nav>{links}</nav>{sections}"
+        "<footer>Each section names its data and its period.</footer></main></body></html>\n"
     )
 
 
@@ -102,49 +102,46 @@ def _figures(section: Section) -> str:
 
 def _lines(section: Section) -> str:
     labels = _labels([int(str(row[0])) for row in section.rows])
-    series = [(column.name, [_number(row[at]) for row in section.rows]) for at, column in _numbers(section)]
+    series = [(column.name, [_number(row[index]) for row in section.rows]) for index, column in _numbers(section)]
     is_scores = all(column.unit in ("time", "score") for column in section.columns)
-    return charts.lines(labels, series, section.title, full=100 if is_scores else 0)
+    return charts.lines(labels, series, section.title, axis_end=100 if is_scores else 0)
 
 
 def _bars(section: Section) -> str:
     numbers = _numbers(section)
     if not numbers:
         return ""
-    at, column = numbers[0]
-    values = [_number(row[at]) or 0.0 for row in section.rows]
-    written = [cell(column, row[at]) for row in section.rows]
+    index, column = numbers[0]
+    values = [_number(row[index]) or 0.0 for row in section.rows]
+    written = [cell(column, row[index]) for row in section.rows]
     return charts.bars([shown(row[0]) for row in section.rows], values, f"{section.title}: {column.name}", written)
 
 
 def _rates(section: Section) -> str:
-    """Draw the columns that are shares of a whole."""
-    found = [(at, column) for at, column in enumerate(section.columns) if column.unit == "percent"]
-    series = [(column.name, [_number(row[at]) for row in section.rows]) for at, column in found]
+    columns = [(index, column) for index, column in enumerate(section.columns) if column.unit == "percent"]
+    series = [(column.name, [_number(row[index]) for row in section.rows]) for index, column in columns]
     return charts.rates([shown(row[0]) for row in section.rows], series, section.title)
 
 
 def _numbers(section: Section) -> list[tuple[int, Column]]:
-    """Return the columns after the first that hold numbers."""
+    """Return the index and column of each numeric column after the first."""
     found = []
-    for at, column in enumerate(section.columns):
-        values = [row[at] for row in section.rows if row[at] is not None]
-        if at and values and all(isinstance(value, int | float) for value in values) and column.unit != "time":
-            found.append((at, column))
+    for index, column in enumerate(section.columns):
+        values = [row[index] for row in section.rows if row[index] is not None]
+        if index and values and all(isinstance(value, int | float) for value in values) and column.unit != "time":
+            found.append((index, column))
     return found
 
 
 def _table(section: Section) -> str:
-    numbers = {at for at, _ in _numbers(section)}
-    head = "".join(
-        f'<th class="number">{html_cell(column.name)}</th>' if at in numbers else f"<th>{html_cell(column.name)}</th>"
-        for at, column in enumerate(section.columns)
-    )
+    numbers = {index for index, _ in _numbers(section)}
+    heads = [(' class="number"' if index in numbers else "", one.name) for index, one in enumerate(section.columns)]
+    head = "".join(f"<th{mark}>{html_cell(name)}</th>" for mark, name in heads)
     rows = []
     for row in section.rows:
         cells = []
-        for at, (column, value) in enumerate(zip(section.columns, row, strict=True)):
-            kind = "number" if at in numbers else "time" if column.unit == "time" else str(value)
+        for index, (column, value) in enumerate(zip(section.columns, row, strict=True)):
+            kind = "number" if index in numbers else "time" if column.unit == "time" else str(value)
             mark = f' class="{kind}"' if kind in ("number", "time") or kind in _MARKED else ""
             cells.append(f"<td{mark}>{html_cell(cell(column, value))}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
@@ -152,7 +149,7 @@ def _table(section: Section) -> str:
 
 
 def cell(column: Column, value: object) -> str:
-    """Return a value with its unit, as people read it."""
+    """Return a value with its unit, in human-readable form."""
     if value is None or isinstance(value, str | bool):
         return shown(value)
     match column.unit:
@@ -177,7 +174,7 @@ def _moment(at: int) -> str:
 
 
 def _labels(times_at: list[int]) -> list[str]:
-    """Return the day of each midnight when there are days between the times, else the hour of each."""
+    """Return the labels of a time axis: the day at each midnight if the axis spans days, or else each hour."""
     texts = [write_time(at) for at in times_at]
     has_days = times_at[-1] - times_at[0] > 2 * DAY_MS
     return [text[5:10] if text[11:16] == "00:00" else "" if has_days else text[11:16] for text in texts]

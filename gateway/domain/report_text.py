@@ -1,4 +1,4 @@
-"""A report as Markdown, CSV or JSON. What strangers wrote stays text in each of them. Pure."""
+"""A report as Markdown, CSV or JSON. Text of unknown origin is escaped in each format. Pure."""
 
 from gateway.domain.report_html import cell, write_html
 from gateway.domain.reports import Column, ReportBody, ReportFormat, Section
@@ -14,7 +14,7 @@ CONTENT_TYPES = {
 
 
 def write_report(body: ReportBody, form: ReportFormat) -> str:
-    """Return the whole document."""
+    """Return the document in one of the formats."""
     match form:
         case ReportFormat.HTML:
             return write_html(body)
@@ -27,7 +27,7 @@ def write_report(body: ReportBody, form: ReportFormat) -> str:
 
 
 def write_markdown(body: ReportBody) -> str:
-    """Return the report as Markdown with tables."""
+    """Return the report as Markdown."""
     lines = [
         f"# {body.type.heading}",
         "",
@@ -53,7 +53,7 @@ def write_markdown(body: ReportBody) -> str:
 
 
 def write_csv(body: ReportBody) -> str:
-    """Return all sections, one table after another, each under a line with its title, query and period."""
+    """Return all sections as CSV tables, each below its title, query and period."""
     rows: list[tuple[object, ...]] = [
         ("report", body.type.value),
         ("since", write_time(body.since_at)),
@@ -71,7 +71,7 @@ def write_csv(body: ReportBody) -> str:
 
 
 def as_json(body: ReportBody) -> dict[str, object]:
-    """Return the report as a JSON object; the rows of a section are objects by the names of its columns."""
+    """Return the report as a JSON object. The rows of a section are objects with the column names as keys."""
     return {
         "type": body.type.value,
         "since": write_time(body.since_at),
@@ -98,9 +98,8 @@ def as_json(body: ReportBody) -> dict[str, object]:
 
 
 def _about(section: Section, body: ReportBody) -> str:
-    when = f"{write_time(body.since_at)} to {write_time(body.until_at)}"
-    if section.is_current:
-        when = f"now, {write_time(body.made_at)}"
+    period = f"{write_time(body.since_at)} to {write_time(body.until_at)}"
+    when = f"now, {write_time(body.made_at)}" if section.is_current else period
     return f"{section.query} · {when}" + (" · only the first are shown" if section.is_cut else "")
 
 

@@ -1,4 +1,4 @@
-"""Reports: their types and forms, and what a finished one is made of. Pure: queries and drawing stand elsewhere."""
+"""Reports: their types and formats, and the parts of a report. Pure: other modules query the data and write it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ MAX_PERIOD_MS = 3660 * DAY_MS
 
 
 class ReportType(StrEnum):
-    """What a report is about."""
+    """The subject of a report."""
 
     EXECUTIVE_SUMMARY = "executive_summary"
     SECURITY_POSTURE = "security_posture"
@@ -34,11 +34,10 @@ class ReportType(StrEnum):
 
     @property
     def heading(self) -> str:
-        """Its name for people."""
         return self.value.replace("_", " ").capitalize()
 
 
-# A report shows nobody what its reader may not see elsewhere.
+# A report needs the permissions for its data, so that it shows nothing that its reader may not see elsewhere.
 REPORT_NEEDS: Mapping[ReportType, frozenset[Permission]] = MappingProxyType(
     {
         ReportType.AUDIT_EXPORT: frozenset({Permission.AUDIT_READ}),
@@ -51,7 +50,7 @@ REPORT_NEEDS: Mapping[ReportType, frozenset[Permission]] = MappingProxyType(
 
 
 class ReportFormat(StrEnum):
-    """How a report is written."""
+    """The format of a report."""
 
     HTML = "html"
     MARKDOWN = "markdown"
@@ -59,17 +58,12 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
-ENDINGS = {
-    ReportFormat.HTML: "html",
-    ReportFormat.MARKDOWN: "md",
-    ReportFormat.CSV: "csv",
-    ReportFormat.JSON: "json",
-}
+ENDINGS = {one: "md" if one is ReportFormat.MARKDOWN else one.value for one in ReportFormat}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a section. unit: what its numbers are; time is Unix milliseconds, percent and score 0 to 100."""
+    """One column of a section. unit: ``time`` is Unix milliseconds, ``percent`` and ``score`` are 0 to 100."""
 
     name: str
     unit: Unit = ""
@@ -77,10 +71,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a report: rows, how to show them, and where they come from.
+    """One part of a report: its rows and their display.
 
-    query: for people, what was counted or listed. is_current: whether the rows are of now and not of the period.
-    is_cut: whether there was more than is shown.
+    query: a description of the data, for people. is_current: whether the rows show the present, not the period. is_cut:
+    whether there were more rows.
     """
 
     title: str
@@ -94,9 +88,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportBody:
-    """A report before it is written. since_at, until_at: Unix milliseconds, the first included, the second not.
+    """The content of a report. since_at, until_at: a half-open period in Unix milliseconds.
 
-    origin: of the requests: production, or demo for those that were made up.
+    origin: of the requests: ``production``, or ``demo`` for sample data.
     """
 
     type: ReportType
@@ -111,7 +105,7 @@ class ReportBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What is kept of a report beside its document. schedule: the id of what made it, None when somebody asked."""
+    """A stored report, without its document. schedule: the id of its schedule, None for a report on request."""
 
     id: str
     type: ReportType
@@ -127,7 +121,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSchedule:
-    """A report that makes itself. next_at: when the next is due. Each is about the span that ends with it."""
+    """A recurring report. next_at: when the next one is due. Each covers the interval before it."""
 
     id: str
     type: ReportType
@@ -141,7 +135,7 @@ class ReportSchedule:
 
 
 def bucket_ms(since_at: int, until_at: int) -> int:
-    """Return how long one point of a chart is: an hour, six, a day or more, so that there are at most about 60."""
+    """Return the interval of one point in a chart, chosen so that a chart has at most about 60 points."""
     span = until_at - since_at
     for step in (3_600_000, 6 * 3_600_000, DAY_MS, 7 * DAY_MS, 30 * DAY_MS):
         if span <= 60 * step:
@@ -152,7 +146,7 @@ def bucket_ms(since_at: int, until_at: int) -> int:
 def filled(
     rows: Sequence[Sequence[object]], since_at: int, until_at: int, step: int, *, empty: int | None = 0
 ) -> tuple[tuple[object, ...], ...]:
-    """Return rows that begin with the time of a bucket, with a row of `empty` for each bucket that has none."""
+    """Return `rows`, which begin with the time of a bucket, with a row of `empty` for each missing bucket."""
     if not rows:
         return ()
     width = len(rows[0]) - 1

@@ -1,4 +1,4 @@
-"""Risk acceptances: what somebody answers for, until when, and what that covers. Pure."""
+"""Risk acceptances: detections that a person has accepted until a date. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ DAY_MS = 86_400_000
 
 
 class AcceptanceScope(StrEnum):
-    """How much is accepted: one finding, a rule for one agent, or a rule for everybody."""
+    """The extent of an acceptance: one finding, a rule for one agent, or a rule for all callers."""
 
     FINDING = "finding"
     RULE_AGENT = "rule_agent"
@@ -25,11 +25,10 @@ class AcceptanceScope(StrEnum):
 class RiskAcceptance:
     """One acceptance. Times in Unix milliseconds.
 
-    digest: of a finding's text, 64 hex digits: the SHA-256 of the one message, reply or field it stands in, as alerts
-    and audit events have it. It holds wherever just this text stands, in either direction, and for no other.
-    agent: for ``rule_agent``; callers name their agents themselves, so `key`, the id of an API key, narrows it to that
-    key and those that take its place.
-    version: rises with every change.
+    digest: for ``finding``, the SHA-256 (64 hex digits) of the message, reply or field with the finding, as in alerts
+    and audit events. It covers exactly this text, in both directions. agent: for ``rule_agent``. key: the id of an API
+    key; it restricts the agent to that key and its rotations, because callers name their agents themselves. version:
+    rises with every change.
     """
 
     id: str
@@ -47,13 +46,12 @@ class RiskAcceptance:
     version: int = 1
 
     def status(self, now_at: int) -> Literal["active", "expired", "revoked"]:
-        """Return the state at `now_at`."""
         if self.revoked_at is not None:
             return "revoked"
         return "active" if self.until_at > now_at else "expired"
 
     def covers(self, found: Detection, *, source: "Source", now_at: int) -> bool:
-        """Tell whether a finding in a text of this source is accepted at `now_at`."""
+        """Return whether a finding in a text from this source is accepted at `now_at`."""
         if found.rule != self.rule or self.status(now_at) != "active":
             return False
         match self.scope:
@@ -67,7 +65,7 @@ class RiskAcceptance:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a text came from. agent: as traffic shows it. key: the first of the key's row of rotations, or None."""
+    """The origin of a text. agent: as in traffic. key: the lineage of the API key, or None."""
 
     agent: str
     key: str | None
@@ -81,9 +79,9 @@ def accept(
     source: Source,
     now_at: int,
 ) -> ScanResult:
-    """Return `result` with what is accepted marked, and judged without it. What is masked stays masked.
+    """Return `result` with accepted detections marked, and the verdict without them. Masked text stays masked.
 
-    What was found must be placed in its texts, so that it has their hashes.
+    The detections must have the hashes of their texts.
     """
     known = tuple(acceptances)
 

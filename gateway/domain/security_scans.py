@@ -1,4 +1,4 @@
-"""Security scans of what an operator points at: their records. They hold no text: hash, place and rule stand for it."""
+"""Records of security scans, which an operator runs over files. No text: only hash, place and rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ ItemKind = Literal["prompt", "tool", "config", "file"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedItem:
-    """What was found in one text. detections: JSON objects with rule, severity, place and line, never what matched.
+    """The result for one text. detections: JSON objects with rule, severity, place and line, never the matched text.
 
-    error: why it could not be read, None when it could.
+    error: the reason why the text could not be read, or None.
     """
 
     name: str
@@ -28,7 +28,7 @@ class ScannedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityScan:
-    """One run. verdict, score: the gravest of its items. unreadable: items that could not be read."""
+    """One run. verdict, score: the highest of its items. unreadable: items that could not be read."""
 
     id: str
     occurred_at: int
@@ -44,7 +44,7 @@ class SecurityScan:
 
 
 def security_scan(run_id: str, items: tuple[ScannedItem, ...], *, occurred_at: int, started_by: str) -> SecurityScan:
-    """Return the run that brought `items`, the gravest first."""
+    """Return the run with these `items`, sorted by score, the highest first."""
     score = max((item.score or 0 for item in items), default=0)
     verdicts = [item.verdict for item in items]
     order = (Verdict.BLOCK, Verdict.REVIEW, Verdict.ALLOW)

@@ -1,15 +1,15 @@
-"""Cells of a table that strangers wrote: made inert for a spreadsheet, for Markdown, for a page. Pure."""
+"""Table cells with text of unknown origin, made inert for a spreadsheet, Markdown or a page. Pure."""
 
+import csv
+import html
 import io
 from collections.abc import Iterable, Sequence
 
-# What `html.escape` writes: its module would bring a table of 2,000 names along.
-_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
 def csv_cell(value: object) -> str:
-    """Return what a spreadsheet shows and never calculates (CWE-1236): numbers stay numbers, formulas become text."""
+    """Return a cell that a spreadsheet never evaluates (CWE-1236): numbers stay numbers, formulas become text."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -17,32 +17,30 @@ def csv_cell(value: object) -> str:
     if isinstance(value, int | float):
         return str(value)
     text = "".join(sign if sign.isprintable() else " " for sign in str(value))
-    # What stands behind blanks or quotes is a formula to some programs as well.
+    # Some programs evaluate a formula behind blanks or quotes as well.
     return "'" + text if text.lstrip(" '\"").startswith(_FORMULA) else text
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> str:
     """Return rows as CSV (RFC 4180)."""
-    import csv  # few reports and exports want it
-
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerows([csv_cell(cell) for cell in row] for row in rows)
     return out.getvalue()
 
 
 def markdown_cell(value: object) -> str:
-    """Return one line of Markdown that means nothing but its letters."""
+    """Return one line of Markdown with all markup escaped."""
     text = "".join(sign if sign.isprintable() else " " for sign in shown(value))
     return "".join("\\" + sign if sign in "\\`*_{}[]<>()#+!|~$&" else sign for sign in text)
 
 
 def html_cell(value: object) -> str:
-    """Return text of a page, in an element or in a quoted attribute."""
-    return "".join(sign if sign.isprintable() else " " for sign in shown(value)).translate(_HTML)
+    """Return text for an HTML element or a quoted attribute."""
+    return html.escape("".join(sign if sign.isprintable() else " " for sign in shown(value)))
 
 
 def shown(value: object) -> str:
-    """Return a value as people read it."""
+    """Return a value in human-readable form."""
     if value is None:
         return "–"
     if isinstance(value, bool):

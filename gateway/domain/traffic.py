@@ -1,7 +1,6 @@
-"""One row for each request that passed the shield, and the filter over them. No text: its hash and length stand for it.
+"""The record of each request that passed the shield, and the filter over records. No text: its hash and length only.
 
-A row has an origin. What was made up to show the gateway is `DEMO`; it lies in a data folder of its own, and no number
-ever counts rows of two origins together.
+A row has an origin. Sample data has the origin `DEMO` and its own data folder. No figure combines rows of two origins.
 """
 
 from collections.abc import Mapping
@@ -22,14 +21,13 @@ Origin = Literal["production", "demo"]
 
 @record
 class TrafficRow:
-    """What one scan or completion was.
+    """One scan or completion.
 
-    occurred_at: Unix milliseconds. operation: ``shield.scan`` or ``chat.completions``. status: of the answer.
-    principal_id: `key_…`, `usr_…` or a local program's name. detections: JSON objects of rule, start, end, count.
-    action: ``none``, ``redacted``, ``observed`` or ``blocked``. elapsed_us, overhead_us: microseconds, the second is
-    the gateway's own share. text_sha256, text_chars: of the one text with the strongest finding; where
-    nothing was found, of the texts of the messages, joined by line breaks. origin: empty until the store has
-    filled in its own.
+    occurred_at: Unix milliseconds. operation: ``shield.scan`` or ``chat.completions``. status: the HTTP status.
+    principal_id: `key_…`, `usr_…` or the name of a local program. detections: JSON objects of rule, start, end, count.
+    action: ``none``, ``redacted``, ``observed`` or ``blocked``. elapsed_us, overhead_us: the total and the share of the
+    gateway, in microseconds. text_sha256, text_chars: of the text with the strongest detection, or without detections,
+    of all messages joined by line breaks. origin: empty until the store adds its own.
     """
 
     id: str
@@ -60,11 +58,10 @@ class TrafficRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficFilter:
-    """Which rows to list, newest first. None means any; no origin means that of the data folder.
+    """The rows to list, newest first. None matches all; origin None means the origin of the data folder.
 
-    key: the prefix of a key or a principal's id. rule: that matched. search: found without regard to ASCII case in
-    agent, key, model, provider, request id, rules or the hash of the text. since, until: Unix milliseconds, both
-    included.
+    key: the prefix of a key or the id of a principal. search: in agent, key, model, provider, request id, rules or the
+    hash of the text; ASCII case does not matter. since, until: Unix milliseconds, both inclusive.
     """
 
     verdict: Verdict | None = None

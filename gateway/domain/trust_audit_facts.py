@@ -1,4 +1,4 @@
-"""What the trust audit looks at: the facts of this host, gathered by somebody else. Pure."""
+"""The facts of this host that the trust audit checks. Pure: the services gather them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gateway.domain.keys import KeyRecord
 
 @dataclass(frozen=True, slots=True)
 class ProviderFact:
-    """What is to know of a provider. is_private: whether its address may be a private one."""
+    """A provider. is_private: whether its address may be private."""
 
     name: str
     base_url: str
@@ -19,7 +19,7 @@ class ProviderFact:
 
 @dataclass(frozen=True, slots=True)
 class AgentFact:
-    """What is to know of an agent. is_registered: whether somebody entered it, and not only traffic showed it."""
+    """An agent. is_registered: whether an operator entered it; otherwise it is known only from traffic."""
 
     name: str
     tools: Sequence[str]
@@ -28,7 +28,7 @@ class AgentFact:
 
 @dataclass(frozen=True, slots=True)
 class OutputFact:
-    """What is to know of an event output. is_failing: whether its last delivery failed."""
+    """An event output. is_failing: whether its last delivery failed."""
 
     name: str
     is_failing: bool
@@ -36,9 +36,9 @@ class OutputFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFacts:
-    """What is so of the process that serves: its settings and its rules, without any secret.
+    """The settings and rules of the serving process, without secrets.
 
-    rules_lack: what rules in place of the built-in ones leave out, empty when they leave out nothing.
+    rules_lack: what a custom rule file leaves out, empty when it leaves out nothing.
     """
 
     host: str
@@ -65,9 +65,9 @@ class ProcessFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningGateway:
-    """What a gateway that serves keeps for commands on its host.
+    """The record that a serving gateway keeps for commands on its host.
 
-    archive: path of its file, None in a checkout. tls_key: path of the key. services: the state of each.
+    archive: its path, None in a checkout. tls_key: the path of the key. services: the state of each.
     """
 
     facts: ProcessFacts
@@ -81,18 +81,17 @@ class RunningGateway:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts(ProcessFacts):
-    """What is so on this host at `now_at`. None means that it could not be seen or does not exist.
+    """The facts of this host at `now_at`. None means that a fact is unavailable.
 
-    keys: every key that is not revoked. weak_rules: ids of rules whose own examples fail, None if they
-    were not tried. *_mode: permission bits.
-    open_files: of the data folder, that others than the owner may use, with their modes; None if it has no file.
-    free_bytes: on the file system of the data folder. newest_at: time of the newest audit event.
-    chain_problem: what is wrong with the audit chain, empty when it verifies. keys_observed: prefixes of active keys
-    whose policy observes. suite_*: the last run of the validation suite; stale: with other rules than those in use.
-    archive_problem: None in a checkout, empty when the archive matches its manifest. sign_in_failures, key_refusals:
-    of the last 24 hours. old_critical_alerts: active for longer than 24 hours. *_days: retention, 0 for ever.
-    broad_acceptances: ids of accepted risks that cover a whole rule. captures_full, captures_long: names of the
-    policies under which texts are kept as they were, or masked for more than 30 days.
+    keys: every key that is not revoked. weak_rules: ids of rules that miss their own examples, None if they were not
+    tried. *_mode: permission bits. open_files: files in the data folder that other users may access, with their modes;
+    None without files. free_bytes: on the file system of the data folder. newest_at: the time of the newest audit
+    event. chain_problem: empty when the audit chain verifies. keys_observed: prefixes of active keys whose policy only
+    observes. suite_*: the last run of the validation suite; stale: with other rules than now. archive_problem: None in
+    a checkout, empty when the archive matches its manifest. sign_in_failures, key_refusals: in the last 24 hours.
+    old_critical_alerts: active for more than 24 hours. *_days: retention, 0 for ever. broad_acceptances: ids of
+    accepted risks that cover a whole rule. captures_full, captures_long: names of policies that store whole texts, or
+    masked texts for more than 30 days.
     """
 
     now_at: int

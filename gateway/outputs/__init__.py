@@ -1,1 +1,1 @@
-"""The ways out for events: each knows one kind of receiver, and neither the store nor which events go."""
+"""Event outputs: each module sends to one kind of receiver. None knows the store or selects events."""

@@ -1,4 +1,4 @@
-"""What every way out has in common: it delivers one event, or says why not."""
+"""The interface of all event outputs: deliver one event or raise."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from gateway.errors import GatewayError
 
 
 class DeliveryFailed(GatewayError):
-    """An event did not arrive. is_final: this event never will. is_gone: the receiver wants no more at all."""
+    """An event did not arrive. is_final: do not send it again. is_gone: the receiver wants no further events."""
 
     code = "upstream_unavailable"
 
@@ -18,16 +18,16 @@ class DeliveryFailed(GatewayError):
 
 
 class Delivery(Protocol):
-    """A way out, for one task at a time."""
+    """One output, for use by one task at a time."""
 
     async def deliver(self, event: OutEvent) -> None:
-        """Deliver one event and return when it has arrived, as far as the receiver tells.
+        """Deliver one event and return when the receiver has confirmed it, if the protocol can.
 
         Raises:
-            DeliveryFailed: it has not.
+            DeliveryFailed: the event did not arrive.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close the connection, if one is open."""
         ...

@@ -1,4 +1,4 @@
-"""Events as JSON lines in a file of a folder that its owner alone may read. A long file is put aside, once."""
+"""Events as JSON Lines in a file that only its owner may read. A full file is rotated once."""
 
 import os
 
@@ -11,7 +11,7 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 
 
 class JsonLines:
-    """One file. max_bytes: past it the file becomes ``NAME.1``, in place of the one before."""
+    """One file. max_bytes: a longer file is renamed to ``NAME.1`` and replaces the previous one."""
 
     def __init__(self, folder: str, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> None:
         self._folder = folder
@@ -19,14 +19,14 @@ class JsonLines:
         self._max_bytes = max_bytes
 
     async def deliver(self, event: OutEvent) -> None:
-        """Append one line. See `Delivery`."""
+        """Append one line."""
         try:
             await anyio.to_thread.run_sync(self._append, json_line(event))
         except OSError as error:
             raise DeliveryFailed(f"The file cannot be written ({error.strerror}).") from error
 
     async def aclose(self) -> None:
-        """Close nothing: the file is opened for each line, so that it may be moved at any time."""
+        """Do nothing: the file is opened for each line, so that you can move it at any time."""
 
     def _append(self, line: bytes) -> None:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)

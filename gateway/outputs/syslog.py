@@ -1,4 +1,4 @@
-"""Syslog (RFC 5424) over UDP, over TCP with octets counted (RFC 6587), and over TLS (RFC 5425)."""
+"""Syslog (RFC 5424) over UDP, over TCP with octet counting (RFC 6587), and over TLS (RFC 5425)."""
 
 from collections.abc import Callable
 
@@ -10,13 +10,16 @@ from gateway.outputs.delivery import DeliveryFailed
 
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 10.0
+_NETWORK_ERRORS = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
 class Syslog:
-    """One receiver. way: udp, tcp or tls. sender: what stands as HOSTNAME. A stream stays open between events."""
+    """One receiver. transport: udp, tcp or tls. sender: the HOSTNAME field. A stream stays open between events."""
 
-    def __init__(self, way: str, host: str, port: int, *, sender: str, allow_address: Callable[[str], bool]) -> None:
-        self._way = way
+    def __init__(
+        self, transport: str, host: str, port: int, *, sender: str, allow_address: Callable[[str], bool]
+    ) -> None:
+        self._transport = transport
         self._host = host
         self._port = port
         self._sender = sender
@@ -24,26 +27,19 @@ class Syslog:
         self._stream: ByteStream | None = None
 
     async def deliver(self, event: OutEvent) -> None:
-        """Send one message. See `Delivery`. UDP tells nothing of its arrival; TCP tells when a connection is gone."""
+        """Send one message. UDP reports no failure; TCP reports a closed connection."""
         message = syslog_message(event, host=self._sender)
         try:
             with anyio.fail_after(SEND_SECONDS):
-                if self._way == "udp":
+                if self._transport == "udp":
                     await self._send_datagram(message)
                 else:
                     await self._send_counted(message)
-        except (
-            OSError,
-            TimeoutError,
-            anyio.BrokenResourceError,
-            anyio.ClosedResourceError,
-            anyio.EndOfStream,
-        ) as error:
+        except _NETWORK_ERRORS as error:
             await self.aclose()
             raise DeliveryFailed(f"The syslog receiver cannot be reached ({type(error).__name__}).") from error
 
     async def aclose(self) -> None:
-        """Close the connection."""
         stream, self._stream = self._stream, None
         if stream is not None:
             with anyio.move_on_after(1, shield=True):
@@ -59,25 +55,25 @@ class Syslog:
         if self._stream is None:
             address = await self._address()
             with anyio.fail_after(CONNECT_SECONDS):
-                if self._way == "tls":
+                if self._transport == "tls":
                     self._stream = await anyio.connect_tcp(address, self._port, tls=True, tls_hostname=self._host)
                 else:
                     self._stream = await anyio.connect_tcp(address, self._port)
         await self._stream.send(b"%d " % len(message) + message)
 
     async def _is_gone(self, stream: ByteStream) -> bool:
-        """Tell whether the receiver has closed: what is written to such a connection is lost without a word."""
+        """Return whether the receiver has closed the connection. A write to it would be lost without an error."""
         try:
             with anyio.move_on_after(0.001):
                 await stream.receive(1)
-        except (OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        except _NETWORK_ERRORS:
             return True
         return False
 
     async def _address(self) -> str:
-        """Return an address of the host, if each of them may be connected to."""
+        """Return an address of the host, if all its addresses are allowed."""
         found = await anyio.getaddrinfo(self._host, self._port)
         addresses = [str(entry[4][0]) for entry in found]
         if not addresses or not all(self._allow_address(address.partition("%")[0]) for address in addresses):
-            raise DeliveryFailed("The syslog receiver lies at an address that is not allowed.")
+            raise DeliveryFailed("The syslog receiver has an address that is not allowed.")
         return addresses[0]

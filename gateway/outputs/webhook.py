@@ -1,7 +1,6 @@
-"""Signed webhooks, as the Standard Webhooks specification has them. Follows no redirect, and goes only where it may."""
+"""Signed webhooks (Standard Webhooks specification). Follows no redirect; connects only to allowed addresses."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.clock import Clock
 from gateway.domain.event_outputs import OutEvent, webhook_body, webhook_headers
@@ -12,26 +11,15 @@ CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 15.0
 REPLY_BYTES = 65_536
 _GONE = 410
-_AGAIN = (408, 409, 425, 429)
+_RETRYABLE = (408, 409, 425, 429)
 
 
-class Post(Protocol):
-    """What sends a request, such as `http.client.Client.request`. See there."""
-
-    async def __call__(
-        self,
-        method: str,
-        url: str,
-        headers: Sequence[tuple[str, str]],
-        body: bytes,
-        terms: Terms,
-    ) -> Reply:
-        """Send it and return the reply. Raises ClientError."""
-        ...
+Post = Callable[[str, str, Sequence[tuple[str, str]], bytes, Terms], Awaitable[Reply]]
+"""Send a request (method, URL, headers, body, terms) and return the reply. Raises ClientError."""
 
 
 class Webhook:
-    """One address. key: of the signature. allow_address: is asked for every address its name stands for."""
+    """One URL. key: of the signature. allow_address: decides for every address of the host."""
 
     def __init__(self, post: Post, url: str, *, key: bytes, clock: Clock, allow_address: Callable[[str], bool]) -> None:
         self._post = post
@@ -47,23 +35,20 @@ class Webhook:
         )
 
     async def deliver(self, event: OutEvent) -> None:
-        """Post one event. See `Delivery`."""
+        """Post one event."""
         body = webhook_body(event)
-        headers = webhook_headers(event.id, body, self._key, now_at=self._clock.now_at())
+        signed = webhook_headers(event.id, body, self._key, now_at=self._clock.now_at())
+        headers = (*signed, ("user-agent", "gateway-webhook/1"))
         try:
             reply = await self._post(
-                "POST",
-                self._url,
-                (*headers, ("user-agent", "gateway-webhook/1")),
-                body,
-                self._terms,
+                "POST", self._url, (*headers, ("user-agent", "gateway-webhook/1")), body, self._terms
             )
         except ClientError as error:
             raise DeliveryFailed(f"The webhook got no answer: {error.reason}.") from error
         if 200 <= reply.status < 300:
             return
-        is_final = 300 <= reply.status < 500 and reply.status not in _AGAIN
+        is_final = 300 <= reply.status < 500 and reply.status not in _RETRYABLE
         raise DeliveryFailed(f"The webhook answered {reply.status}.", is_final=is_final, is_gone=reply.status == _GONE)
 
     async def aclose(self) -> None:
-        """Close nothing: connections are the client's."""
+        """Do nothing: the HTTP client owns the connections."""

@@ -25,7 +25,7 @@ from gateway.strict_json import json_text
 
 
 def bound_sql(column: str, first: int = 0, last: int = len(BOUNDS_US)) -> str:
-    """Return the expression for the bound of a time, as `traffic_sums.Kind` has it. Finds it by halving the bounds."""
+    """Return the expression for the bound of a time, as `sum_up` takes it. Finds it by halving the bounds."""
     if first == last:
         return f"'{BOUNDS_US[first]}'" if first < len(BOUNDS_US) else f"'{BEYOND}'"
     middle = (first + last) // 2
