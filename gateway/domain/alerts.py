@@ -4,8 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from gateway.domain.policies import UNSCANNABLE_RULE
 from gateway.errors import Conflict
@@ -57,14 +56,12 @@ class AlertSource(StrEnum):
 ACTIVE = (AlertStatus.OPEN, AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING)
 TERMINAL = (AlertStatus.RESOLVED, AlertStatus.FALSE_POSITIVE, AlertStatus.SUPPRESSED)
 
-TRANSITIONS: Mapping[AlertStatus, frozenset[AlertStatus]] = MappingProxyType(
-    {
-        AlertStatus.OPEN: frozenset((AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING, *TERMINAL)),
-        AlertStatus.ACKNOWLEDGED: frozenset((AlertStatus.INVESTIGATING, *TERMINAL)),
-        AlertStatus.INVESTIGATING: frozenset(TERMINAL),
-        **dict.fromkeys(TERMINAL, frozenset((AlertStatus.OPEN,))),
-    }
-)
+TRANSITIONS: Mapping[AlertStatus, frozenset[AlertStatus]] = {
+    AlertStatus.OPEN: frozenset((AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING, *TERMINAL)),
+    AlertStatus.ACKNOWLEDGED: frozenset((AlertStatus.INVESTIGATING, *TERMINAL)),
+    AlertStatus.INVESTIGATING: frozenset(TERMINAL),
+    **dict.fromkeys(TERMINAL, frozenset((AlertStatus.OPEN,))),
+}
 _WORST_FIRST = tuple(Severity)
 
 
@@ -200,20 +197,18 @@ def move(
     """
     if status not in TRANSITIONS[alert.status]:
         raise Conflict(f"An alert that is {alert.status} cannot become {status}.", param="status")
-    alert = replace(alert, version=alert.version + 1)
     match status:
-        case AlertStatus.ACKNOWLEDGED:
-            return replace(alert, status=status, acknowledged_by=who)
-        case AlertStatus.INVESTIGATING:
-            return replace(
-                alert, status=status, assigned_to=alert.assigned_to or who, acknowledged_by=alert.acknowledged_by or who
-            )
         case AlertStatus.OPEN:
-            return _opened(alert)
+            return _reopened(alert)
+        case AlertStatus.ACKNOWLEDGED:
+            changes: dict[str, Any] = {"acknowledged_by": who}
+        case AlertStatus.INVESTIGATING:
+            changes = {"assigned_to": alert.assigned_to or who, "acknowledged_by": alert.acknowledged_by or who}
         case AlertStatus.SUPPRESSED:
-            return replace(alert, status=status, suppressed_until_at=until_at, acceptance=acceptance, resolution=note)
+            changes = {"suppressed_until_at": until_at, "acceptance": acceptance, "resolution": note}
         case _:
-            return replace(alert, status=status, resolved_by=who, resolved_at=at, resolution=note)
+            changes = {"resolved_by": who, "resolved_at": at, "resolution": note}
+    return replace(alert, status=status, version=alert.version + 1, **changes)
 
 
 def _counted(latest: Alert, seen: Alert) -> Alert:
@@ -228,10 +223,6 @@ def _counted(latest: Alert, seen: Alert) -> Alert:
 
 
 def _reopened(alert: Alert) -> Alert:
-    return _opened(replace(alert, version=alert.version + 1))
-
-
-def _opened(alert: Alert) -> Alert:
     return replace(
         alert,
         status=AlertStatus.OPEN,
@@ -240,4 +231,5 @@ def _opened(alert: Alert) -> Alert:
         resolution=None,
         suppressed_until_at=None,
         acceptance=None,
+        version=alert.version + 1,
     )

@@ -122,33 +122,28 @@ class Checkpoint:
     occurred_at: int
 
 
-def canonical(event: AuditEvent, *, seq: int | None = None) -> bytes:
-    """Return the canonical JSON of `event`, without `prev_hash` and `hash`, with the given `seq`.
+def canonical(event: AuditEvent) -> bytes:
+    """Return the canonical JSON of `event`, without `prev_hash` and `hash`.
 
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds a value that is not JSON.
     """
     hashed = {name: getattr(event, field) for name, field in _HASHED}
-    hashed["seq"] = event.seq if seq is None else seq
     for name in _OMITTED_IF_NULL:
         if hashed[name] is None:
             del hashed[name]
     return canonical_text(hashed).encode()
 
 
-def chain(prev_hash: str, event: AuditEvent, *, seq: int | None = None) -> str:
-    """Return the hash of `event` (with the given `seq`) after the event whose hash is `prev_hash`."""
-    return hashlib.sha256(prev_hash.encode() + canonical(event, seq=seq)).hexdigest()
+def chain(prev_hash: str, event: AuditEvent) -> str:
+    """Return the hash of `event` after the event whose hash is `prev_hash`."""
+    return hashlib.sha256(prev_hash.encode() + canonical(event)).hexdigest()
 
 
 def link(head: ChainHead, event: AuditEvent) -> AuditEvent:
     """Return `event` as the successor of `head`, with `seq`, `prev_hash` and `hash` set."""
-    return placed(event, head, ChainHead(head.seq + 1, chain(head.hash, event, seq=head.seq + 1)))
-
-
-def placed(event: AuditEvent, before: ChainHead, after: ChainHead) -> AuditEvent:
-    """Return `event` with its position in the chain. before: the head that it follows. after: its own."""
-    return replace(event, seq=after.seq, prev_hash=before.hash, hash=after.hash)
+    event = replace(event, seq=head.seq + 1, prev_hash=head.hash)
+    return replace(event, hash=chain(head.hash, event))
 
 
 def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHead, ChainReport]:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Literal
 
 from gateway.errors import InvalidRequest
@@ -80,28 +79,24 @@ _OPERATOR_MANAGES = {
     Permission.REPORTS_MANAGE,
 }
 
-ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
-    {
-        Role.ADMIN: ALL_PERMISSIONS,
-        Role.SECURITY_MANAGER: ALL_PERMISSIONS - _ADMIN_ONLY,
-        Role.OPERATOR: (_READ - _ADMIN_ONLY) | _OPERATOR_MANAGES,
-        Role.VIEWER: _READ - _ADMIN_ONLY - {Permission.AUDIT_READ, Permission.API_KEYS_READ},
-        Role.AUDITOR: _READ | {Permission.REPORTS_MANAGE},
-    }
-)
+ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = {
+    Role.ADMIN: ALL_PERMISSIONS,
+    Role.SECURITY_MANAGER: ALL_PERMISSIONS - _ADMIN_ONLY,
+    Role.OPERATOR: (_READ - _ADMIN_ONLY) | _OPERATOR_MANAGES,
+    Role.VIEWER: _READ - _ADMIN_ONLY - {Permission.AUDIT_READ, Permission.API_KEYS_READ},
+    Role.AUDITOR: _READ | {Permission.REPORTS_MANAGE},
+}
 
 # A principal grants only scopes whose counterpart on the internal API it may use itself.
-SCOPE_NEEDS: Mapping[Scope, Permission] = MappingProxyType(
-    {
-        Scope.SHIELD_SCAN: Permission.SHIELD_READ,
-        Scope.SHIELD_READ: Permission.SHIELD_READ,
-        Scope.AGENTS_READ: Permission.AGENTS_READ,
-        Scope.ALERTS_READ: Permission.ALERTS_READ,
-        Scope.AUDIT_READ: Permission.AUDIT_READ,
-        Scope.FLEET_READ: Permission.FLEET_READ,
-        Scope.CHAT_COMPLETIONS: Permission.API_KEYS_MANAGE,
-    }
-)
+SCOPE_NEEDS: Mapping[Scope, Permission] = {
+    Scope.SHIELD_SCAN: Permission.SHIELD_READ,
+    Scope.SHIELD_READ: Permission.SHIELD_READ,
+    Scope.AGENTS_READ: Permission.AGENTS_READ,
+    Scope.ALERTS_READ: Permission.ALERTS_READ,
+    Scope.AUDIT_READ: Permission.AUDIT_READ,
+    Scope.FLEET_READ: Permission.FLEET_READ,
+    Scope.CHAT_COMPLETIONS: Permission.API_KEYS_MANAGE,
+}
 
 
 def scopes_within(permissions: Collection[Permission]) -> frozenset[Scope]:

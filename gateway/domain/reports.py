@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Literal
 
 from gateway.domain.posture import DAY_MS
@@ -38,15 +37,13 @@ class ReportType(StrEnum):
 
 
 # A report needs the permissions for its data, so that it shows nothing that its reader may not see elsewhere.
-REPORT_NEEDS: Mapping[ReportType, frozenset[Permission]] = MappingProxyType(
-    {
-        ReportType.AUDIT_EXPORT: frozenset({Permission.AUDIT_READ}),
-        ReportType.COMPLIANCE_EVIDENCE: frozenset({Permission.AUDIT_READ, Permission.USERS_READ}),
-        ReportType.ACCESS_REVIEW: frozenset(
-            {Permission.API_KEYS_READ, Permission.AUDIT_READ, Permission.USERS_READ},
-        ),
-    }
-)
+REPORT_NEEDS: Mapping[ReportType, frozenset[Permission]] = {
+    ReportType.AUDIT_EXPORT: frozenset({Permission.AUDIT_READ}),
+    ReportType.COMPLIANCE_EVIDENCE: frozenset({Permission.AUDIT_READ, Permission.USERS_READ}),
+    ReportType.ACCESS_REVIEW: frozenset(
+        {Permission.API_KEYS_READ, Permission.AUDIT_READ, Permission.USERS_READ},
+    ),
+}
 
 
 class ReportFormat(StrEnum):

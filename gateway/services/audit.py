@@ -12,7 +12,6 @@ from gateway.domain.audit import (
     ChainReport,
     Outcome,
     check_links,
-    placed,
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
@@ -148,7 +147,7 @@ class Audit:
         Raises:
             AuditUnavailable: it was not written.
         """
-        return placed(event, *await self.commit(lambda tx: self._store.audit.append(tx, event)))
+        return await self.commit(lambda tx: self._store.audit.append(tx, event))
 
     def record_behind(self, event: AuditEvent) -> None:
         """Append `event` soon: for what is refused or told anyway, whether it is recorded or not.

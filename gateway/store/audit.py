@@ -14,8 +14,7 @@ from gateway.domain.audit import (
     ChainHead,
     Checkpoint,
     canonical_text,
-    chain,
-    placed,
+    link,
 )
 from gateway.domain.paging import Page
 from gateway.store.database import Row, Transaction
@@ -101,20 +100,19 @@ class AuditRepository:
     def __init__(self, headfile: HeadFile) -> None:
         self._headfile = headfile
 
-    def append(self, tx: Transaction, event: AuditEvent) -> tuple[ChainHead, ChainHead]:
-        """Link `event` to the end of its instance's chain and return the end before and after it.
+    def append(self, tx: Transaction, event: AuditEvent) -> AuditEvent:
+        """Link `event` to the end of its instance's chain and return the linked event.
 
         Raises:
             ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
         instance_id = event.instance_id
-        before = self.head(tx, instance_id)
-        after = ChainHead(before.seq + 1, chain(before.hash, event, seq=before.seq + 1))
-        EVENTS.insert(tx, placed(event, before, after))
-        head = {"instance_id": instance_id, "seq": after.seq, "hash": after.hash, "genesis": GENESIS_HASH}
+        linked = link(self.head(tx, instance_id), event)
+        EVENTS.insert(tx, linked)
+        head = {"instance_id": instance_id, "seq": linked.seq, "hash": linked.hash, "genesis": GENESIS_HASH}
         tx.execute(SET_HEAD, head)
-        tx.after_commit(lambda: self._headfile.hold(instance_id, after))
-        return before, after
+        tx.after_commit(lambda: self._headfile.hold(instance_id, ChainHead(linked.seq, linked.hash)))
+        return linked
 
     def head(self, tx: Transaction, instance_id: str) -> ChainHead:
         """Return the end of a chain."""

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.domain.audit import GENESIS_HASH, AuditEvent, AuditFilter, ChainHead, check_links, placed
+from gateway.domain.audit import GENESIS_HASH, AuditEvent, AuditFilter, ChainHead, check_links
 from gateway.errors import InvalidRequest
 from gateway.store.audit import USUAL
 from gateway.store.database import Transaction
@@ -60,8 +60,7 @@ async def test_events_that_differ_in_one_field_alone_come_back_as_they_were(stor
 
 async def test_an_event_reads_back_as_it_was_appended(store: Store) -> None:
     one = event(store, 1, before={"a": None}, after={"ü": [1.5, "\u2028"]}, reason="r", ip="::1", user_agent="curl")
-    before, after = await store.db.write(lambda tx: store.audit.append(tx, one))
-    appended = placed(one, before, after)
+    appended = await store.db.write(lambda tx: store.audit.append(tx, one))
     page = await store.db.read(lambda tx: store.audit.page(tx, AuditFilter()))
     assert page.items == (appended,)
     assert (appended.seq, appended.prev_hash) == (1, GENESIS_HASH)
