@@ -57,7 +57,7 @@ class RateWindow:
         return Admission(True, limit, limit - self._used, _wait(cells[0][0], now_seconds), 0)
 
     def is_idle(self, now_seconds: float) -> bool:
-        """Tell whether the window holds no call, so that it may be dropped."""
+        """Return whether the window holds no call, so that it may be dropped."""
         self._drop_old(now_seconds)
         return not self._cells
 

@@ -50,7 +50,7 @@ class RefusalCounter:
         self._ids: defaultdict[Refusal | None, list[str]] = defaultdict(list)
         self.due_seconds = float("inf")
 
-    def note(self, refusal: Refusal, now_seconds: float, request_id: str | None = None) -> bool:
+    def add(self, refusal: Refusal, now_seconds: float, request_id: str | None = None) -> bool:
         """Count a refusal and return whether to record it at once. Call `take` first when the sum is due."""
         if not self._counts:
             self.due_seconds = now_seconds + WINDOW_SECONDS

@@ -168,7 +168,6 @@ class Rules:
         return bool(self._entries)
 
     def later(self, now_at: int) -> "Rules":
-        """Return the rules that hold at `now_at`."""
         return Rules(self._entries, now_at)
 
     def has_allow(self, subject: Subject, key_id: str | None) -> bool:
@@ -261,7 +260,7 @@ def without(entries: Sequence[AccessEntry], entry_id: str) -> list[AccessEntry]:
     return [entry for entry in entries if entry.id != entry_id]
 
 
-def same(first: AccessEntry, second: AccessEntry) -> bool:
+def is_duplicate(first: AccessEntry, second: AccessEntry) -> bool:
     """Return whether two entries are duplicates: same list, type, value and scope."""
     return all(getattr(first, name) == getattr(second, name) for name in ("list_name", "entry_type", "value", "scope"))
 

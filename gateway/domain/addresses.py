@@ -1,8 +1,8 @@
 """The form of a provider's base URL, and the addresses that the gateway may connect to. Pure: uses no resolver.
 
-Theory of operation. The gateway checks the form of a host name when a provider is saved, and every address of the name
-when it connects, because a DNS answer may change in between. An IPv4 address inside an IPv6 address counts as itself.
-There are three kinds of addresses:
+Theory of operation. The gateway checks the form of a host name when a provider is saved. It checks every address of the
+name when it connects, because a DNS answer may change in between. An IPv4 address inside an IPv6 address counts as
+itself. There are three kinds of addresses:
 
 - open: allowed for every provider;
 - private: loopback, the networks of RFC 1918, 4193 and 6598, and other networks that are not routed. `allow_private`

@@ -190,7 +190,7 @@ def view(record: AgentRecord, now_at: int, *, requests: int, blocks: int) -> Age
     )
 
 
-def fits(one: AgentView, wanted: AgentFilter) -> bool:
+def matches(one: AgentView, wanted: AgentFilter) -> bool:
     """Return whether an agent matches the filter."""
     for name in ("status", "source", "risk"):
         if getattr(wanted, name) not in (None, getattr(one, name)):

@@ -97,7 +97,6 @@ class Budget:
     version: int = 1
 
     def effective_amount(self, now_at: int) -> int:
-        """Return the limit that holds at `now_at`."""
         override = self.override
         return override.amount if override is not None and override.until_at > now_at else self.limit_amount
 
@@ -175,11 +174,9 @@ class Standing:
         return max(0, self.budget.effective_amount(now_at) - self.spent - self.reserved)
 
     def has_room(self, amount: int, now_at: int) -> bool:
-        """Return whether `amount` can be added without passing the limit."""
         return self.spent + self.reserved + amount <= self.budget.effective_amount(now_at)
 
     def is_soft(self, now_at: int) -> bool:
-        """Return whether the spending has reached the soft limit."""
         return self.spent * 100 >= self.budget.effective_amount(now_at) * self.budget.soft_pct
 
     def forecast(self, now_at: int) -> int:

@@ -38,8 +38,7 @@ def lines(
     for number in named[:: -(-len(named) // _LABELS) or 1]:
         anchor = "start" if number == 0 else "end" if number == len(labels) - 1 else "middle"
         parts.append(_text(x(number), HEIGHT - _BOTTOM + 18, labels[number], anchor))
-    left = float(_LEFT)
-    for color, (name, values) in zip(cycle(_COLORS), series, strict=False):
+    for color, (_, values) in zip(cycle(_COLORS), series, strict=False):
         for run in _runs(values):
             points = " ".join(f"{x(number):.1f},{y(value):.1f}" for number, value in run)
             parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{points}"/>')
@@ -48,10 +47,7 @@ def lines(
                     f'<circle cx="{x(number):.1f}" cy="{y(value):.1f}" r="2.5" fill="{color}"/>'
                     for number, value in run
                 )
-        parts.append(f'<rect x="{left:.1f}" y="{HEIGHT - 4}" width="10" height="10" fill="{color}"/>')
-        parts.append(_text(left + 15, HEIGHT + 5, name, "start"))
-        left += 34 + 7 * len(name)
-    return "".join((*parts, "</svg>"))
+    return "".join((*parts, *_legend([name for name, _ in series], _LEFT, HEIGHT - 4), "</svg>"))
 
 
 def bars(labels: Sequence[str], values: Sequence[float], title: str, written: Sequence[str]) -> str:
@@ -75,11 +71,7 @@ def rates(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float | No
     group, top = _RATE_HEIGHT * len(series) + 10, 26
     bottom, room = top + group * len(labels), WIDTH - _LABEL_WIDTH - 60
     parts = [_open(WIDTH, bottom + 18, title)]
-    left = float(_LABEL_WIDTH)
-    for color, (name, _) in zip(cycle(_COLORS), series, strict=False):
-        parts.append(f'<rect x="{left:.1f}" y="4" width="10" height="10" fill="{color}"/>')
-        parts.append(_text(left + 15, 13, name, "start"))
-        left += 40 + 7 * len(name)
+    parts += _legend([name for name, _ in series], _LABEL_WIDTH, 4)
     for step in range(0, 101, 25):
         x = _LABEL_WIDTH + room * step / 100
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
@@ -110,6 +102,15 @@ def _open(width: int, height: int, title: str) -> str:
 
 def _text(x: float, y: float, words: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html_cell(words)}</text>'
+
+
+def _legend(names: Sequence[str], left: int, top: int) -> list[str]:
+    parts = []
+    for color, name in zip(cycle(_COLORS), names, strict=False):
+        parts.append(f'<rect x="{left}" y="{top}" width="10" height="10" fill="{color}"/>')
+        parts.append(_text(left + 15, top + 9, name, "start"))
+        left += 40 + 7 * len(name)
+    return parts
 
 
 def _short(value: float) -> str:

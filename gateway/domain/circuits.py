@@ -44,7 +44,6 @@ class Circuit:
         return self.open_until_seconds is not None
 
     def may_pass(self, now_seconds: float) -> bool:
-        """Return whether a request may be sent now."""
         if self.open_until_seconds is None:
             return True
         return not self.is_probing and now_seconds >= self.open_until_seconds

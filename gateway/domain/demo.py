@@ -131,7 +131,7 @@ class DemoDay:
             yield self._request(at)
 
     def is_down(self, provider: str, at: int) -> bool:
-        """Tell whether a provider does not answer at a time."""
+        """Return whether a provider does not answer at a time."""
         return provider == OUTAGE and 0 <= at - self.outage_at < _INCIDENT_MS
 
     def _is_attacked(self, at: int) -> bool:

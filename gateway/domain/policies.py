@@ -103,17 +103,9 @@ class PolicyRecord:
     version: int = 1
 
     def shield_policy(self) -> ShieldPolicy:
-        return ShieldPolicy(
-            mode=self.mode,
-            unscannable=self.unscannable,
-            outbound=self.outbound,
-            scoring=Policy(
-                block_at=self.block_score, review_at=self.review_score, category_actions=dict(self.category_actions)
-            ),
-            tool_injection=self.tool_injection,
-            capture=self.capture,
-            capture_days=self.capture_days,
-        )
+        scoring = Policy(self.block_score, self.review_score, category_actions=dict(self.category_actions))
+        shared = ("mode", "unscannable", "outbound", "tool_injection", "capture", "capture_days")
+        return ShieldPolicy(scoring=scoring, **{name: getattr(self, name) for name in shared})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,6 @@ class Price:
     max_reply_tokens: int | None = None
 
     def cost_microusd(self, prompt_tokens: int, reply_tokens: int) -> int:
-        """Return the cost of a completion, rounded up."""
         return -(-(prompt_tokens * self.input + reply_tokens * self.output) // MICRO)
 
 

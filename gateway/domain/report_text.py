@@ -54,15 +54,7 @@ def write_markdown(body: ReportBody) -> str:
 
 def write_csv(body: ReportBody) -> str:
     """Return all sections as CSV tables, each below its title, query and period."""
-    rows: list[tuple[object, ...]] = [
-        ("report", body.type.value),
-        ("since", write_time(body.since_at)),
-        ("until", write_time(body.until_at)),
-        ("made_at", write_time(body.made_at)),
-        ("made_by", body.made_by),
-        ("instance_id", body.instance_id),
-        ("origin", body.origin),
-    ]
+    rows: list[tuple[object, ...]] = [("report", body.type.value), *_head(body).items()]
     for section in body.sections:
         rows += [(), ("section", section.title), ("query", _about(section, body))]
         rows.append(tuple(column.name for column in section.columns))
@@ -74,12 +66,7 @@ def as_json(body: ReportBody) -> dict[str, object]:
     """Return the report as a JSON object. The rows of a section are objects with the column names as keys."""
     return {
         "type": body.type.value,
-        "since": write_time(body.since_at),
-        "until": write_time(body.until_at),
-        "made_at": write_time(body.made_at),
-        "made_by": body.made_by,
-        "instance_id": body.instance_id,
-        "origin": body.origin,
+        **_head(body),
         "sections": [
             {
                 "title": section.title,
@@ -94,6 +81,17 @@ def as_json(body: ReportBody) -> dict[str, object]:
             }
             for section in body.sections
         ],
+    }
+
+
+def _head(body: ReportBody) -> dict[str, str]:
+    return {
+        "since": write_time(body.since_at),
+        "until": write_time(body.until_at),
+        "made_at": write_time(body.made_at),
+        "made_by": body.made_by,
+        "instance_id": body.instance_id,
+        "origin": body.origin,
     }
 
 

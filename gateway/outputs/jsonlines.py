@@ -19,7 +19,6 @@ class JsonLines:
         self._max_bytes = max_bytes
 
     async def deliver(self, event: OutEvent) -> None:
-        """Append one line."""
         try:
             await anyio.to_thread.run_sync(self._append, json_line(event))
         except OSError as error:

@@ -35,7 +35,6 @@ class Webhook:
         )
 
     async def deliver(self, event: OutEvent) -> None:
-        """Post one event."""
         body = webhook_body(event)
         signed = webhook_headers(event.id, body, self._key, now_at=self._clock.now_at())
         headers = (*signed, ("user-agent", "gateway-webhook/1"))

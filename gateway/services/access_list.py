@@ -13,8 +13,8 @@ from gateway.domain.access_list import (
     EntryFilter,
     EntryType,
     ListName,
+    is_duplicate,
     read_value,
-    same,
     without,
 )
 from gateway.domain.keys import KEEP_AT
@@ -251,7 +251,7 @@ class AccessList(Resource[AccessEntry]):
 
 def _check_unique(entry: AccessEntry, others: Sequence[AccessEntry], now_at: int) -> None:
     for other in others:
-        if other.is_live(now_at) and same(entry, other):
+        if other.is_live(now_at) and is_duplicate(entry, other):
             raise Conflict(f"The entry {other.id} says this already.", param="value")
 
 

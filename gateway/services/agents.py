@@ -15,8 +15,8 @@ from gateway.domain.agents import (
     AgentSource,
     AgentView,
     clean_name,
-    fits,
     fold_name,
+    matches,
     merged,
     view,
 )
@@ -97,7 +97,7 @@ class Agents(Resource[AgentRecord]):
         found = [
             (position, one)
             for position, one in await self._views()
-            if (before is None or position < before) and fits(one, wanted)
+            if (before is None or position < before) and matches(one, wanted)
         ]
         following = write_cursor(query, (found[limit - 1][0],)) if len(found) > limit else None
         return Page(tuple(one for _, one in found[:limit]), limit, following)

@@ -94,7 +94,7 @@ class Refusals:
             ip=context.ip if context else None,
             key_prefix=principal.key_prefix if principal else key_prefix,
         )
-        if self._counter.note(refusal, now_seconds, context.request_id if context else None):
+        if self._counter.add(refusal, now_seconds, context.request_id if context else None):
             raised = _ALERTS.get(action if action == SIGN_IN_THROTTLED else error.code)
             if raised is not None and context is not None:
                 self._raise_behind(raised, context.ip or "", context=context, principal=principal)
