@@ -107,7 +107,7 @@ def _text(x: float, y: float, words: str, anchor: str) -> str:
 def _legend(names: Sequence[str], left: int, top: int) -> list[str]:
     parts = []
     for color, name in zip(cycle(_COLORS), names, strict=False):
-        parts.append(f'<rect x="{left}" y="{top}" width="10" height="10" fill="{color}"/>')
+        parts.append(f'<rect x="{left:.1f}" y="{top}" width="10" height="10" fill="{color}"/>')
         parts.append(_text(left + 15, top + 9, name, "start"))
         left += 40 + 7 * len(name)
     return parts
