@@ -56,9 +56,6 @@ class Circuit:
         """Return the circuit after a request that was cancelled or says nothing about the provider."""
         return replace(self, is_probing=False)
 
-    def succeeded(self) -> "Circuit":
-        return WORKING
-
     def failed(self, now_seconds: float) -> "Circuit":
         failures = self.failures + 1
         if self.is_open:

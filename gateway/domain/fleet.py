@@ -187,21 +187,21 @@ def _checked(reported: Mapping[str, object]) -> dict[str, object]:
     name, id = _text(reported.get("name")), _text(reported.get("id"))
     if not id:
         raise ValueError("an instance has no id")
-    checked: dict[str, object] = {"id": id, "name": name or id}
-    for field_name in ("version", "archive_sha256"):
-        checked[field_name] = _text(reported.get(field_name))
     status = reported.get("status")
-    checked["status"] = status if status in tuple(InstanceStatus) else InstanceStatus.CRITICAL.value
-    for field_name in ("uptime_seconds", "memory_bytes", "threats", "alerts", "agents", "sessions"):
-        checked[field_name] = _whole(reported.get(field_name))
-    for field_name in ("posture_score", "threat_score"):
-        score = _whole(reported.get(field_name))
-        checked[field_name] = None if score is None else min(score, 100)
-    percent = reported.get("cpu_percent")
+    percent: Any = reported.get("cpu_percent")
     is_number = isinstance(percent, int | float) and not isinstance(percent, bool) and math.isfinite(percent)
-    checked["cpu_percent"] = round(float(percent), 1) if is_number and isinstance(percent, int | float) else None
-    checked["last_seen_at"] = _time(reported.get("last_seen"))
-    return checked
+    scores = {one: _whole(reported.get(one)) for one in ("posture_score", "threat_score")}
+    counts = ("uptime_seconds", "memory_bytes", "threats", "alerts", "agents", "sessions")
+    return {
+        "id": id,
+        "name": name or id,
+        **{one: _text(reported.get(one)) for one in ("version", "archive_sha256")},
+        "status": status if status in tuple(InstanceStatus) else InstanceStatus.CRITICAL.value,
+        **{one: _whole(reported.get(one)) for one in counts},
+        **{one: None if score is None else min(score, 100) for one, score in scores.items()},
+        "cpu_percent": round(float(percent), 1) if is_number else None,
+        "last_seen_at": _time(reported.get("last_seen")),
+    }
 
 
 def _instance(checked: Mapping[str, Any], peer: Peer, answered: Connection) -> InstanceView:

@@ -1,7 +1,6 @@
 """Pages of a list that is read newest first, and their opaque cursors. Pure."""
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,12 +46,11 @@ def read_cursor(cursor: str, query: Sequence[object], *, count: int) -> tuple[in
         raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         tag, joined = raw[:_TAG_BYTES], raw[_TAG_BYTES:]
         numbers = tuple(int(part) for part in joined.decode("ascii").split("."))
-        is_in_range = 0 <= min(numbers) <= max(numbers) <= MAX_INTEGER
-        is_ours = is_in_range and len(numbers) == count and tag == _tag(query, joined)
-    except (ValueError, binascii.Error):
-        is_ours = False
-    if not is_ours:
-        raise InvalidRequest("The cursor belongs to another query; ask again without it.", param="cursor")
+        if len(numbers) != count or not 0 <= min(numbers) <= max(numbers) <= MAX_INTEGER or tag != _tag(query, joined):
+            raise ValueError
+    except ValueError:  # binascii.Error and UnicodeError are kinds of it
+        message = "The cursor belongs to another query; ask again without it."
+        raise InvalidRequest(message, param="cursor") from None
     return numbers
 
 
