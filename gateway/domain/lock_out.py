@@ -112,24 +112,18 @@ def _any_loopback(rules: Rules) -> bool:
 def _any_key(rules: Rules, entries: Iterable[AccessEntry], keys: Sequence[str]) -> bool:
     """Return whether at least one key is admitted from at least one address."""
     scopes = {entry.scope for entry in entries}
-    found: dict[str | None, bool] = {}
-    for key_id in keys:
-        if _is_allowed(rules, Subject.KEY, key_id, key_id):
-            scope = key_id if key_id in scopes else None
-            if scope not in found:
-                found[scope] = any(_is_allowed(rules, Subject.ADDRESS, ip, scope) for ip in _edges(entries))
-            if found[scope]:
-                return True
-    return False
+    allowed = (key_id for key_id in keys if _is_allowed(rules, Subject.KEY, key_id, key_id))
+    admitted = {key_id if key_id in scopes else None for key_id in allowed}
+    return any(_is_allowed(rules, Subject.ADDRESS, ip, scope) for scope in admitted for ip in _edges(entries))
 
 
 def _edges(entries: Iterable[AccessEntry]) -> Iterator[str]:
     """Yield the addresses at which a decision can change. If none of them is allowed, no address is."""
     yield from ("0.0.0.0", "::")  # noqa: S104
-    networks = [
-        (entry.list_name, ipaddress.ip_network(entry.value)) for entry in entries if entry.subject is Subject.ADDRESS
-    ]
-    yield from (str(network[0]) for name, network in networks if name is ListName.ALLOW)
-    for _, network in networks:
-        with suppress(ipaddress.AddressValueError):  # there is no address after the last one
-            yield str(network[-1] + 1)
+    for entry in entries:
+        if entry.subject is Subject.ADDRESS:
+            network = ipaddress.ip_network(entry.value)
+            if entry.list_name is ListName.ALLOW:
+                yield str(network[0])
+            with suppress(ipaddress.AddressValueError):  # there is no address after the last one
+                yield str(network[-1] + 1)
