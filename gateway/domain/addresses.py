@@ -35,16 +35,8 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@%-]*)*")
 # A resolver reads this as an IPv4 address in another notation: 2130706433, 0x7f.1, 0177.0.0.1 (inet_aton).
 _NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
 _FORBIDDEN_NAMES = frozenset(
-    (
-        "metadata",
-        "metadata.google.internal",
-        "metadata.goog",
-        "metadata.azure.internal",
-        "metadata.azure.com",
-        "metadata.tencentyun.com",
-        "instance-data",
-        "instance-data.ec2.internal",
-    )
+    "metadata metadata.google.internal metadata.goog metadata.azure.internal metadata.azure.com "
+    "metadata.tencentyun.com instance-data instance-data.ec2.internal".split()
 )
 _FORBIDDEN_4 = tuple(
     IPv4Network(text)
