@@ -108,6 +108,8 @@ def self_test(facts: Facts) -> Finding:
     """Check that every rule finds its own examples."""
     if not facts.rules_count:
         return failed("no rule is loaded")
+    if facts.are_rules_builtin:
+        return passed(f"{facts.rules_count} built-in rules: the tests of the release ran all of their examples")
     if facts.weak_rules is None:
         return skipped("the running gateway has other rules than this shell")
     if not facts.weak_rules:

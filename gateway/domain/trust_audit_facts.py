@@ -91,7 +91,7 @@ class Facts(ProcessFacts):
     a checkout, empty when the archive matches its manifest. sign_in_failures, key_refusals: in the last 24 hours.
     old_critical_alerts: active for more than 24 hours. *_days: retention, 0 for ever. broad_acceptances: ids of
     accepted risks that cover a whole rule. captures_full, captures_long: names of policies that store whole texts, or
-    masked texts for more than 30 days.
+    masked texts for more than 30 days. are_rules_builtin: the rules come with the gateway.
     """
 
     now_at: int
@@ -128,3 +128,4 @@ class Facts(ProcessFacts):
     budgets: int | None = None
     agents: Sequence[AgentFact] | None = None
     broad_acceptances: Sequence[str] | None = None
+    are_rules_builtin: bool = False

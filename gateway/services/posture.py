@@ -1,13 +1,20 @@
-"""Gather what is so on this host, and let the posture checks and the threat formula judge it. Changes nothing."""
+"""Run the posture checks and compute the posture and threat scores. Changes nothing.
 
+This module gathers the facts from the host, the running gateway and the database. The checks and formulas are pure
+functions in `domain/`.
+"""
+
+import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 import anyio
-import anyio.to_thread
+from anyio import to_thread
 
 from gateway.clock import Clock
 from gateway.domain import trust_audits
@@ -31,10 +38,11 @@ from gateway.services.archive_check import archive_problem
 from gateway.services.audit import Audit
 from gateway.services.health import Health
 from gateway.services.running import Running
-from gateway.services.runtime_settings import RuntimeSettings
+from gateway.services.runtime_settings import changed_days
 from gateway.services.trust_facts import keys_observed, offline_share, stored_facts
 from gateway.settings import Settings
-from gateway.shield import Shield
+from gateway.shield import Shield, data_files
+from gateway.shield.data_files import RULES_FILE
 from gateway.shield.examples import run_examples
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -42,15 +50,14 @@ from gateway.store.store import Store
 CHAIN_CACHE_SECONDS = 300.0
 AUTH_FAILURES = ("api_key_refused", "sign_in_failed", "sign_in_throttled", "session_refused")
 FIRST_CREDENTIALS = "first-credentials.txt"
-_FILES_LOOKED_AT = 1000
-_SAMPLED_RULES = 60
+_MAX_FILES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class PostureReport:
-    """The two scores, how they come about, and the state of each service.
+    """The two scores, the parts of the threat score, and the state of each service.
 
-    posture_score: of the newest trust audit, None before the first: what nobody has checked has no number.
+    posture_score: the score of the newest trust audit, None before the first one.
     """
 
     posture_score: int | None
@@ -60,19 +67,8 @@ class PostureReport:
     trust_audit: TrustAudit | None
 
 
-@dataclass(frozen=True, slots=True)
-class _FileFacts:
-    """What the file system says. Modes are permission bits; None means not there, or no such thing on this system."""
-
-    data_dir_mode: int | None = None
-    open_files: tuple[str, ...] | None = None
-    tls_key_mode: int | None = None
-    has_first_credentials: bool = False
-    free_bytes: int | None = None
-
-
 class Posture:
-    """Checks how this gateway is set up and how much it is under attack. Every number of both scores is read here."""
+    """Checks how this gateway is set up (posture) and how much it is under attack (threat)."""
 
     def __init__(
         self,
@@ -106,17 +102,15 @@ class Posture:
         self._weak_rules: tuple[str, ...] | None = None
 
     async def check(self) -> tuple[str, tuple[Check, ...]]:
-        """Run every check once. Return whose settings were judged, an instance or THIS_SHELL, and the checks.
+        """Run every check once. Return the instance whose settings were checked, or THIS_SHELL, and the checks.
 
         The audit chain is verified again after five minutes, the rules only once.
         """
         judged = await self._store.db.read(self.running.judged)
-        async with self._lock:  # the slow parts are looked at once, however many ask
+        async with self._lock:  # concurrent audits share the slow checks
             chain = await self._verified()
-            if self._weak_rules is None:
-                self._weak_rules = await anyio.to_thread.run_sync(_weak_rules, self._shield, self._settings.rules)
-        weak_rules = self._weak_rules if judged.gateway.rules_digest == self._shield.digest else None
-        return judged.settings_of, trust_audits.run(await self._facts(judged.gateway, chain, weak_rules))
+            self_test = await to_thread.run_sync(self._self_test, judged.gateway.rules_digest)
+        return judged.settings_of, trust_audits.run(await self._facts(judged.gateway, chain, self_test))
 
     def report(self, tx: Transaction) -> PostureReport:
         """Return both scores as they are now, without running a check."""
@@ -131,7 +125,7 @@ class Posture:
         )
 
     def point(self, tx: Transaction) -> PosturePoint:
-        """Return both scores as they are now as one point of their course."""
+        """Return both scores as they are now as one point of their history."""
         report = self.report(tx)
         return PosturePoint(self._clock.now_at(), report.threat_score, report.posture_score)
 
@@ -145,106 +139,83 @@ class Posture:
             self._chain_seconds = now_seconds
         return self._chain
 
-    async def _facts(
-        self, gateway: RunningGateway, chain: ChainReport | None, weak_rules: tuple[str, ...] | None
-    ) -> Facts:
+    def _self_test(self, rules_digest: str) -> dict[str, Any]:
+        """Run the rules' own examples, unless the rules are the built-in ones or this process has other rules.
+
+        The tests of a release run all examples of the built-in rules. Here they would compile every regex, which
+        takes seconds of CPU and megabytes of memory.
+        """
+        if rules_digest == hashlib.sha256(data_files.read(RULES_FILE)).hexdigest():
+            return {"are_rules_builtin": True, "weak_rules": ()}
+        if rules_digest != self._shield.digest:
+            return {"weak_rules": None}
+        if self._weak_rules is None:
+            failures = run_examples(self._shield).failures
+            self._weak_rules = tuple(dict.fromkeys(failure.rule for failure in failures))
+        return {"weak_rules": self._weak_rules}
+
+    async def _facts(self, gateway: RunningGateway, chain: ChainReport | None, self_test: Mapping[str, Any]) -> Facts:
         now_at = self._clock.now_at()
-        files = await anyio.to_thread.run_sync(_file_facts, self._settings.data_dir, gateway.tls_key)
         keys = await self._store.db.read(self._store.keys.all)
         stored = await self._store.db.read(lambda tx: stored_facts(self._store, tx, gateway.rules_digest, now_at))
         days = await self._store.db.read(lambda tx: self._retention(tx, gateway))
-        problem = await anyio.to_thread.run_sync(archive_problem, gateway.archive)
         newest = await self._audit.page(AuditFilter(limit=1))
         return Facts(
-            **{field.name: getattr(gateway.facts, field.name) for field in fields(gateway.facts)},
+            **asdict(gateway.facts),
             now_at=now_at,
-            weak_rules=weak_rules,
             keys=[key for key in keys if key.revoked_at is None],
             in_memory=self._settings.data_dir == ":memory:",
-            data_dir_mode=files.data_dir_mode,
-            open_files=files.open_files,
-            tls_key_mode=files.tls_key_mode,
-            has_first_credentials=files.has_first_credentials,
-            free_bytes=files.free_bytes,
             audit_events=chain.events if chain else None,
             chain_problem=None if chain is None else "" if chain.ok else chain.reason or "the chain is broken",
             newest_at=newest.items[0].occurred_at if newest.items else None,
-            archive_problem=problem,
+            archive_problem=await to_thread.run_sync(archive_problem, gateway.archive),
+            **await to_thread.run_sync(_file_facts, self._settings.data_dir, gateway.tls_key),
+            **self_test,
             **stored,
             **days,
         )
 
     def _activity(self, tx: Transaction, gateway: RunningGateway) -> Activity:
-        """Read what the last 24 hours brought. More than the newest 1,000 of a kind would not change the score."""
+        """Read the events of the last 24 hours, the newest 1,000 of each kind: more would change no score."""
         now_at = self._clock.now_at()
+        since = now_at - DAY_MS
 
         def times_at(action: str) -> list[int]:
-            return self._store.audit.times_at(tx, action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT)
+            return self._store.audit.times_at(tx, action, since=since, limit=MAX_AUDIT_LIMIT)
 
         alerts = self._store.alerts.page(tx, AlertFilter(scope="active", limit=MAX_ALERT_LIMIT)).items
+        budget_alerts = AlertFilter(source=AlertSource.BUDGET, since=since, limit=MAX_ALERT_LIMIT)
+        is_observing = gateway.facts.shield_mode != ShieldMode.BLOCK.value
         return Activity(
             now_at=now_at,
             blocks_at=times_at("shield_scan_block") + times_at("chat_blocked"),
             alerts=[ActiveAlert(alert.severity, alert.last_seen_at) for alert in alerts],
             auth_failures_at=[at for action in AUTH_FAILURES for at in times_at(action)],
-            is_bypassed=gateway.facts.shield_mode != ShieldMode.BLOCK.value or self._has_observed(tx),
-            budget_breaches_at=self._budget_breaches(tx, now_at),
+            is_bypassed=is_observing or bool(keys_observed(self._store, tx, now_at)),
+            budget_breaches_at=[alert.last_seen_at for alert in self._store.alerts.page(tx, budget_alerts).items],
             offline_share=offline_share(self._store, tx, now_at),
         )
 
     def _retention(self, tx: Transaction, gateway: RunningGateway) -> dict[str, Any]:
-        """Return how long audit events and traffic are kept."""
-        settings = replace(
-            self._settings,
-            retention_audit_days=gateway.retention_audit_days,
-            retention_traffic_days=gateway.retention_traffic_days,
-        )
-        now = RuntimeSettings(store=self._store, audit=self._audit, settings=settings)
-        kept = {"audit_days": "retention_audit_days", "traffic_days": "retention_traffic_days"}
-        return {name: now.value(tx, setting) for name, setting in kept.items()}
-
-    def _budget_breaches(self, tx: Transaction, now_at: int) -> list[int]:
-        wanted = AlertFilter(source=AlertSource.BUDGET, since=now_at - DAY_MS, limit=MAX_ALERT_LIMIT)
-        return [alert.last_seen_at for alert in self._store.alerts.page(tx, wanted).items]
-
-    def _has_observed(self, tx: Transaction) -> bool:
-        """Tell whether a policy that only observes is in use by a key."""
-        return bool(keys_observed(self._store, tx, self._clock.now_at()))
+        audit_days = changed_days(self._store, tx, "retention_audit_days")
+        traffic_days = changed_days(self._store, tx, "retention_traffic_days")
+        return {
+            "audit_days": gateway.retention_audit_days if audit_days is None else audit_days,
+            "traffic_days": gateway.retention_traffic_days if traffic_days is None else traffic_days,
+        }
 
 
-def _weak_rules(shield: Shield, path: str | None) -> tuple[str, ...]:
-    """Return the rules one of whose own examples does not hold. path: of the rule file, None for the built-in rules.
-
-    The tests of a release run all examples of the built-in rules. Here a sample of them shows that the shield works on
-    this host: to run them all would compile each rule, which takes seconds and memory.
-    """
-    step = 1 if path else max(1, len(shield.rules) // _SAMPLED_RULES)
-    return tuple(dict.fromkeys(failure.rule for failure in run_examples(shield, step=step).failures))
-
-
-def _file_facts(folder: str, tls_key: str | None) -> _FileFacts:
-    """Look at the data folder and the TLS key. Windows has other permissions, so its bits are not judged."""
+def _file_facts(folder: str, tls_key: str | None) -> dict[str, Any]:
+    """Return the fields of `Facts` about files: None where a file is missing, or where the system has no modes."""
     has_modes = os.name == "posix"
-    tls_key_mode = _mode(tls_key) if tls_key and has_modes else None
-    if folder == ":memory:" or not os.path.isdir(folder):
-        return _FileFacts(tls_key_mode=tls_key_mode)
-    return _FileFacts(
-        data_dir_mode=_mode(folder) if has_modes else None,
-        open_files=_open_files(folder) if has_modes else None,
-        tls_key_mode=tls_key_mode,
-        has_first_credentials=os.path.exists(os.path.join(folder, FIRST_CREDENTIALS)),
-        free_bytes=_free_bytes(folder),
-    )
-
-
-def _free_bytes(folder: str) -> int:
-    """Return what `shutil.disk_usage` has as free, without loading it where the system can be asked."""
-    if os.name == "posix":
-        told = os.statvfs(folder)
-        return told.f_bavail * told.f_frsize
-    import shutil
-
-    return shutil.disk_usage(folder).free
+    has_folder = folder != ":memory:" and os.path.isdir(folder)
+    return {
+        "data_dir_mode": _mode(folder) if has_folder and has_modes else None,
+        "open_files": _open_files(folder) if has_folder and has_modes else None,
+        "tls_key_mode": _mode(tls_key) if tls_key and has_modes else None,
+        "has_first_credentials": has_folder and os.path.exists(os.path.join(folder, FIRST_CREDENTIALS)),
+        "free_bytes": shutil.disk_usage(folder).free if has_folder else None,
+    }
 
 
 def _mode(path: str) -> int | None:
@@ -255,8 +226,8 @@ def _mode(path: str) -> int | None:
 
 
 def _open_files(folder: str) -> tuple[str, ...] | None:
-    """Return the files of a folder that others than their owner may use, with their modes; None without any file."""
+    """Return the files in a folder that users other than the owner can use, with their modes; None without files."""
     with os.scandir(folder) as entries:
-        files = [entry for entry, _ in zip(entries, range(_FILES_LOOKED_AT), strict=False)]
-    modes = {entry.name: _mode(entry.path) or 0 for entry in files if entry.is_file(follow_symlinks=False)}
+        files = [entry for entry in islice(entries, _MAX_FILES) if entry.is_file(follow_symlinks=False)]
+    modes = {entry.name: _mode(entry.path) or 0 for entry in files}
     return tuple(f"{name} (mode {mode:04o})" for name, mode in sorted(modes.items()) if mode & 0o177) if modes else None

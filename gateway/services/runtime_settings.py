@@ -1,4 +1,4 @@
-"""The present settings: those of the start, and those changed since without a restart."""
+"""The settings in effect: those of the start and those changed since. The edges check who may see and change them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from gateway.store.store import Store
 
 MAX_DAYS = 3650
 CHANGEABLE = ("retention_traffic_days", "retention_alerts_days", "retention_audit_days")
-"""Whole numbers of days, 0 for ever. Every process reads them when it needs them."""
+"""Whole numbers of days, 0 for ever. Each use reads the database, so that a change reaches every process."""
 _MASK = "****"
+_META_PREFIX = "setting:"
 _CHANGED = "changed at run time"
 
 
@@ -34,8 +35,6 @@ class SettingView:
 
 
 class RuntimeSettings:
-    """The settings of this process. The edges check who may see and change them."""
-
     def __init__(self, *, store: Store, audit: Audit, settings: Settings) -> None:
         self._store = store
         self._audit = audit
@@ -43,13 +42,15 @@ class RuntimeSettings:
         self._trail = AuditTrail(audit, "setting")
 
     def value(self, tx: Transaction, name: str) -> int:
-        """Return the present value of a setting of `CHANGEABLE`."""
-        changed = self._changed(tx, name)
+        """Return the value in effect of a setting of `CHANGEABLE`."""
+        changed = changed_days(self._store, tx, name)
         return int(getattr(self._settings, name)) if changed is None else changed
 
     async def list(self) -> tuple[SettingView, ...]:
         """Return every setting, secrets masked."""
-        changed = await self._store.db.read(lambda tx: {name: self._changed(tx, name) for name in CHANGEABLE})
+        changed = await self._store.db.read(
+            lambda tx: {name: changed_days(self._store, tx, name) for name in CHANGEABLE}
+        )
         return tuple(self._view(row.name, changed.get(row.name)) for row in settings.rows())
 
     async def change(
@@ -69,7 +70,7 @@ class RuntimeSettings:
         def work(tx: Transaction) -> None:
             for name, days in wanted.items():
                 before = self.value(tx, name)
-                self._store.meta.set(tx, _place(name), "" if days is None else str(days))
+                self._store.meta.set(tx, _META_PREFIX + name, "" if days is None else str(days))
                 after = self.value(tx, name)
                 if before != after:
                     shown = {"before": {"value": before}, "after": {"value": after}}
@@ -77,10 +78,6 @@ class RuntimeSettings:
 
         await self._audit.commit(work)
         return await self.list()
-
-    def _changed(self, tx: Transaction, name: str) -> int | None:
-        text = self._store.meta.get(tx, _place(name))
-        return int(text) if text else None
 
     def _view(self, name: str, changed: int | None) -> SettingView:
         row = next(row for row in settings.rows() if row.name == name)
@@ -98,5 +95,7 @@ class RuntimeSettings:
         )
 
 
-def _place(name: str) -> str:
-    return f"setting:{name}"
+def changed_days(store: Store, tx: Transaction, name: str) -> int | None:
+    """Return the value that was set at run time, or None."""
+    text = store.meta.get(tx, _META_PREFIX + name)
+    return int(text) if text else None

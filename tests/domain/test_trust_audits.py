@@ -109,6 +109,7 @@ def test_every_check_has_a_name_of_its_own_and_says_why_and_how() -> None:
         ("shield-rules", {"rules_count": 0}, FAIL),
         ("shield-self-test", {"rules_count": 0}, FAIL),
         ("shield-self-test", {"weak_rules": ("a-rule",)}, FAIL),
+        ("shield-self-test", {"are_rules_builtin": True}, PASS),
         ("shield-matcher", {"matcher": "python"}, WARN),
         ("shield-thresholds", {"block_at": 61}, WARN),
         ("shield-thresholds", {"review_at": 26}, WARN),
