@@ -1,8 +1,12 @@
-"""Audit events: made complete, committed before what they record is answered, listed and verified."""
+"""The audit log: make events, commit them, list them and verify their chain.
+
+An event commits with the change that it records, before the caller gets an answer. So no change stands without its
+event, and a caller who got an answer can rely on it.
+"""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from gateway.clock import Clock, Ids
 from gateway.domain.audit import (
@@ -27,11 +31,10 @@ _TEXT_CHARS = 500
 MAX_AGENT_CHARS = 100
 _DETAIL_CHARS = 4000
 _RETRY_SECONDS = 5
-_PLAIN = frozenset((int, bool, float, type(None)))
 
 
 class Audit:
-    """The audit log of this gateway. instance_id: whose chain new events go to."""
+    """The audit log of this gateway. instance_id: new events are appended to the chain of this instance."""
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, instance_id: str) -> None:
         self._store = store
@@ -57,13 +60,13 @@ class Audit:
         agent: str | None = None,
         direction: str | None = None,
     ) -> AuditEvent:
-        """Make an event of now, or of `occurred_at`. It is recorded by `record`, `append` or `record_behind`.
+        """Make an event; `record`, `append` or `record_behind` then writes it.
 
-        Without a principal the gateway itself is the actor; without an agent, the event has the one that the request
-        names. Texts are cut, and what no database holds is replaced.
+        Defaults: the gateway is the actor, the agent is the one that the request names, the time is now. Long texts are
+        cut, and characters that a database cannot store are replaced.
 
         Raises:
-            TypeError: `details`, `before` or `after` holds something that is no JSON value.
+            TypeError: `details`, `before` or `after` holds a value that JSON cannot express.
         """
         actor, actor_type, actor_id, key_prefix = "gateway", "system", None, None
         if principal is not None:
@@ -73,34 +76,33 @@ class Audit:
         if request is not None:
             ip, request_id = request.ip, request.request_id
             agent = agent or request.agent
-            user_agent = request.user_agent and _text(request.user_agent)
-        return AuditEvent(  # by position, since some twenty names take four times as long
-            self._ids.new("evt"),
-            0,
-            self._clock.now_at() if occurred_at is None else occurred_at,
-            source,
-            action,
-            outcome,
-            None if reason is None else _text(reason),
-            actor,
-            actor_type,
-            actor_id,
-            key_prefix,
-            _text(agent, MAX_AGENT_CHARS) or None,
-            direction,
-            ip,
-            user_agent,
-            resource_type,
-            None if resource_id is None else _text(resource_id),
-            None if before is None else _object(before),
-            None if after is None else _object(after),
-            request_id,
-            self._instance_id,
-            _object(details) if details else {},
+            user_agent = _text(request.user_agent)
+        return AuditEvent(
+            id=self._ids.new("evt"),
+            occurred_at=self._clock.now_at() if occurred_at is None else occurred_at,
+            source=source,
+            action=action,
+            outcome=outcome,
+            reason=_text(reason),
+            actor=actor,
+            actor_type=actor_type,
+            actor_id=actor_id,
+            key_prefix=key_prefix,
+            agent=_text(agent, MAX_AGENT_CHARS) or None,
+            direction=direction,
+            ip=ip,
+            user_agent=user_agent,
+            resource_type=resource_type,
+            resource_id=_text(resource_id),
+            before=None if before is None else _object(before),
+            after=None if after is None else _object(after),
+            request_id=request_id,
+            instance_id=self._instance_id,
+            details=_object(details or {}),
         )
 
     def append(self, tx: Transaction, event: AuditEvent) -> None:
-        """Append `event` in a transaction that also does what it records."""
+        """Append `event` in the transaction that makes the change it records."""
         if isinstance(tx, AuthorityTransaction):
             tx.is_audited = True
         self._store.audit.append(tx, event)
@@ -108,11 +110,10 @@ class Audit:
     async def commit(self, work: Callable[[Transaction], T], *, is_plain: bool = False) -> T:
         """Run `work`, which appends its event, in one transaction and return once it is on the disk.
 
-        is_plain: return once it is committed, so that no end of a process undoes it; the disk has it a tenth of a
-        second later.
+        is_plain: return after the commit, which survives the end of the process; the sync to disk follows within 0.1 s.
 
         Raises:
-            AuditUnavailable: nothing was written, so what it records must not be answered.
+            AuditUnavailable: nothing was written, so the caller must not get the answer.
         """
         try:
             return await self._store.db.write(work, is_durable=not is_plain)
@@ -123,10 +124,10 @@ class Audit:
             ) from error
 
     async def commit_authority(self, work: Callable[[AuthorityTransaction], T]) -> T:
-        """Run `work`, which changes what somebody may do and appends its event. The one door for such a change.
+        """Run `work`, which changes what a principal may do and appends its event. The only way to make such a change.
 
-        Keys, policies, users, agents, access entries, acceptances, overrides of rules, providers and budgets are
-        written here only. Every process obeys from its next request on.
+        Keys, policies, users, agents, access entries, acceptances, rule overrides, providers and budgets are written
+        only through here. Every process applies the change from its next request on.
 
         Raises:
             AuditUnavailable: nothing was changed.
@@ -145,15 +146,15 @@ class Audit:
         """Append `event` by itself and return once it is on the disk.
 
         Raises:
-            AuditUnavailable: it was not written.
+            AuditUnavailable: the event was not written.
         """
         return await self.commit(lambda tx: self._store.audit.append(tx, event))
 
     def record_behind(self, event: AuditEvent) -> None:
-        """Append `event` soon: for what is refused or told anyway, whether it is recorded or not.
+        """Queue `event` without waiting: for refusals, which stand whether they are recorded or not.
 
         Raises:
-            AuditUnavailable: it was not taken.
+            AuditUnavailable: the event was not queued.
         """
         try:
             self._store.db.write_behind(lambda tx: self._store.audit.append(tx, event))
@@ -166,14 +167,14 @@ class Audit:
         """List events, newest first.
 
         Raises:
-            InvalidRequest: a bound or the cursor of `wanted`.
+            InvalidRequest: a bound or the cursor of `wanted` is not valid.
         """
         return await self._store.db.read(lambda tx: self._store.audit.page(tx, wanted))
 
     async def verify(self) -> ChainReport:
-        """Read every chain in the database from its beginning and report the first event that is not as it was.
+        """Read every chain in the database from its beginning and report the first event that does not verify.
 
-        Takes memory for some hundred events, however many there are. New events may be appended meanwhile.
+        Holds at most 500 events in memory. New events may be appended meanwhile.
         """
         events = 0
         for instance_id in await self._store.db.read(self._instances):
@@ -184,84 +185,72 @@ class Audit:
         return ChainReport(True, events)
 
     def _instances(self, tx: Transaction) -> tuple[str, ...]:
-        # The file beside the database remembers this gateway's chain even if the database has forgotten it.
+        # The file beside the database names this gateway's chain even if the database no longer holds it.
         return tuple(sorted({*self._store.audit.instances(tx), self._store.instance_id}))
 
     async def _verify_chain(self, instance_id: str) -> ChainReport:
-        noted = self._store.headfile.read(instance_id) if instance_id == self._store.instance_id else None
-        place = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
+        recorded = self._store.headfile.read(instance_id) if instance_id == self._store.instance_id else None
+        position = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
         events, size = 0, _CHUNK_EVENTS
         while True:
-            before = place
+            before = position
 
             def work(tx: Transaction, start: ChainHead = before, limit: int = size) -> tuple[ChainHead, ChainReport]:
-                return self._verify_chunk(tx, instance_id, start, noted, limit)
+                return self._verify_chunk(tx, instance_id, start, recorded, limit)
 
             try:
-                place, report = await self._store.db.read(work)
+                position, report = await self._store.db.read(work)
             except UnreadableRow:
                 if size == 1:
                     return ChainReport(False, events, before.seq + 1, f"event {before.seq + 1} cannot be read")
                 size = 1  # one at a time, until the event that cannot be read
                 continue
             events += report.events
-            if not report.ok or place == before:
+            if not report.ok or position == before:
                 return ChainReport(report.ok, events, report.first_broken_seq, report.reason)
 
     def _verify_chunk(
-        self, tx: Transaction, instance_id: str, start: ChainHead, noted: ChainHead | None, limit: int
+        self, tx: Transaction, instance_id: str, start: ChainHead, recorded: ChainHead | None, limit: int
     ) -> tuple[ChainHead, ChainReport]:
-        """Follow the chain for some hundred events; where it ends, compare its end with what is kept of it."""
+        """Verify the next events. At the end of the chain, compare it with both records of that end."""
         chunk = self._store.audit.chain(tx, instance_id, after_seq=start.seq, limit=limit)
-        place, report = check_links(start, chunk)
+        position, report = check_links(start, chunk)
         if not report.ok:
-            return place, report
-        reason, broken_seq = None, place.seq + 1
-        if noted is not None and start.seq < noted.seq <= place.seq:
-            if self._store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
-                reason, broken_seq = f"event {noted.seq} is not the one that was noted beside the database", noted.seq
+            return position, report
+        reason, broken_seq = None, position.seq + 1
+        if recorded is not None and start.seq < recorded.seq <= position.seq:
+            if self._store.audit.hash_at(tx, instance_id, recorded.seq) != recorded.hash:
+                reason, broken_seq = (
+                    f"event {recorded.seq} is not the one that was noted beside the database",
+                    recorded.seq,
+                )
         elif not chunk:
             head = self._store.audit.head(tx, instance_id)
-            if head != place:
-                reason = f"the events after {place.seq} are missing: the chain ended with event {head.seq}"
-            elif noted is not None and noted.seq > place.seq:
-                reason = f"the events after {place.seq} are missing: a later end was noted beside the database"
+            if head != position:
+                reason = f"the events after {position.seq} are missing: the chain ended with event {head.seq}"
+            elif recorded is not None and recorded.seq > position.seq:
+                reason = f"the events after {position.seq} are missing: a later end was noted beside the database"
         if reason is not None:
-            return place, ChainReport(False, report.events, broken_seq, reason)
-        return place, report
+            return position, ChainReport(False, report.events, broken_seq, reason)
+        return position, report
 
 
 def source_of(principal: Principal) -> str:
-    """Return the part of the gateway through which `principal` acts: ``api``, or the local program's own name."""
+    """Return the source of events of `principal`: ``api``, or the name of the local program."""
     return principal.id if principal.kind == "local" else "api"
 
 
 def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
-    if text is None or (text.isascii() and len(text) <= chars and "\0" not in text):
-        return text
+    if text is None:
+        return None
     return text[:chars].replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def _object(values: Mapping[str, object]) -> dict[str, object]:
-    clean: dict[str, object] = {}
-    for name, value in values.items():
-        if type(value) is str:
-            if not (value.isascii() and len(value) <= _DETAIL_CHARS and "\0" not in value):
-                value = _text(value, _DETAIL_CHARS)
-        elif type(value) not in _PLAIN and value != []:
-            value = _value(value)
-        clean[name if name.isidentifier() and len(name) <= _TEXT_CHARS else _text(name) or ""] = value
-    return clean
+    return {_text(name) or "": _value(value) for name, value in values.items()}
 
 
 def _value(value: object) -> object:
-    kind = type(value)
-    if kind is str:
-        return _text(cast(str, value), _DETAIL_CHARS)
-    if kind in _PLAIN:
-        return value
-    if kind is dict:
-        return _object(cast(dict[str, object], value))
     if isinstance(value, Enum):
         return _value(value.value)
     if isinstance(value, str):

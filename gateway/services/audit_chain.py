@@ -1,4 +1,8 @@
-"""The state of the audit chain at a glance, and the checkpoints from which it is checked on."""
+"""Check the audit chain from its newest checkpoint, and make the checkpoints.
+
+A full check reads every event. Most callers want the state now, so a job makes checkpoints and the status reads only
+the events after the newest one.
+"""
 
 from dataclasses import dataclass
 
@@ -19,7 +23,7 @@ MOST_EVENTS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ChainEnd:
-    """One chain. first_seq: of the oldest event that is kept. noted_seq: the end that is noted beside the database."""
+    """One chain. first_seq: of the oldest event kept. noted_seq: the end according to the file beside the database."""
 
     instance_id: str
     first_seq: int
@@ -30,10 +34,10 @@ class ChainEnd:
 
 @dataclass(frozen=True, slots=True)
 class ChainStatus:
-    """What was found just now. checked: events since the newest checkpoint, which was found whole at its time.
+    """The result of a check. checked: the number of events after the newest checkpoint that were read.
 
-    complete: whether that reached the end of the chain; a look stops after `MOST_EVENTS`, the next checkpoint does not.
-    Whether an older event was changed since is told by `audit verify`, which reads all.
+    complete: the check reached the end of the chain; a status check stops after `MOST_EVENTS`. Only `audit verify`
+    reads the events before the newest checkpoint again.
     """
 
     ok: bool
@@ -46,8 +50,6 @@ class ChainStatus:
 
 
 class AuditChain:
-    """Follows the chain of this gateway from checkpoint to checkpoint."""
-
     def __init__(self, *, store: Store, clock: Clock, audit: Audit, alerts: Alerts) -> None:
         self._store = store
         self._clock = clock
@@ -55,14 +57,14 @@ class AuditChain:
         self._alerts = alerts
 
     async def status(self, most: int | None = MOST_EVENTS) -> ChainStatus:
-        """Check what came since the newest checkpoint, and that all shown checkpoints are still what they were."""
+        """Check the events after the newest checkpoint, and that each checkpoint shown still matches its event."""
         instance_id = self._store.instance_id
-        place, report = await self._follow(instance_id, most)
+        position, report = await self._follow(instance_id, most)
         is_complete = most is None or report.events < most
         noted = self._store.headfile.read(instance_id)
-        if report.ok and is_complete and noted is not None and noted.seq > place.seq:
-            reason = f"the events after {place.seq} are missing: a later end was noted beside the database"
-            report = ChainReport(False, report.events, place.seq + 1, reason)
+        if report.ok and is_complete and noted is not None and noted.seq > position.seq:
+            reason = f"the events after {position.seq} are missing: a later end was noted beside the database"
+            report = ChainReport(False, report.events, position.seq + 1, reason)
 
         def work(tx: Transaction) -> ChainStatus:
             ends = tuple(self._end(tx, one) for one in self._store.audit.instances(tx))
@@ -75,7 +77,7 @@ class AuditChain:
         return await self._store.db.read(work)
 
     async def checkpoint(self) -> None:
-        """Check what came since the newest checkpoint and note a new one; raise an alert when the chain is broken."""
+        """Check the events after the newest checkpoint, then make a new one or, if the chain is broken, an alert."""
         status = await self.status(None)
         now_at = self._clock.now_at()
 
@@ -99,24 +101,24 @@ class AuditChain:
         await self._store.db.write(work)
 
     async def _follow(self, instance_id: str, most: int | None) -> tuple[ChainHead, ChainReport]:
-        """Follow the chain from its newest checkpoint to its end, or until about `most` events were read."""
-        place = await self._store.db.read(lambda tx: self._begin(tx, instance_id))
+        """Verify from the newest checkpoint to the end of the chain, or until about `most` events were read."""
+        position = await self._store.db.read(lambda tx: self._begin(tx, instance_id))
         events = 0
         while True:
-            before = place
+            before = position
 
             def work(tx: Transaction, start: ChainHead = before) -> tuple[ChainHead, ChainReport]:
                 chunk = self._store.audit.chain(tx, instance_id, after_seq=start.seq, limit=_CHUNK_EVENTS)
                 return check_links(start, chunk)
 
             try:
-                place, report = await self._store.db.read(work)
+                position, report = await self._store.db.read(work)
             except UnreadableRow:
                 seq = before.seq + 1
-                return place, ChainReport(False, events, seq, f"an event from {seq} on cannot be read")
+                return position, ChainReport(False, events, seq, f"an event from {seq} on cannot be read")
             events += report.events
-            if not report.ok or place == before or (most is not None and events >= most):
-                return place, ChainReport(report.ok, events, report.first_broken_seq, report.reason)
+            if not report.ok or position == before or (most is not None and events >= most):
+                return position, ChainReport(report.ok, events, report.first_broken_seq, report.reason)
 
     def _begin(self, tx: Transaction, instance_id: str) -> ChainHead:
         known = self._store.checkpoints.newest(tx, instance_id, limit=1)
@@ -125,7 +127,7 @@ class AuditChain:
 
     def _is_moved(self, tx: Transaction, checkpoint: Checkpoint) -> bool:
         if checkpoint.seq <= self._store.audit.beginning(tx, checkpoint.instance_id).seq:
-            return False  # retention took the event, and left the hash of the boundary
+            return False  # retention deleted the event and kept the hash of the boundary
         return self._store.audit.hash_at(tx, checkpoint.instance_id, checkpoint.seq) != checkpoint.hash
 
     def _end(self, tx: Transaction, instance_id: str) -> ChainEnd:

@@ -1,4 +1,8 @@
-"""The audit log as JSON lines or CSV, a page at a time in the order of its events, however long it is."""
+"""Export the audit log as JSON lines or CSV.
+
+The export reads one page at a time, in the order of the events, so that memory stays bounded. The edges check who may
+export.
+"""
 
 import json
 from collections.abc import AsyncIterator
@@ -20,7 +24,7 @@ _NAMES = tuple(filter(None, (field.metadata.get("json_name", field.name) for fie
 
 
 class ExportFormat(StrEnum):
-    """How the events are written: one JSON object a line, or a table for a spreadsheet."""
+    """One JSON object a line, or a table for a spreadsheet."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -33,8 +37,6 @@ CONTENT_TYPES = {
 
 
 class AuditExport:
-    """Writes the audit log out. Who may have it is checked by the edges."""
-
     def __init__(self, *, store: Store, audit: Audit) -> None:
         self._store = store
         self._audit = audit
@@ -42,10 +44,10 @@ class AuditExport:
     async def begin(
         self, principal: Principal, wanted: AuditFilter, form: ExportFormat, context: RequestContext
     ) -> AsyncIterator[bytes]:
-        """Note the export in the log, then return its pieces. The event of it is the last that may be in it.
+        """Record the export in the log, then return its chunks. The event of the export is the last one it can hold.
 
         Raises:
-            InvalidRequest: a text of the filter. AuditUnavailable: it was not noted, so nothing is given out.
+            InvalidRequest: a text of the filter is not valid. AuditUnavailable: the export could not be recorded.
         """
         await self._store.db.read(lambda tx: self._store.audit.after(tx, wanted, position=0, limit=1))
         used = {name: value for name, value in _used(wanted).items() if value not in (None, ())}
@@ -59,9 +61,9 @@ class AuditExport:
         )
         await self._audit.record(event)
         last = await self._store.db.read(self._store.audit.newest_position)
-        return self._pieces(wanted, form, last)
+        return self._chunks(wanted, form, last)
 
-    async def _pieces(self, wanted: AuditFilter, form: ExportFormat, last: int) -> AsyncIterator[bytes]:
+    async def _chunks(self, wanted: AuditFilter, form: ExportFormat, last: int) -> AsyncIterator[bytes]:
         position = 0
         if form is ExportFormat.CSV:
             yield csv_lines([_NAMES]).encode()
@@ -71,7 +73,7 @@ class AuditExport:
                 return self._store.audit.after(tx, wanted, position=start, limit=PAGE_EVENTS)
 
             rows = await self._store.db.read(work)
-            events = [event for place, event in rows if place <= last]
+            events = [event for at, event in rows if at <= last]
             if events:
                 yield as_csv(events) if form is ExportFormat.CSV else as_lines(events)
             if len(events) < PAGE_EVENTS:
@@ -80,13 +82,13 @@ class AuditExport:
 
 
 def as_lines(events: list[AuditEvent]) -> bytes:
-    """Return one JSON object a line, as the API shows an event."""
+    """Return one JSON object a line, in the form of the API."""
     write = encoder(AuditEvent)
     return b"".join(write_json(write(event)) + b"\n" for event in events)
 
 
 def as_csv(events: list[AuditEvent]) -> bytes:
-    """Return one row an event; objects are JSON in their cell. No cell is a formula."""
+    """Return one row an event, with objects as JSON in their cell. A spreadsheet reads no cell as a formula."""
     rows = []
     for event in events:
         shown = encode(event)
