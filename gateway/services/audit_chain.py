@@ -50,6 +50,8 @@ class ChainStatus:
 
 
 class AuditChain:
+    """Checks the chain of this gateway and makes its checkpoints."""
+
     def __init__(self, *, store: Store, clock: Clock, audit: Audit, alerts: Alerts) -> None:
         self._store = store
         self._clock = clock

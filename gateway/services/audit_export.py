@@ -37,6 +37,8 @@ CONTENT_TYPES = {
 
 
 class AuditExport:
+    """Exports the audit log."""
+
     def __init__(self, *, store: Store, audit: Audit) -> None:
         self._store = store
         self._audit = audit

@@ -35,6 +35,8 @@ class SettingView:
 
 
 class RuntimeSettings:
+    """Lists the settings and changes those of `CHANGEABLE`."""
+
     def __init__(self, *, store: Store, audit: Audit, settings: Settings) -> None:
         self._store = store
         self._audit = audit
