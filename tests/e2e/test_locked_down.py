@@ -201,7 +201,7 @@ def alone(archive: Path, data_dir: Path) -> None:
     before = counters()
     served = start(archive, data_dir)
     served.make_key()
-    asked = 0
+    asked = 1  # the key was made by a request
 
     def ask(*arguments: Any, **more: Any) -> Answer:
         nonlocal asked
