@@ -35,7 +35,7 @@ class Peer:
     def say(self) -> None:
         self.plain.sendall(self.outgoing.read())
 
-    def hear(self) -> bool:
+    def receive(self) -> bool:
         data = self.plain.recv(65_536)
         self.incoming.write(data)
         return bool(data)
