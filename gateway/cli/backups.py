@@ -61,7 +61,7 @@ def restore(options: argparse.Namespace, console: Console) -> int:
     done = anyio.run(run)
     if options.json:
         about = {"database": done.path, "events": done.events, "replaced": done.aside}
-        console.print_json(about | {"revived": done.revivals.told()})
+        console.print_json(about | {"revived": done.revivals.shown()})
         return OK
     console.print(f"restored to {done.path}: {done.events} audit events, the chain is whole")
     if done.aside:

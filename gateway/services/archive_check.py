@@ -1,4 +1,7 @@
-"""Compare an archive on the disk with its own manifest. Runs, imports and unmarshals nothing of it."""
+"""Compare an archive on the disk with its own manifest.
+
+The check reads the members as bytes and never runs or imports one, so that it is safe on a hostile file.
+"""
 
 import hashlib
 import json
@@ -6,16 +9,16 @@ import zlib
 from zipfile import BadZipFile, ZipFile
 
 MANIFEST = "META/manifest.json"
-MOST_BYTES = 256 * 1024 * 1024  # of all members together; a file that claims more is not an archive of the gateway
+MOST_BYTES = 256 * 1024 * 1024  # of all members; a larger file is no archive of the gateway
 BAD_ARCHIVE = (BadZipFile, zlib.error, LookupError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError)
 _MOST_PROBLEMS = 5
 
 
 def check_members(archive: ZipFile) -> tuple[dict[str, str], list[str]]:
-    """Return the hashes of the manifest, and each difference between them and the members.
+    """Return the hashes in the manifest, and the differences between them and the members.
 
     Raises:
-        BAD_ARCHIVE: it is not an archive of the gateway, or it is damaged.
+        BAD_ARCHIVE: the file is damaged or no archive of the gateway.
     """
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
         raise ValueError("too much")
@@ -33,7 +36,7 @@ def check_members(archive: ZipFile) -> tuple[dict[str, str], list[str]]:
 
 
 def archive_problem(path: str | None) -> str | None:
-    """Return what is wrong with the archive at a path, "" if it is whole, and None without a path, as in a checkout."""
+    """Return the problem of the archive at `path`, "" if there is none. None, as in a checkout, returns None."""
     if path is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Look now and then whether the running archive is still what its manifest says, and tell when it is not."""
+"""Check the running archive against its manifest from time to time, and raise an alert when it was changed."""
 
 import anyio.to_thread
 
@@ -15,7 +15,7 @@ RULE = "archive-changed"
 
 
 class ArchiveWatch:
-    """Watches the file this program was started from. A checkout has no manifest and is not watched."""
+    """Watches the archive that this program was started from. A checkout has no manifest and is not watched."""
 
     def __init__(self, *, store: Store, clock: Clock, alerts: Alerts) -> None:
         self._store = store
@@ -23,7 +23,7 @@ class ArchiveWatch:
         self._alerts = alerts
 
     async def look(self) -> None:
-        """Raise an alert when the archive was changed on the disk, and end it when it is whole again."""
+        """Raise an alert if the archive on the disk was changed; resolve the alert if it matches again."""
         problem = await anyio.to_thread.run_sync(archive_problem, bundle.archive_path())
         if problem is None:
             return

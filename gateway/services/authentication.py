@@ -1,6 +1,12 @@
-"""From a credential to a principal, its rate window and its scopes. Refusals are audited, in sums when they flood."""
+"""Authenticate API keys, apply their rate limits and check scopes. Refusals are audited, summed up in a flood.
+
+Only keys that exist are cached, by their SHA-256, so that wrong keys take no memory. Every request reads the store's
+generation, which each change of authority moves, in any process. A cached key is looked up again after a second, with
+the number of changes in the database: a process may be killed after its change and before it moves the generation.
+"""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from gateway.auth.keyhash import hash_key, prefix_of
 from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateExceeded, RateLimiter
@@ -26,31 +32,25 @@ from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 _RECHECK_SECONDS = 1.0
-_NOTE_USE_MS = 60_000
+_RECORD_USE_MS = 60_000
 _UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
 
 
-class _Known:
-    """A key from the database: valid until the generation moves or `recheck_seconds` has passed."""
+@dataclass(slots=True)
+class _CachedKey:
+    """A key from the database: valid until the generation moves or the monotonic clock reaches `recheck_seconds`."""
 
-    __slots__ = ("principal", "record", "recheck_seconds", "used_at")
-
-    def __init__(self, record: KeyRecord, recheck_seconds: float) -> None:
-        self.record = record
-        self.principal = record.principal()
-        self.recheck_seconds = recheck_seconds
-        self.used_at = record.last_used_at
+    record: KeyRecord
+    principal: Principal
+    used_at: int | None
+    recheck_seconds: float
 
 
 class Authentication:
-    """Who may come in.
+    """Authenticates callers.
 
-    limiter: where the rate windows are kept; this process alone when left out. refusals: noted here and by others.
-    access, policies: what is read again here when the generation moves.
-
-    Only keys that exist are remembered, by their SHA-256, so that wrong ones take no memory. A change of authority in
-    any process moves the store's generation, which is read on every request. A look-up is never older than a second,
-    and reads how many changes of authority the database has: a process may be killed before it moves the generation.
+    limiter: holds the rate windows; by default for this process alone. access, policies: read again when the generation
+    moves.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Authentication:
         self._clock = clock
         self._audit = audit
         self._limiter = limiter or LocalRateLimiter()
-        self._known: dict[str, _Known] = {}
+        self._cached: dict[str, _CachedKey] = {}
         self._generation = -1
         self._changes: str | None = None
         self.refusals = refusals or Refusals(audit=audit, clock=clock)
@@ -76,11 +76,11 @@ class Authentication:
         self._access = access or AccessGuard(store=store, clock=clock)
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
-        """Return who calls with the API key `credential`. A key used a second ago costs no SQL and no waiting.
+        """Return the principal of the API key `credential`. A key used within the last second costs no SQL.
 
         Raises:
-            MissingApiKey, InvalidApiKey: none, of another form, or unknown.
-            KeyRevoked, KeyExpired: known but no longer good. EntryDenied: the access list refuses key or address.
+            MissingApiKey, InvalidApiKey: no key, a malformed key, or an unknown key.
+            KeyRevoked, KeyExpired: the key is no longer valid. EntryDenied: the access list refuses key or address.
             PermissionDenied: the policy of the key does not exist.
             AuditUnavailable: the key's first use could not be recorded. StoreUnavailable: it could not be looked up.
         """
@@ -92,36 +92,32 @@ class Authentication:
             digest = hash_key(credential)
         except InvalidApiKey as bad_form:
             raise self._refused(bad_form, context) from None
-        known = self._find(digest, now_seconds)
-        if known is None:
+        cached = self._find(digest, now_seconds)
+        if cached is None:
             raise self._refused(InvalidApiKey("The API key is not valid."), context, key_prefix=prefix_of(credential))
         now_at = self._clock.now_at()
-        status = known.record.status(now_at)
+        status = cached.record.status(now_at)
         if status != "active":
-            raise self._refused(_ended(status), context, principal=known.principal)
-        self._check_policy(known.principal, context)
+            raise self._refused(_ended(status), context, principal=cached.principal)
+        self._check_policy(cached.principal, context)
         if self._access.rules is not None:
-            self._check_access(known.principal, context, now_at)
-        if known.used_at is None:
-            await self._record_first_use(known, context, now_at)
-        elif now_at - known.used_at >= _NOTE_USE_MS:
-            self._note_use(known, now_at)
-        return known.principal
+            self._check_access(cached.principal, context, now_at)
+        if cached.used_at is None:
+            await self._record_first_use(cached, context, now_at)
+        elif now_at - cached.used_at >= _RECORD_USE_MS:
+            self._record_use(cached, now_at)
+        return cached.principal
 
-    def admit(
-        self, principal: Principal, context: RequestContext | None = None, now_seconds: float | None = None
-    ) -> Admission:
-        """Count a request against the rate window of `principal`. now_seconds: monotonic, if it was just looked at.
+    def admit(self, principal: Principal, context: RequestContext | None = None) -> Admission:
+        """Count a request against the rate window of `principal`.
 
         Raises:
-            RateExceeded: the window is full; the request was not counted. Its `admission` says until when.
+            RateExceeded: the window is full, and the request was not counted. `admission` says when to try again.
         """
         limit = principal.rate_limit
         if limit is None:
             return _UNLIMITED
-        if now_seconds is None:
-            now_seconds = self._clock.monotonic_seconds()
-        admission = self._limiter.admit(principal.id, limit, now_seconds)
+        admission = self._limiter.admit(principal.id, limit, self._clock.monotonic_seconds())
         if not admission.admitted:
             raise self._refused(RateExceeded(admission), context, principal=principal)
         return admission
@@ -130,51 +126,52 @@ class Authentication:
         """Check that `principal` may do what `needs` names.
 
         Raises:
-            InsufficientScope, PermissionDenied: it may not.
+            InsufficientScope, PermissionDenied: the principal lacks the scope or permission.
         """
-        # By type, since a scope and a permission may have the same text.
+        # By type, because a scope and a permission may have the same text.
         held: Collection[str] = principal.scopes if isinstance(needs, Scope) else principal.permissions
         if needs in held:
             return
         raise self._refused(_lacking(needs), context, principal=principal)
 
     def flush_refusals(self) -> None:
-        """Record the sum of the refusals that had no event of their own. Called when one is due and at the end."""
+        """Record the refusals that were only counted."""
         self.refusals.flush()
 
     async def aclose(self) -> None:
-        """Record what is still only counted."""
+        """Record the refusals that were only counted."""
         self.flush_refusals()
 
-    def _find(self, digest: str, now_seconds: float) -> _Known | None:
+    def _find(self, digest: str, now_seconds: float) -> _CachedKey | None:
         if now_seconds >= self.refusals.due_seconds:
             self.refusals.flush()
         if self._store.generation.value() != self._generation:
             self._refresh()
-        known = self._known.get(digest)
-        if known is not None and now_seconds < known.recheck_seconds:
-            return known
+        cached = self._cached.get(digest)
+        if cached is not None and now_seconds < cached.recheck_seconds:
+            return cached
         meta, keys = self._store.meta, self._store.keys
         changes, record = self._store.db.read_now(
             lambda tx: (meta.changes_of_authority(tx), keys.by_digest(tx, digest))
         )
         if changes != self._changes:
-            self._store.generation.bump()  # for the other workers too, and for all that this one remembers
+            self._store.generation.bump()  # so that every worker drops its cache
             return self._find(digest, now_seconds)
         if record is None:
-            self._known.pop(digest, None)
+            self._cached.pop(digest, None)
             return None
-        fresh = _Known(record, now_seconds + _RECHECK_SECONDS)
-        if known is not None and (fresh.used_at is None or (known.used_at or 0) > fresh.used_at):
-            fresh.used_at = known.used_at  # noted here and perhaps still in the queue
-        self._known[digest] = fresh
+        used_at = record.last_used_at
+        if cached is not None and cached.used_at is not None:
+            used_at = max(used_at or 0, cached.used_at)  # the cached time may still be in the queue of the writer
+        fresh = _CachedKey(record, record.principal(), used_at, now_seconds + _RECHECK_SECONDS)
+        self._cached[digest] = fresh
         return fresh
 
     def _refresh(self) -> None:
-        """Read again what is known. Generation and count come first: a later change makes the next look-up refresh."""
+        """Drop the cache. Generation and count are read first, so that a later change causes another refresh."""
         generation = self._store.generation.value()
         changes = self._store.db.read_now(self._store.meta.changes_of_authority)
-        self._known.clear()
+        self._cached.clear()
         self._access.refresh()
         if self._policies is not None:
             self._policies.refresh()
@@ -194,12 +191,12 @@ class Authentication:
         except EntryDenied as error:
             raise self._refused(error, context, principal=principal, details={"access_entry": error.entry.id}) from None
 
-    async def _record_first_use(self, known: _Known, context: RequestContext, now_at: int) -> None:
-        record = known.record
+    async def _record_first_use(self, cached: _CachedKey, context: RequestContext, now_at: int) -> None:
+        record = cached.record
         event = self._audit.event(
             "api_key_first_used",
             source="auth",
-            principal=known.principal,
+            principal=cached.principal,
             request=context,
             resource_type="api_key",
             resource_id=record.id,
@@ -210,15 +207,15 @@ class Authentication:
                 self._audit.append(tx, event)
 
         await self._audit.commit(work)
-        known.used_at = now_at
+        cached.used_at = now_at
 
-    def _note_use(self, known: _Known, now_at: int) -> None:
-        key_id = known.record.id
+    def _record_use(self, cached: _CachedKey, now_at: int) -> None:
+        key_id = cached.record.id
         try:
             self._store.db.write_behind(lambda tx: self._store.keys.mark_used(tx, key_id, now_at=now_at))
         except StoreUnavailable:
-            return  # no promise hangs on it; the next request notes it
-        known.used_at = now_at
+            return  # the next request tries again
+        cached.used_at = now_at
 
     def _refused(
         self,
@@ -229,7 +226,7 @@ class Authentication:
         key_prefix: str | None = None,
         details: Mapping[str, object] | None = None,
     ) -> GatewayError:
-        """Note a refusal and return its error, to be raised."""
+        """Record a refusal and return its error, for the caller to raise."""
         is_of_key = principal is None or principal.kind == "key"
         action = KEY_REFUSED if is_of_key else SESSION_REFUSED
         return self.refusals.note(
@@ -243,7 +240,7 @@ class Authentication:
         )
 
 
-# Made where nothing else names them: a frame that holds the error which holds the frame is left to the collector.
+# Functions, so that no local variable holds the error: a frame and its error would form a reference cycle.
 
 
 def _ended(status: str) -> GatewayError:

@@ -1,4 +1,8 @@
-"""Back up and restore the database as one file: taken while serving, checked to its last event before it is used."""
+"""Back up the database into one file while the gateway serves, and restore it.
+
+Every copy is opened and its audit chain verified to the last event, after it is made and again before it replaces a
+database. A backup that cannot be restored is found when it is made.
+"""
 
 import json
 import os
@@ -31,7 +35,7 @@ _HEAD_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """A backup that was made. chain: what the check of the audit chain in it found."""
+    """A new backup. chain: the check of its audit chain."""
 
     path: str
     file_bytes: int
@@ -42,7 +46,7 @@ class BackedUp:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A backup that was restored. events: how many its chain has. aside: where the old database is kept, or None."""
+    """A restored backup. events: the length of its chain. aside: the path of the old database, or None."""
 
     path: str
     events: int
@@ -51,7 +55,7 @@ class Restored:
 
 
 class Backups:
-    """Makes backups of an open store. The audit chain of each copy is followed to its end before it is packed."""
+    """Makes backups of an open store."""
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, log: Log, audit: Audit) -> None:
         self._store = store
@@ -61,13 +65,13 @@ class Backups:
         self._audit = audit
 
     async def make(self, principal: Principal, path: str, context: RequestContext) -> BackedUp:
-        """Write a backup of the database as it is now to the new file `path`, readable by its owner alone.
+        """Write a backup of the database as it is now to the new file `path` (0600).
 
-        The audit event of it is committed first, so that the backup holds it.
+        The audit event is committed first, so that the backup holds it.
 
         Raises:
-            SetupError: the file exists or cannot be written, or the copy is damaged. No half file is left.
-            AuditUnavailable: nothing was done.
+            SetupError: the file exists or cannot be written, or the copy is damaged. No partial file is left.
+            AuditUnavailable: no backup was made.
         """
         _refuse_existing(path)
         event = self._audit.event(
@@ -76,7 +80,7 @@ class Backups:
             principal=principal,
             request=context,
             resource_type="backup",
-            resource_id=_name(path),
+            resource_id=os.path.basename(path),
             details={"version": __version__},
         )
         await self._audit.record(event)
@@ -89,7 +93,7 @@ class Backups:
     async def _make(self, path: str, folder: str) -> BackedUp:
         copy = f"{folder}/{DATABASE}"
         await to_thread.run_sync(copies.copy_database, self._store.db, copy)
-        found = await _look(copy, self._clock, self._ids, self._log)
+        found = await _inspect(copy, self._clock, self._ids, self._log)
         digest, size = await to_thread.run_sync(sha256, copy)
         about = About(
             format=FORMAT,
@@ -120,24 +124,24 @@ async def restore(
     ids: Ids,
     log: Log,
 ) -> Restored:
-    """Put the database in the file `backup` at the path `database`, once all of it was found good.
+    """Verify the backup in the file `backup`, then put its database at the path `database`.
 
-    The old database, if any, is kept beside it. The restored one is brought to this program's schema, and its audit log
-    says what was restored, which chain end it replaced, and what keys and users get back by it. revoke_newer:
-    whether they stay as they were in the database that is replaced.
+    An old database is kept beside the new one. The restored database is migrated to the schema of this program. Its
+    audit log records the restore, the chain end that it replaced, and which keys and users regain access.
+    revoke_newer: keys and users stay as they were in the replaced database.
 
     Raises:
-        SetupError: the file is no whole backup, its chain is broken, a newer program made it, a gateway has the
-            database open, or there is one already and `force` is not given. Nothing was changed.
+        SetupError: the file is damaged or no backup, its chain is broken, a newer program made it, a gateway has the
+            database open, or a database exists and `force` is not set. Nothing was changed.
     """
     try:
         _refuse_to_replace(database, force=force)
         with _scratch(database, ids) as folder:
             new = f"{folder}/{DATABASE}"
             about = await to_thread.run_sync(unpack, backup, new)
-            replaced = await to_thread.run_sync(_noted_head, database)
+            replaced = await to_thread.run_sync(_head_beside, database)
             try:
-                found = await _look(new, clock, ids, log, about=about)
+                found = await _inspect(new, clock, ids, log, about=about)
             except SetupError as error:
                 raise SetupError(f"{backup} is not restored. {error.message.replace(new, backup)}") from error
             if not found.chain.ok:
@@ -155,15 +159,15 @@ async def restore(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Inspected:
     instance_id: str
     schema: int
     head: ChainHead
     chain: ChainReport
 
 
-async def _look(path: str, clock: Clock, ids: Ids, log: Log, *, about: About | None = None) -> _Found:
-    """Open a copy, follow its chain, and see whether it ends where the backup says."""
+async def _inspect(path: str, clock: Clock, ids: Ids, log: Log, *, about: About | None = None) -> _Inspected:
+    """Open a copy, verify its chain, and compare the end of the chain with `about`."""
     store = await open_store(path, clock=clock, ids=ids, log=log)
     try:
         if not await to_thread.run_sync(store.db.is_whole):
@@ -177,12 +181,14 @@ async def _look(path: str, clock: Clock, ids: Ids, log: Log, *, about: About | N
             await store.aclose()
     if about is not None and (about.instance_id, about.seq, about.hash) != (store.instance_id, head.seq, head.hash):
         chain = ChainReport(False, chain.events, head.seq, "it does not end where the backup says")
-    return _Found(store.instance_id, schema, head, chain)
+    return _Inspected(store.instance_id, schema, head, chain)
 
 
-def _details(backup: str, found: _Found, about: About | None, replaced: dict[str, object] | None) -> dict[str, object]:
+def _details(
+    backup: str, found: _Inspected, about: About | None, replaced: dict[str, object] | None
+) -> dict[str, object]:
     return {
-        "file": _name(backup),
+        "file": os.path.basename(backup),
         "made_at": about.made_at if about else None,
         "made_by_version": about.version if about else None,
         "seq": found.head.seq,
@@ -192,8 +198,8 @@ def _details(backup: str, found: _Found, about: About | None, replaced: dict[str
     }
 
 
-def _noted_head(database: str) -> dict[str, object] | None:
-    """Return where the chain of the database that is replaced ended, as noted beside it."""
+def _head_beside(database: str) -> dict[str, object] | None:
+    """Return the end of the replaced chain, from the file beside its database."""
     try:
         with open(database + ".head", "rb") as file:
             noted = json.loads(file.read(_HEAD_BYTES))
@@ -208,7 +214,7 @@ def _refuse_existing(path: str) -> None:
 
 
 def _refuse_to_replace(database: str, *, force: bool) -> None:
-    """Refuse early what `_swap` would refuse after long work."""
+    """Refuse now, because `_swap` would refuse only after long work."""
     if os.path.exists(database) and not force:
         raise SetupError(f"{database} exists: --force replaces it, and keeps it beside under another name.")
     with exchange.held(database):
@@ -216,7 +222,7 @@ def _refuse_to_replace(database: str, *, force: bool) -> None:
 
 
 def _swap(new: str, database: str, now_at: int) -> str | None:
-    """Put the new database in its place, and return where the old one is kept."""
+    """Put the new database at its path, and return the path of the old one."""
     if os.path.exists(new + "-wal") and os.path.getsize(new + "-wal"):
         raise SetupError("The restored database could not be closed in order. Nothing was changed.")
     stamp = write_time(now_at).replace("-", "").replace(":", "")
@@ -226,13 +232,9 @@ def _swap(new: str, database: str, now_at: int) -> str | None:
     return aside if os.path.exists(aside) else None
 
 
-def _name(path: str) -> str:
-    return os.path.basename(path)
-
-
 @contextmanager
 def _scratch(path: str, ids: Ids) -> Iterator[str]:
-    """Make a folder beside `path` for this work alone, and remove it with all that is in it."""
+    """Make a temporary folder beside `path`, and remove it afterwards."""
     folder = os.path.join(os.path.dirname(os.path.abspath(path)), ids.new(".backup"))
     os.mkdir(folder, 0o700)
     try:
@@ -242,7 +244,7 @@ def _scratch(path: str, ids: Ids) -> Iterator[str]:
 
 
 def _move_to_new(source: str, target: str) -> None:
-    """Give a file its name, if nothing else has it by now."""
+    """Move a file to a path that no other file has."""
     try:
         os.link(source, target)
     except FileExistsError as error:

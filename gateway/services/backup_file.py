@@ -1,21 +1,19 @@
-"""The file of a backup: two members in a zip file, or a plain database. Knows no store and no audit log.
+"""Read and write the file of a backup: a zip file with two members, or a plain database.
 
-`backup.json` says which program made it, when, of which schema, where the audit chain ended and the SHA-256 of the
-other; `gateway.db` is the database. API keys and passwords are in it as hashes only, as they are in the database. A
-plain database file, such as the copy made before a migration, is read too.
+`gateway.db` is the database, which holds API keys and passwords only as hashes. `backup.json` holds the version of the
+program, the time, the schema, the end of the audit chain and the SHA-256 of the database. A plain database file, such
+as the copy made before a migration, can be restored too.
 """
 
 import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from gateway.errors import SetupError
 from gateway.store.sqlite import MAGIC
-
-if TYPE_CHECKING:
-    from zipfile import ZipFile
 
 FORMAT = 1
 ABOUT = "backup.json"
@@ -26,7 +24,7 @@ _PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a backup says of itself. made_at: RFC 3339. seq, hash: the last event of the audit chain in it."""
+    """The metadata of a backup. made_at: RFC 3339. seq, hash: the last event of its audit chain."""
 
     format: int
     version: str
@@ -46,9 +44,7 @@ def sha256(path: str) -> tuple[str, int]:
 
 
 def pack(path: str, database: str, about: About) -> None:
-    """Write the new file `path` (0600) and wait until the disk has it."""
-    from zipfile import ZIP_DEFLATED, ZipFile  # slow to import, and every start would pay for it
-
+    """Write the new file `path` (0600) and sync it to disk."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w+b") as file:
         with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
@@ -59,23 +55,22 @@ def pack(path: str, database: str, about: About) -> None:
 
 
 def unpack(backup: str, target: str) -> About | None:
-    """Write the database of a backup to `target`, and return what the backup says of it; None of a plain database.
+    """Write the database of a backup to `target`, and return its metadata, or None for a plain database.
 
     Raises:
-        SetupError: it is no whole backup, or of a later format.
+        SetupError: the file is damaged, no backup, or of a later format.
     """
     with open(backup, "rb") as file:
         if file.read(len(MAGIC)) == MAGIC:
-            for ending in ("", "-wal"):  # what is not in the file yet is in the log beside it
+            for ending in ("", "-wal"):  # the newest commits may be only in the write-ahead log
                 if os.path.exists(backup + ending):
-                    _copy(backup + ending, target + ending)
+                    with open(backup + ending, "rb") as source:
+                        _write(source, target + ending, limit_bytes=None)
             return None
         return _unzip(backup, file, target)
 
 
 def _unzip(backup: str, file: IO[bytes], target: str) -> About:
-    from zipfile import BadZipFile, ZipFile
-
     try:
         with ZipFile(file) as archive:
             about = _read_about(archive)
@@ -88,9 +83,9 @@ def _unzip(backup: str, file: IO[bytes], target: str) -> About:
     return about
 
 
-def _read_about(archive: "ZipFile") -> About:
+def _read_about(archive: ZipFile) -> About:
     if sorted(archive.namelist()) != [ABOUT, DATABASE] or archive.getinfo(ABOUT).file_size > _ABOUT_BYTES:
-        raise ValueError("other members")
+        raise ValueError("unexpected members")
     raw = json.loads(archive.read(ABOUT))
     if raw["format"] != FORMAT:
         version = str(raw["version"])[:40]
@@ -102,13 +97,8 @@ def _read_about(archive: "ZipFile") -> About:
     return About(**values)
 
 
-def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as file:
-        _write(file, target, limit_bytes=None)
-
-
 def _write(source: IO[bytes], target: str, *, limit_bytes: int | None) -> None:
-    """Copy to a new file that only its owner may read; stop past the limit, which the hash then refuses."""
+    """Copy to a new file (0600). Past the limit, stop: the SHA-256 of the result then does not match."""
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         while piece := source.read(_PIECE_BYTES):

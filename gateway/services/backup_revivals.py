@@ -1,10 +1,14 @@
-"""Keys and users to which a restore would give back what the present database has taken or changed."""
+"""Find the keys and users that a restore gives access back to, and keep them out if asked.
+
+A backup holds keys and users as they were. One that was revoked, disabled or restricted since then regains its access
+by the restore, so the operator must see it, and can choose to keep the newer state.
+"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -22,10 +26,6 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
 from gateway.strict_json import write_time
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-
 T = TypeVar("T", KeyRecord, User)
 
 _KEY_FIELDS = {
@@ -40,7 +40,7 @@ _NONE = {"expires_at": "never", "policy": "the default", "models": "all"}
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What the database that is to be replaced holds. is_known: whether it is there and could be read."""
+    """The contents of the database to be replaced. is_known: the database exists and could be read."""
 
     keys: Mapping[str, KeyRecord] = field(default_factory=dict)
     users: Mapping[str, User] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference: what the backup has, and what the present database has."""
+    """One difference between the backup and the present database."""
 
     what: str
     backup: str
@@ -59,7 +59,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Revival(Generic[T]):
-    """A key or user that may come in by the backup. record: as in the backup. now: as in the present database."""
+    """A key or user with access in the backup. record: as in the backup. now: as in the present database."""
 
     record: T
     now: T
@@ -67,15 +67,15 @@ class Revival(Generic[T]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether the present database does not let it in at all."""
+        """Whether the present database refuses it altogether."""
         return any(change.what == "status" for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class Revivals:
-    """What a restore gives back, or would but for `are_kept_out`. is_known: whether that could be told.
+    """The access that a restore gives back. are_kept_out: the newer state was kept instead.
 
-    rules: how many policies, access entries and providers differ.
+    is_known: the present database could be compared. rules: how many policies, access entries and providers differ.
     """
 
     keys: tuple[Revival[KeyRecord], ...] = ()
@@ -84,15 +84,15 @@ class Revivals:
     is_known: bool = True
     rules: Mapping[str, int] = field(default_factory=dict)
 
-    def told(self) -> Mapping[str, object]:
-        """Return what output and audit log say of it."""
+    def shown(self) -> Mapping[str, object]:
+        """Return the form for the output and the audit log."""
         return {
             "keys": [
-                {"id": one.record.id, "name": one.record.name, "prefix": one.record.prefix, "changes": _told(one)}
+                {"id": one.record.id, "name": one.record.name, "prefix": one.record.prefix, "changes": _changes(one)}
                 for one in self.keys
             ],
             "users": [
-                {"id": one.record.id, "username": one.record.username, "changes": _told(one)} for one in self.users
+                {"id": one.record.id, "username": one.record.username, "changes": _changes(one)} for one in self.users
             ],
             "kept_out": self.are_kept_out,
             "known": self.is_known,
@@ -101,7 +101,7 @@ class Revivals:
 
 
 async def present_in(database: str, folder: str, *, clock: Clock, ids: Ids, log: Log) -> Present:
-    """Return what the database that is to be replaced holds, by a copy of it in `folder`."""
+    """Read the database to be replaced, from a copy of it in `folder`."""
     if not await anyio.Path(database).exists():
         return Present(is_known=False)
     copy = os.path.join(folder, "present.db")
@@ -117,10 +117,10 @@ async def settle(
     path: str, present: Present, principal: Principal, details: Mapping[str, object], *, keep_out: bool,
     clock: Clock, ids: Ids, log: Log,
 ) -> Revivals:  # fmt: skip
-    """Note the restore in the restored database at `path`, and keep what is newer of keys and users, if `keep_out`.
+    """Record the restore in the restored database at `path`; with `keep_out`, keep the newer state of keys and users.
 
     Raises:
-        SetupError: `keep_out`, and nobody knows what is newer. Nothing was changed.
+        SetupError: `keep_out` is set, and the present database could not be compared. Nothing was changed.
     """
     if keep_out and not present.is_known:
         raise SetupError(
@@ -133,7 +133,7 @@ async def settle(
         backup = await store.db.read(lambda tx: _read(store, tx))
         found = _compare(backup, present, now_at, keep_out=keep_out)
 
-        def note(tx: AuthorityTransaction, action: str, kind: str, id: str, more: Mapping[str, object]) -> None:
+        def record(tx: AuthorityTransaction, action: str, kind: str, id: str, more: Mapping[str, object]) -> None:
             event = audit.event(
                 action,
                 source=principal.id,
@@ -146,22 +146,22 @@ async def settle(
             audit.append(tx, event)
 
         def work(tx: AuthorityTransaction) -> None:
-            note(tx, "backup_restored", "backup", str(details["file"]), {**details, "revived": found.told()})
+            record(tx, "backup_restored", "backup", str(details["file"]), {**details, "revived": found.shown()})
             if not keep_out:
                 return
             for key in found.keys:
-                # A key whose policy is not in the backup would have the default one.
+                # Without its policy in the backup, the key would get the default policy.
                 if key.is_ended or key.now.policy not in {None, *backup.rules["policies"]}:
                     store.keys.revoke(tx, key.record.id, now_at=now_at)
-                    note(tx, "api_key_revoked", "api_key", key.record.id, {"reason": "kept out by the restore"})
+                    record(tx, "api_key_revoked", "api_key", key.record.id, {"reason": "kept out by the restore"})
                 else:
                     store.keys.change(tx, key.now)
-                    note(tx, "api_key_changed", "api_key", key.record.id, {"reason": "newer than the backup"})
+                    record(tx, "api_key_changed", "api_key", key.record.id, {"reason": "newer than the backup"})
             for user in found.users:
                 disabled_at = now_at if user.is_ended else None
                 store.users.change(tx, replace(user.now, disabled_at=disabled_at))
                 store.sessions.end_of_user(tx, user.record.id)
-                note(tx, "user_changed", "user", user.record.id, {"reason": "newer than the backup"})
+                record(tx, "user_changed", "user", user.record.id, {"reason": "newer than the backup"})
 
         await audit.commit_authority(work)
         return found
@@ -180,7 +180,7 @@ def _read(store: Store, tx: Transaction) -> Present:
 
 
 def _compare(backup: Present, present: Present, now_at: int, *, keep_out: bool) -> Revivals:
-    """Find who may come in by the backup and may do otherwise by the present database."""
+    """Find keys and users with access in the backup whose record differs in the present database."""
     keys = [
         Revival(key, present_key, _key_changes(key, present_key, now_at))
         for key in backup.keys.values()
@@ -234,12 +234,12 @@ def _show(name: str, value: object) -> str:
     return write_time(value) if name == "expires_at" and isinstance(value, int) else str(value)
 
 
-def _told(one: Revival[KeyRecord] | Revival[User]) -> list[dict[str, str]]:
+def _changes(one: Revival[KeyRecord] | Revival[User]) -> list[dict[str, str]]:
     return [{"what": change.what, "backup": change.backup, "present": change.present} for change in one.changes]
 
 
 @asynccontextmanager
-async def _open(path: str, *, clock: Clock, ids: Ids, log: Log) -> "AsyncGenerator[Store]":
+async def _open(path: str, *, clock: Clock, ids: Ids, log: Log) -> AsyncGenerator[Store, None]:
     store = await open_store(path, clock=clock, ids=ids, log=log)
     try:
         yield store

@@ -1,9 +1,8 @@
-"""Delete what is older than it should be kept: texts, traffic, alerts, audit events.
+"""Delete captured texts, traffic, alerts and audit events that are older than their retention.
 
-It is done in batches, so that nothing waits for it.
-
-Of the audit log the oldest events go, in the order of their chain, up to the first that is young enough. The hash
-before it is kept as the beginning of the chain, so that what is left can still be verified; the last event stays.
+Rows are deleted in small batches with pauses, so that no other write waits long. Audit events are deleted in the order
+of their chain, up to the first one that is young enough; the last event always stays. The hash before the first kept
+event becomes the beginning of the chain, so that the rest still verifies.
 """
 
 from collections.abc import Callable
@@ -23,12 +22,12 @@ _PAUSE_SECONDS = 0.05
 _MOST_BATCHES = 2000
 MINUTE_SUMS_DAYS = 3
 HOUR_SUMS_DAYS = 400
-"""Sums of hours are few and name no request, so that charts of a year outlive its rows."""
+"""Hourly sums are few and name no request, so that the charts of a year outlive its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """How long things are kept. 0: for ever."""
+    """Retention in days. 0: for ever."""
 
     traffic: int
     alerts: int
@@ -36,7 +35,7 @@ class Days:
 
 
 def kept_days(value: Callable[[Transaction, str], int], tx: Transaction) -> Days:
-    """Return how long things are kept by the settings that `value` tells."""
+    """Return the retention in effect. value: reads one setting."""
     return Days(*(value(tx, f"retention_{name}_days") for name in ("traffic", "alerts", "audit")))
 
 
@@ -51,7 +50,7 @@ class Pruned:
 
 
 class Retention:
-    """Prunes the database of this gateway. days: tells how long things are kept now."""
+    """Prunes the database of this gateway. days: reads the retention in effect."""
 
     def __init__(self, *, store: Store, clock: Clock, audit: Audit, days: Callable[[Transaction], Days]) -> None:
         self._store = store
@@ -60,7 +59,7 @@ class Retention:
         self._days = days
 
     async def prune(self) -> Pruned:
-        """Delete what is too old, at most some million rows at once, and return how much that was."""
+        """Delete rows that are too old, at most four million of a kind, and return how many were deleted."""
         now_at, days = self._clock.now_at(), await self._store.db.read(self._days)
         captures = await self._prune_captures(now_at, days.traffic)
         traffic = await self._prune_traffic(now_at, days.traffic)
@@ -87,7 +86,7 @@ class Retention:
         return await self._repeat(lambda tx: self._store.traffic.prune(tx, before=before, limit=BATCH_ROWS))
 
     async def _prune_captures(self, now_at: int, traffic_days: int) -> int:
-        """Delete the texts whose time is over, and those that are older than their rows are kept."""
+        """Delete texts that have expired and texts older than the retention of traffic."""
         before = now_at - traffic_days * DAY_MS if traffic_days else 0
         return await self._repeat(
             lambda tx: self._store.captures.prune(tx, now_at=now_at, before=before, limit=BATCH_ROWS)
@@ -103,13 +102,13 @@ class Retention:
 
             count = await self._repeat(batch)
             if count:
-                await self._note(instance_id, count, before)
+                await self._record(instance_id, count, before)
             total += count
         return total
 
-    async def _note(self, instance_id: str, count: int, before: int) -> None:
-        place = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
-        details = {"events": count, "before": before, "boundary_seq": place.seq, "boundary_hash": place.hash}
+    async def _record(self, instance_id: str, count: int, before: int) -> None:
+        boundary = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
+        details = {"events": count, "before": before, "boundary_seq": boundary.seq, "boundary_hash": boundary.hash}
         await self._audit.record(
             self._audit.event(
                 "audit_pruned",
@@ -121,7 +120,7 @@ class Retention:
         )
 
     async def _repeat(self, batch: Callable[[Transaction], int]) -> int:
-        """Run `batch` until it deletes less than it could, with a pause after each, and return how much that was."""
+        """Run `batch` until it deletes less than its limit, with pauses between, and return the total."""
         total = 0
         for _ in range(_MOST_BATCHES):
             count = await self._store.db.write(batch)

@@ -174,7 +174,7 @@ async def test_a_key_that_was_removed_is_unknown_within_a_second(house: House) -
     house.clock.pass_seconds(1)
     with pytest.raises(InvalidApiKey):
         await house.enter(created.key)
-    assert not house.authentication._known
+    assert not house.authentication._cached
 
 
 async def test_a_key_expires_by_the_clock(house: House) -> None:
@@ -205,7 +205,7 @@ async def test_unknown_keys_take_no_memory(house: House) -> None:
     for number in range(3000):
         with pytest.raises(InvalidApiKey):
             await house.enter(f"svc_{number:040x}")
-    assert not house.authentication._known
+    assert not house.authentication._cached
     assert len(house.authentication.refusals._counter._counts) <= 64
 
 
