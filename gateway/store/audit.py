@@ -107,11 +107,13 @@ class AuditRepository:
             ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
         """
         instance_id = event.instance_id
-        linked = link(self.head(tx, instance_id), event)
+        memo_key = (HEAD, instance_id)
+        linked = link(tx.memo.get(memo_key) or self.head(tx, instance_id), event)
+        head = tx.memo[memo_key] = ChainHead(linked.seq, linked.hash)
         EVENTS.insert(tx, linked)
-        head = {"instance_id": instance_id, "seq": linked.seq, "hash": linked.hash, "genesis": GENESIS_HASH}
-        tx.execute(SET_HEAD, head)
-        tx.after_commit(lambda: self._headfile.hold(instance_id, ChainHead(linked.seq, linked.hash)))
+        row = {"instance_id": instance_id, "seq": head.seq, "hash": head.hash, "genesis": GENESIS_HASH}
+        tx.put_off(SET_HEAD, row, instance_id)
+        tx.after_commit(lambda: self._headfile.hold(instance_id, head))
         return linked
 
     def head(self, tx: Transaction, instance_id: str) -> ChainHead:

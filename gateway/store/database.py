@@ -28,7 +28,17 @@ class Row(Protocol):
 
 
 class Transaction(Protocol):
-    """One write inside a group that is committed together, or one consistent read."""
+    """One write inside a group that is committed together, or one consistent read.
+
+    A write may run more than once until it is committed, so it must not change anything outside the database.
+
+    memo: values that the writes of this group share, of what they have read in it. An undone write empties it.
+    """
+
+    @property
+    def memo(self) -> dict[object, Any]:
+        """Values that the writes of a group share."""
+        ...
 
     def execute(self, sql: str, params: Params = ..., /) -> int:
         """Run one statement and return how many rows it changed."""
@@ -36,6 +46,14 @@ class Transaction(Protocol):
 
     def query(self, sql: str, params: Params = ..., /) -> list[Row]:
         """Run one SELECT and return all its rows."""
+        ...
+
+    def put_off(self, sql: str, params: Params, key: object = ..., /) -> None:
+        """Run a statement before the next `execute` or `query` of this group, or before its commit.
+
+        Statements with the same text run together. Of those that also have the same `key`, only the last one runs.
+        An error undoes the write, although `put_off` has returned.
+        """
         ...
 
     def after_commit(self, call: Callable[[], None], /) -> None:

@@ -191,8 +191,8 @@ class Table(TableReader[R]):
         return self._update_sql
 
     def insert(self, tx: Transaction, record: R, **extra: object) -> None:
-        """Insert a record. Raises `Conflict` when a unique column has its value already."""
-        tx.execute(self._insert_sql, self.params(record) | extra)
+        """Insert a record. The write fails with `Conflict` if a unique column has its value already."""
+        tx.put_off(self._insert_sql, self.params(record) | extra)
 
     def put(self, tx: Transaction, record: R) -> None:
         """Insert a record, or write it in place of the one with its key."""
