@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from os.path import abspath, dirname, getsize
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
@@ -22,9 +23,10 @@ from anyio import to_thread
 
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
-from gateway.store.database import Params, Row, StoreUnavailable, Transaction, UnreadableRow
+from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.database_file import DatabaseFile, Identity
 from gateway.store.filelock import FileLock
+from gateway.store.transaction import SqlTransaction, do_group
 from gateway.store.writer import PendingWrite, Writer
 
 T = TypeVar("T")
@@ -116,7 +118,7 @@ class SqliteDatabase:
     def read_now(self, work: Callable[[Transaction], T]) -> T:
         """Run a small lookup here. See `Database.read_now`."""
         with self._reader() as connection:
-            return work(_Transaction(connection))
+            return work(SqlTransaction(partial(_run, connection)))
 
     def at_sync(self, call: Callable[[], None]) -> None:
         """Run `call` at each sync. See `Database.at_sync`."""
@@ -241,7 +243,7 @@ class SqliteDatabase:
         _run(connection, f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
         _run(connection, "BEGIN IMMEDIATE")
         try:
-            tx = _do_together(connection, group)
+            tx = do_group(partial(_run, connection), group)
             if is_durable and not self._is_synced:
                 # SQLite syncs a commit only if it writes a page: this writes the first, even if it stays the same.
                 _run(connection, f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -276,7 +278,7 @@ class SqliteDatabase:
         with self._reader() as connection:
             _run(connection, "BEGIN")
             try:
-                return work(_Transaction(connection))
+                return work(SqlTransaction(partial(_run, connection)))
             except sqlite3.OperationalError as error:
                 if "decode" not in str(error):
                     raise
@@ -308,83 +310,6 @@ class SqliteDatabase:
                 self._idle.append(connection)
             else:
                 connection.close()
-
-
-def _do_together(connection: sqlite3.Connection, group: Sequence[PendingWrite]) -> "_Transaction":
-    """Do a group of writes. If one raises, undo the group and do each again in a savepoint of its own.
-
-    Raises:
-        StoreUnavailable: the whole group must be given up.
-    """
-    tx = _Transaction(connection)
-    try:
-        for write in group:
-            if not write.is_abandoned:
-                write.result, write.error = write.work(tx), None  # it may have failed in a group that did not stand
-        tx.flush()
-        return tx
-    except StoreUnavailable:
-        raise
-    except BaseException:  # raised again below, by the write that it belongs to
-        _run(connection, "ROLLBACK")
-    _run(connection, "BEGIN IMMEDIATE")
-    tx = _Transaction(connection)
-    for write in group:
-        if not write.is_abandoned:
-            tx.do_alone(write)
-    return tx
-
-
-class _Transaction:
-    """See `Transaction`. calls: what is to run after the commit."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._waiting: dict[str, dict[object, Params]] = {}  # rows to write, by their statements and keys
-        self.calls: list[Callable[[], None]] = []
-        self.memo: dict[object, Any] = {}
-
-    def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
-        self.flush()
-        return _run(self._connection, sql, params).rowcount
-
-    def query(self, sql: str, params: Params = {}, /) -> list[Row]:  # noqa: B006
-        self.flush()
-        return cast(list[Row], _run(self._connection, sql, params).fetchall())
-
-    def put_off(self, sql: str, params: Params, key: object = None, /) -> None:
-        rows = self._waiting.setdefault(sql, {})
-        rows[len(rows) if key is None else key] = params
-
-    def flush(self) -> None:
-        """Write the rows that wait."""
-        waiting, self._waiting = self._waiting, {}
-        for sql, rows in waiting.items():
-            _run(self._connection, sql, [*rows.values()])
-
-    def after_commit(self, call: Callable[[], None], /) -> None:
-        self.calls.append(call)
-
-    def do_alone(self, write: PendingWrite) -> None:
-        """Do one write of a group in a savepoint. An exception undoes that write alone and is kept for its caller.
-
-        Raises:
-            StoreUnavailable: the whole group must be given up.
-        """
-        calls = len(self.calls)
-        _run(self._connection, "SAVEPOINT work")
-        try:
-            write.result, write.error = write.work(self), None
-            self.flush()
-        except StoreUnavailable:
-            raise
-        except BaseException as error:  # handed to the caller
-            write.error = error
-            del self.calls[calls:]
-            self._waiting.clear()
-            self.memo.clear()
-            _run(self._connection, "ROLLBACK TO work")
-        _run(self._connection, "RELEASE work")
 
 
 def _run(

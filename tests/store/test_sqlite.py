@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.domain.audit import AuditEvent, ChainHead
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.store import writer
 from gateway.store.database import StoreUnavailable, Transaction
@@ -249,6 +250,35 @@ async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
     assert sorted(errors) == ["1", "3"]
     assert await store.db.read(names) == ["2", "4"]
     assert noted == [2, 4]
+
+
+async def test_a_statement_that_is_put_off_and_conflicts_takes_back_its_own_event_alone(store: Store) -> None:
+    errors: list[int] = []
+
+    async def write(number: int, name: str) -> None:
+        event = AuditEvent(id=f"evt_{number}", occurred_at=number, source="test", instance_id=store.instance_id)
+
+        def work(tx: Transaction) -> None:
+            store.audit.append(tx, event)
+            tx.put_off("INSERT INTO meta (name, value) VALUES (:name, 'x')", {"name": name})
+
+        try:
+            await store.db.write(work)
+        except Conflict:
+            errors.append(number)
+
+    with held(store) as go:
+        async with anyio.create_task_group() as tasks:
+            for number, name in enumerate("abac"):
+                tasks.start_soon(write, number, name)
+            await anyio.wait_all_tasks_blocked()
+            go.set()
+    assert errors == [2]
+    assert await store.db.read(names) == ["a", "b", "c"]
+    events = await store.db.read(lambda tx: store.audit.chain(tx, store.instance_id, after_seq=0, limit=10))
+    assert [(event.seq, event.occurred_at) for event in events] == [(1, 0), (2, 1), (3, 3)]
+    assert all(later.prev_hash == earlier.hash for earlier, later in zip(events, events[1:], strict=False))
+    assert await store.db.read(lambda tx: store.audit.head(tx, store.instance_id)) == ChainHead(3, events[2].hash)
 
 
 async def test_a_broken_constraint_is_a_conflict_and_a_huge_number_a_bad_request(store: Store) -> None:

@@ -1,0 +1,93 @@
+"""The writes of a group, in one SQL transaction. Holds no driver.
+
+A write that raises is undone alone. A savepoint for each write would do that, but each statement costs a change of
+threads, because the driver releases the interpreter's lock. So the writes of a group run without savepoints; only if
+one of them raises, the group is undone and each write runs again in a savepoint of its own. For the same reason,
+statements that no write waits for are put off and run together.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from gateway.store.database import Params, Row, StoreUnavailable
+from gateway.store.writer import PendingWrite
+
+Run = Callable[..., Any]
+"""Runs a statement with its parameters, or once for each of a sequence of them, and returns the driver's cursor."""
+
+
+def do_group(run: Run, group: Sequence[PendingWrite]) -> "SqlTransaction":
+    """Do a group of writes in the open transaction, and return what is left to do after the commit.
+
+    Raises:
+        StoreUnavailable: the whole group must be given up.
+    """
+    tx = SqlTransaction(run)
+    try:
+        for write in group:
+            if not write.is_abandoned:
+                write.result, write.error = write.work(tx), None  # it may have failed in a group that did not stand
+        tx.flush()
+        return tx
+    except StoreUnavailable:
+        raise
+    except BaseException:  # raised again below, by the write that it belongs to
+        run("ROLLBACK")
+    run("BEGIN IMMEDIATE")
+    tx = SqlTransaction(run)
+    for write in group:
+        if not write.is_abandoned:
+            tx.do_alone(write)
+    return tx
+
+
+class SqlTransaction:
+    """See `Transaction`. calls: the functions to call after the commit."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._waiting: dict[str, dict[object, Params]] = {}  # by their statements and keys
+        self.calls: list[Callable[[], None]] = []
+        self.memo: dict[object, Any] = {}
+
+    def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
+        self.flush()
+        return cast(int, self._run(sql, params).rowcount)
+
+    def query(self, sql: str, params: Params = {}, /) -> list[Row]:  # noqa: B006
+        self.flush()
+        return cast(list[Row], self._run(sql, params).fetchall())
+
+    def put_off(self, sql: str, params: Params, key: object = None, /) -> None:
+        rows = self._waiting.setdefault(sql, {})
+        rows[len(rows) if key is None else key] = params
+
+    def flush(self) -> None:
+        """Write the rows that wait."""
+        waiting, self._waiting = self._waiting, {}
+        for sql, rows in waiting.items():
+            self._run(sql, [*rows.values()])
+
+    def after_commit(self, call: Callable[[], None], /) -> None:
+        self.calls.append(call)
+
+    def do_alone(self, write: PendingWrite) -> None:
+        """Do one write of a group in a savepoint. An exception undoes that write alone and is kept for its caller.
+
+        Raises:
+            StoreUnavailable: the whole group must be given up.
+        """
+        calls = len(self.calls)
+        self._run("SAVEPOINT work")
+        try:
+            write.result, write.error = write.work(self), None
+            self.flush()
+        except StoreUnavailable:
+            raise
+        except BaseException as error:  # handed to the caller
+            write.error = error
+            del self.calls[calls:]
+            self._waiting.clear()
+            self.memo.clear()
+            self._run("ROLLBACK TO work")
+        self._run("RELEASE work")
