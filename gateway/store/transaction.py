@@ -63,10 +63,11 @@ class SqlTransaction:
         rows[len(rows) if key is None else key] = params
 
     def flush(self) -> None:
-        """Write the rows that wait."""
-        waiting, self._waiting = self._waiting, {}
-        for sql, rows in waiting.items():
+        """Run the statements that were put off. One that fails stays, so that no write can hide its error."""
+        while self._waiting:
+            sql, rows = next(iter(self._waiting.items()))
             self._run(sql, [*rows.values()])
+            del self._waiting[sql]
 
     def after_commit(self, call: Callable[[], None], /) -> None:
         self.calls.append(call)
