@@ -1,7 +1,7 @@
-"""News for those who watch: traffic and alerts, soon after they are committed by whatever process. Knows no transport.
+"""Send new traffic and alerts to watchers, soon after any process commits them. Knows no transport.
 
-Nothing that a request does waits for it: now and then, and only while somebody watches, what is new in the tables is
-read and handed on. A watcher who may no longer be here is sent away.
+A job reads the new rows, and only while there are watchers, so that no request waits for the feed. A watcher that has
+lost its permission is disconnected.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _NEEDS = {"traffic": Permission.TRAFFIC_READ, "alert": Permission.ALERTS_READ}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watcher:
-    """Somebody who watches. send: takes a kind of news and what it is. end: sends away. is_welcome: may still watch."""
+    """A watcher. send: takes the kind of an item and the item. end: disconnects. is_welcome: may still watch."""
 
     principal: Principal
     send: Callable[[str, Item], None] = field(repr=False)
@@ -30,7 +30,7 @@ class Watcher:
 
 
 class Feed:
-    """The watchers of this process and up to where they have been told."""
+    """The watchers of this process, and the newest rows that were sent to them."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
@@ -39,10 +39,10 @@ class Feed:
         self._seen: News | None = None
 
     async def join(self, watcher: Watcher) -> None:
-        """Tell somebody what happens from now on.
+        """Add a watcher, which receives every item from now on.
 
         Raises:
-            Overloaded: too many watch, or too often the same.
+            Overloaded: too many watchers in total, or of this principal.
         """
         own = sum(1 for one in self._watchers if one.principal.id == watcher.principal.id)
         if len(self._watchers) >= MOST_WATCHERS or own >= MOST_OF_ONE:
@@ -60,12 +60,12 @@ class Feed:
             raise
 
     def leave(self, watcher: Watcher) -> None:
-        """Tell somebody no more."""
+        """Remove a watcher."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
     async def publish(self) -> None:
-        """Hand on what is new, if anybody watches. Called now and then."""
+        """Send the new items to the watchers."""
         seen = self._seen
         if not self._watchers or seen is None:
             return
@@ -75,9 +75,9 @@ class Feed:
         news = await self._store.db.read(lambda tx: self._store.feed.since(tx, seen, limit=_MOST_AT_ONCE))
         self._seen = news
         for kind, rows in (("traffic", news.traffic), ("alert", news.alerts)):
-            self._tell(kind, rows)
+            self._send(kind, rows)
 
-    def _tell(self, kind: str, rows: Sequence[Item]) -> None:
+    def _send(self, kind: str, rows: Sequence[Item]) -> None:
         for watcher in list(self._watchers):
             if _NEEDS[kind] in watcher.principal.permissions:
                 for row in rows:

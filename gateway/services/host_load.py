@@ -1,4 +1,4 @@
-"""CPU and memory of this gateway's processes, as Linux tells. Elsewhere what cannot be told is None."""
+"""CPU and memory of this gateway's processes, from /proc on Linux. On other systems unknown values are None."""
 
 import os
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from gateway.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """cpu_percent: of one core since the last look, None at the first. memory_bytes: what only these processes hold."""
+    """cpu_percent: of one core since the last call, None at the first. memory_bytes: the share of these processes."""
 
     cpu_percent: float | None
     memory_bytes: int | None
 
 
 class HostLoad:
-    """Looks at this process, and when it is one of several workers at its supervisor and all of those."""
+    """Measures this process or, in a group of workers, the supervisor and all of its workers."""
 
     def __init__(self, *, clock: Clock, is_worker: bool) -> None:
         self._clock = clock
@@ -29,7 +29,7 @@ class HostLoad:
         used = {pid: seconds for pid in self._pids() if (seconds := _cpu_seconds(pid)) is not None}
         percent = None
         if self._looked_seconds is not None and now_seconds > self._looked_seconds:
-            # A worker that is new since then has used all of its time since then.
+            # A new worker has used all of its CPU time since the last call.
             grown = sum(max(0.0, seconds - self._seconds.get(pid, 0.0)) for pid, seconds in used.items())
             percent = round(100 * grown / (now_seconds - self._looked_seconds), 1)
         self._seconds, self._looked_seconds = used, now_seconds
@@ -49,13 +49,13 @@ def _cpu_seconds(pid: int) -> float | None:
     if text is None:
         times = os.times()
         return times.user + times.system if pid == os.getpid() else None
-    # The second field is the name in brackets, in which anything may stand.
+    # The second field is the process name in brackets, which may hold any character.
     fields = text.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _memory_bytes(pid: int) -> int | None:
-    """Return the proportional share, so that pages which workers have in common count once; else what is resident."""
+    """Return the proportional set size, which counts pages shared by workers once, or else the resident size."""
     for line in (_read(f"/proc/{pid}/smaps_rollup") or "").splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024

@@ -1,4 +1,7 @@
-"""Who of many processes on one database does a job: whoever holds its lease. Whose process ends loses it in a while."""
+"""Leases decide which of several processes on one database runs a job.
+
+The holder runs the job and renews its lease. When its process ends, the lease expires and another process takes it.
+"""
 
 from gateway.clock import Clock, Ids
 from gateway.store.database import StoreUnavailable
@@ -14,7 +17,7 @@ class Leases:
         self._holder = ids.new("prc")
 
     async def hold(self, name: str, seconds: float) -> bool:
-        """Take the lease of this name for a while, renew it when a third of that is over; tell whether it is ours."""
+        """Take the lease `name`, or renew it after a third of its time. Return whether this process holds it."""
         now_at = self._clock.now_at()
         until_at = now_at + round(seconds * 1000)
         leases, holder = self._store.leases, self._holder
@@ -26,7 +29,7 @@ class Leases:
                 return is_ours
             return await self._store.db.write(
                 lambda tx: leases.take(tx, name, holder, now_at=now_at, until_at=until_at),
-                is_durable=False,  # a power cut ends its holder as well
+                is_durable=False,  # a power cut ends the holder as well
             )
         except StoreUnavailable:
             return False
