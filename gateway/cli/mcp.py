@@ -23,6 +23,7 @@ def mcp(options: argparse.Namespace, console: Console) -> int:
     async def run(when_closed: ExitStack) -> None:
         log = make_log(config)
         async with compose.open_gateway(config, log=log, is_shell=True) as gateway:
+            gateway.shield.ready()  # a call right before the end of the input has two seconds
             warn_of_rules(gateway)
             signals = SignalReceiver(STOPS)
             when_closed.callback(signals.close)
