@@ -35,7 +35,7 @@ class Site:
         raw = b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, query, Headers(fields), raw, "127.0.0.1", False, 0.0)
         response = await self.dispatch.handle(request)
-        return json.loads(response.body) | {"status_code": response.status, "headers": dict(response.fields())}
+        return json.loads(response.body) | {"status_code": response.status, "headers": dict(response.headers)}
 
     async def get(self, target: str) -> Any:
         """Return the `data` of an answer that must be good."""

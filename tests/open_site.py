@@ -66,9 +66,9 @@ class Site:
         fields |= ({"x-service-key": key} if key else {}) | (headers or {})
         raw = b"" if body is None else json.dumps(body).encode()
         response = await self.dispatch.handle(Request(method, path, query, Headers(fields), raw, peer, False, 0.0))
-        is_json = response.body and dict(response.fields()).get("content-type") == "application/json"
+        is_json = response.body and dict(response.headers).get("content-type") == "application/json"
         value = json.loads(response.body) if is_json else {"text": response.body.decode("utf-8", "replace")}
-        return value | {"status": response.status, "headers": dict(response.fields())}
+        return value | {"status": response.status, "headers": dict(response.headers)}
 
     async def make(self, path: str, **fields: object) -> Any:
         """POST a record and return it."""

@@ -50,7 +50,7 @@ class AnswerWriter:
             raise ValueError("a header contains a control character")
         close = "connection: close\r\n" if is_last else ""
         reason = _REASONS.get(status, "")
-        head = f"HTTP/1.1 {status} {reason}\r\ndate: {self._date}\r\n{fields}{close}{framing}{response.lines}\r\n"
+        head = f"HTTP/1.1 {status} {reason}\r\ndate: {self._date}\r\n{fields}{close}{framing}\r\n"
         return head.encode("latin-1") if is_head or not body else head.encode("latin-1") + body
 
 

@@ -20,15 +20,12 @@ class Headers:
     """Header fields by lower-case name. A field that was sent several times is joined with ``", "``.
 
     The server refuses a request that repeats a field which must be single, so a joined value is always a list.
-    facts: what the handler has made of these fields. Requests of one server whose heads are alike byte for byte
-    have the same object, so that nothing of it has to be made twice.
     """
 
-    __slots__ = ("_fields", "facts")
+    __slots__ = ("_fields",)
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         self._fields = fields
-        self.facts: Any = None
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Return the value of `name` (lower case) or `default`."""
@@ -80,8 +77,7 @@ class Response:
     headers: names and values of printable Latin-1. Content-Length, Transfer-Encoding, Connection and Date are the
     server's business and may not be among them. ends_with_peer: the stream may be silent for so long that the server
     would not notice that its peer is gone. When the peer ends its side, the server calls the stream's `nudge`, which
-    makes it send something; a stream without one is broken off. lines: more headers in lower case, each with its CRLF.
-    They are sent unchecked, so no value may come from outside.
+    makes it send something; a stream without one is broken off.
     """
 
     status: int
@@ -89,11 +85,6 @@ class Response:
     body: bytes = field(default=b"", repr=False)
     stream: AsyncIterator[bytes] | None = None
     ends_with_peer: bool = False
-    lines: str = ""
-
-    def fields(self) -> tuple[tuple[str, str], ...]:
-        """Return all headers, those of `lines` as well."""
-        return self.headers + read_fields(self.lines.encode("ascii"))
 
 
 class HttpError(Exception):

@@ -1,6 +1,6 @@
 """From method and canonical path to a route. Knows no request, no handler's type and no credentials."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -30,22 +30,15 @@ class Router(Generic[Handler]):
     """A fixed table of routes. A path without parameters wins over every template that fits it, as in OpenAPI ("Path
     Templating Matching"). Among templates, a literal segment wins over a parameter, from left to right.
 
-    The route of GET also answers HEAD, unless HEAD has its own. later: functions that return more routes. Each is
-    called once, in order, when no route fits a path.
+    The route of GET also answers HEAD, unless HEAD has its own.
 
     Raises:
         ValueError: two routes have the same method and the same shape, or a template is malformed.
     """
 
-    def __init__(
-        self, routes: Sequence[Route[Handler]], later: Sequence[Callable[[], Sequence[Route[Handler]]]] = ()
-    ) -> None:
+    def __init__(self, routes: Sequence[Route[Handler]]) -> None:
         self._fixed: dict[str, dict[str, Match[Handler]]] = {}
         self._shaped: dict[int, dict[tuple[str, ...], dict[str, Route[Handler]]]] = {}
-        self._later = later
-        self._add_all(routes)
-
-    def _add_all(self, routes: Sequence[Route[Handler]]) -> None:
         for route in routes:
             self._add(route)
         for methods in self._fixed.values():
@@ -96,10 +89,6 @@ class Router(Generic[Handler]):
                     {name[1:-1]: value for name, word, value in zip(names, shape, segments, strict=True) if not word},
                 )
             allowed.update(methods)
-        if self._later:
-            self._add_all(self._later[0]())
-            self._later = self._later[1:]
-            return self.match(method, path)
         if allowed:
             raise _not_allowed(allowed)
         raise HttpError(404, "not_found", "There is no such path.")

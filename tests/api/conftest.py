@@ -232,8 +232,8 @@ class Reply:
     def __init__(self, response: Response) -> None:
         self.response = response
         self.status = response.status
-        self.headers = dict(response.fields())
-        assert len(self.headers) == len(response.fields()), "a header is there twice"
+        self.headers = dict(response.headers)
+        assert len(self.headers) == len(response.headers), "a header is there twice"
         self.body = response.body
 
     @property
@@ -284,7 +284,7 @@ class Site:
     async def ask(self, method: str, target: str, body: object = None, *, key: str = "") -> Any:
         """Return the JSON of the answer, with its status and headers."""
         response = await self.send(method, target, body, key=key)
-        return json.loads(response.body) | {"status": response.status, "headers": dict(response.fields())}
+        return json.loads(response.body) | {"status": response.status, "headers": dict(response.headers)}
 
     async def send(self, method: str, target: str, body: object = None, *, key: str = "") -> Response:
         """Return the answer itself."""

@@ -39,7 +39,7 @@ class Site:
         raw = b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, query, Headers(fields), raw, "127.0.0.1", False, 0.0)
         response = await self.dispatch.handle(request)
-        return json.loads(response.body) | {"status": response.status, "headers": dict(response.fields())}
+        return json.loads(response.body) | {"status": response.status, "headers": dict(response.headers)}
 
     async def alert(self, subject: str = "prv_1", *, ago_ms: int = 0) -> Alert:
         at = self.gateway.clock.now_at() - ago_ms

@@ -60,7 +60,7 @@ def request(body: bytes = b'{"a":1}', content_type: str = "application/json", **
 async def ask(answer: ChatAnswer | Exception, what: Request | None = None) -> tuple[Response, dict[str, str], Any]:
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(answer), settings=Settings())))
     response = await edge.complete(what or request(), WHO, CONTEXT)
-    return response, dict(response.fields()), json.loads(response.body)
+    return response, dict(response.headers), json.loads(response.body)
 
 
 @pytest.mark.parametrize("may", [True, False])

@@ -65,7 +65,7 @@ class Site:
         )
         raw = json.dumps(body).encode()
         response = await self.dispatch.handle(Request(method, path, "", Headers(fields), raw, "127.0.0.1", False, 0.0))
-        return json.loads(response.body) | {"status": response.status, "headers": dict(response.fields())}
+        return json.loads(response.body) | {"status": response.status, "headers": dict(response.headers)}
 
     async def key(self, **fields: object) -> str:
         body = {"name": "ci", "scopes": ["shield:scan", "chat:completions"], **fields}

@@ -33,7 +33,7 @@ async def test_a_preflight_of_a_named_page_is_answered_without_a_key(site: Site)
     asked = "authorization,content-type, X-Stainless-OS,x-stainless-retry-count,x-service-key,x-api-key,x-evil,cookie"
     for origin in (APP, "http://localhost:3000"):
         answer = await preflight(site, CHAT, origin, asked)
-        fields = dict(answer.fields())
+        fields = dict(answer.headers)
         assert answer.status == 204
         assert fields[ALLOW_ORIGIN] == origin
         assert fields["vary"] == "Origin"
@@ -52,7 +52,7 @@ async def test_a_preflight_of_a_named_page_is_answered_without_a_key(site: Site)
 async def test_the_page_of_another_origin_is_told_nothing(site: Site, origin: str) -> None:
     answer = await preflight(site, CHAT, origin)
     assert answer.status == 405
-    assert ALLOW_ORIGIN not in dict(answer.fields())
+    assert ALLOW_ORIGIN not in dict(answer.headers)
     key = await site.key("chat:completions")
     plain = await site.ask("GET", "/api/v1/models", key=key, origin=origin)
     assert ALLOW_ORIGIN not in plain["headers"]
@@ -64,14 +64,14 @@ async def test_the_page_of_another_origin_is_told_nothing(site: Site, origin: st
 )
 async def test_nothing_but_the_public_api_is_for_other_pages(site: Site, path: str) -> None:
     assert (await preflight(site, path, APP)).status in (403, 404, 405)
-    for fields in (dict((await preflight(site, path, APP)).fields()), await headers_of(site, path)):
+    for fields in (dict((await preflight(site, path, APP)).headers), await headers_of(site, path)):
         assert not any(name.startswith("access-control") for name in fields)
 
 
 async def headers_of(site: Site, path: str) -> dict[str, str]:
     fields = {"host": "127.0.0.1", "origin": APP}
     answer = await site.dispatch.handle(Request("GET", path, "", Headers(fields), b"", "127.0.0.1", False, 0.0))
-    return dict(answer.fields())
+    return dict(answer.headers)
 
 
 async def test_a_named_page_reads_answers_and_errors_with_their_headers(site: Site) -> None:

@@ -85,7 +85,7 @@ class Site:
         response = await self.dispatch.handle(request)
         # Streams and documents are no JSON, and nothing here reads them.
         told = json.loads(response.body) if response.body[:1] == b"{" else {}
-        return Reply(response.status, dict(response.fields()), told)
+        return Reply(response.status, dict(response.headers), told)
 
     async def sign_in(self, username: str, **more: Any) -> "Person":
         reply = await self.ask("POST", "/api/auth/login", {"username": username, "password": PASSWORD}, **more)

@@ -46,7 +46,7 @@ class Site:
         request = Request(method, path, "", Headers(fields), raw, "127.0.0.1", False, 0.0)
         response = await self.dispatch.handle(request)
         answer = json.loads(response.body)
-        return answer | {"status": response.status, "headers": dict(response.fields())}
+        return answer | {"status": response.status, "headers": dict(response.headers)}
 
     async def policy(self, name: str = "lab", **fields: object) -> Any:
         answer = await self.ask("POST", "/api/policies", {"name": name, **fields})

@@ -76,7 +76,7 @@ class Site:
         raw = b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, "", Headers(fields), raw, "127.0.0.1", False, 0.0)
         response = await self.dispatch.handle(request)
-        return json.loads(response.body) | {"status": response.status, "headers": dict(response.fields())}
+        return json.loads(response.body) | {"status": response.status, "headers": dict(response.headers)}
 
     async def provider(self, name: str, url: str, **fields: object) -> Any:
         body = {"name": name, "base_url": f"{url}/v1", "allow_private": True, "max_retries": 0, **fields}

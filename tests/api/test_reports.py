@@ -68,7 +68,7 @@ async def test_every_type_is_a_page_that_loads_and_runs_nothing(site_with: Any, 
         await traffic(site)
         await site.ask("POST", "/api/trust-audits")
         response, text = await made(site, kind, "html")
-        headers = dict(response.fields())
+        headers = dict(response.headers)
         assert headers["content-type"] == "text/html; charset=utf-8"
         assert headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
         assert "sandbox" in headers["content-security-policy"]
@@ -86,14 +86,14 @@ async def test_every_type_is_written_in_the_other_forms_too(site_with: Any, kind
         await traffic(site)
         response, text = await made(site, kind, "json")
         body = json.loads(text)
-        assert dict(response.fields())["content-type"] == "application/json"
+        assert dict(response.headers)["content-type"] == "application/json"
         assert body["type"] == kind and body["since"] < body["until"]
         assert all(section["query"] and isinstance(section["rows"], list) for section in body["sections"])
         response, text = await made(site, kind, "markdown")
-        assert dict(response.fields())["content-type"] == "text/markdown; charset=utf-8"
+        assert dict(response.headers)["content-type"] == "text/markdown; charset=utf-8"
         assert text.startswith("# ") and text.count("\n## ") == len(body["sections"])
         response, text = await made(site, kind, "csv")
-        assert dict(response.fields())["content-type"] == "text/csv; charset=utf-8"
+        assert dict(response.headers)["content-type"] == "text/csv; charset=utf-8"
         rows = list(csv.reader(io.StringIO(text, newline="")))
         assert [row[1] for row in rows if row[:1] == ["section"]] == [one["title"] for one in body["sections"]]
 

@@ -45,7 +45,7 @@ class Caller:
         headers = Headers({"authorization": f"Bearer {self.key}", "content-type": "application/json"})
         raw = b"" if body is None else json.dumps(body).encode()
         response = await self.dispatch.handle(Request(method, path, query, headers, raw, "192.0.2.1", False, 0.0))
-        return response.status, json.loads(response.body), dict(response.fields())
+        return response.status, json.loads(response.body), dict(response.headers)
 
 
 async def make_caller(gateway: Gateway, scopes: tuple[Scope, ...] = tuple(Scope), rate_limit: int = 1000) -> Caller:
