@@ -135,9 +135,14 @@ class Writer:
                 raise StoreUnavailable("Too much is waiting to be written.", retry_after_seconds=1)
             self._queue.append(write)
             self._callers += write.future is not None
-            # The thread is woken when it may have something to do, not for each write: that costs both threads time.
+            # Wake the thread only if it may have something to do, and after all callbacks that are ready now, so that
+            # their writes share a group.
             if len(self._queue) in (1, GROUP_WRITES) or self._callers in (1, self._expected):
-                self._changed.notify()
+                self._loop.call_soon(self._wake)
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify()
 
     # In the thread.
 
