@@ -81,7 +81,7 @@ def main() -> None:
         "sources": f"the standard library of Python {sys.version.split()[0]}",
         "characters": chars,
     }
-    target = ROOT / "gateway" / "shield" / GRAMS_FILE
+    target = ROOT / GRAMS_FILE
     target.write_text(json.dumps({"provenance": provenance, "pieces": pieces}, indent=1) + "\n", encoding="utf-8")
     print(f"{chars} characters read, {target.stat().st_size} bytes written")
 
