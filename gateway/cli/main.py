@@ -51,10 +51,15 @@ def commands(word: str = "") -> tuple[Command, ...]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports an error in one line that names the help."""
+    """Reports an error in one line that names the help. flags: of this parser; on the top one, of every command."""
 
     def __init__(self, **options: Any) -> None:
+        self.flags: set[str] = set()
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        self.flags.update(name for name in names if name.startswith("-"))
+        return super().add_argument(*names, **options)
 
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"gateway: {message}{self._meant(message)} (see `{self.prog} --help`)\n")
@@ -64,17 +69,9 @@ class _Parser(argparse.ArgumentParser):
         """Return a question with the flag or command of the nearest spelling, if one is near."""
         kind, _, words = message.partition(": ")
         if kind == "unrecognized arguments":
-            return hint(words.split()[0].partition("=")[0], sorted(self.flags()))
+            return hint(words.split()[0].partition("=")[0], sorted(self.flags))
         unknown = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         return hint(unknown[1], re.findall(r"[\w-]+", unknown[2])) if unknown else ""
-
-    def flags(self) -> set[str]:
-        """Return the flags of this parser and of its subcommands."""
-        found = set(self._option_string_actions)
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                found.update(*(parser.flags() for parser in action.choices.values()))
-        return found
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
@@ -111,14 +108,13 @@ def _parser(word: str = "") -> argparse.ArgumentParser:
     """Return the parser of the commands that begin with `word`, or of all."""
     top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.")
     top.add_argument("--version", action="version", version=f"gateway {__version__}")
-    groups: dict[str, argparse._SubParsersAction[_Parser]] = {}
-    groups[""] = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    groups: dict[str, Any] = {"": top.add_subparsers(title="commands", metavar="COMMAND", required=True)}
     for command in commands(word):
         group, _, name = command.name.rpartition(" ")
         if group not in groups:
             parent = groups[""].add_parser(group, help=f"{group}: see `{group} --help`")
             groups[group] = parent.add_subparsers(title="commands", metavar="COMMAND", required=True)
-        parser = groups[group].add_parser(
+        parser: _Parser = groups[group].add_parser(
             name,
             help=command.summary,
             description=command.summary,
@@ -130,4 +126,5 @@ def _parser(word: str = "") -> argparse.ArgumentParser:
             parser.add_argument("--json", action="store_true", help="print JSON")
         command.declare(parser)
         parser.set_defaults(run=command.run)
+        top.flags |= parser.flags
     return top

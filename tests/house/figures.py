@@ -27,7 +27,7 @@ LIMITS = {
     "p95 lines of a function": (30, 30),
     "import circles": (0, 0),
     "imports from above": (0, 0),
-    "files on private structures": (2, 2),
+    "files on private structures": (1, 1),
     "lines of tests": (42_800, 34_000),
 }
 CEILINGS = {name: ceiling for name, (ceiling, _) in LIMITS.items()}
