@@ -214,7 +214,7 @@ class Alerts:
             latest = replace(latest, suppressed_until_at=self._end_of(tx, latest))
         alert = fold(latest, seen)
         if latest is None or alert.id == seen.id:
-            if key and seen.agent and self._has_many(key, seen.last_seen_at):
+            if key and seen.agent and self._has_many(tx, key, seen.last_seen_at):
                 return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
             self._store.alerts.insert(tx, alert)
             return alert
@@ -224,15 +224,21 @@ class Alerts:
             self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")
         return alert
 
-    def _has_many(self, key: str, at: int) -> bool:
-        """Tell whether the agents of a key have had as many new alerts as they may; else there is one more."""
-        since_at, count = self._named.get(key, (at, 0))
+    def _has_many(self, tx: Transaction, key: str, at: int) -> bool:
+        """Return whether the agents of a key have had as many new alerts as they may; else count one more."""
+        slot = ("new alerts", key)
+        since_at, count = tx.memo.get(slot) or self._named.get(key, (at, 0))
         if not 0 <= at - since_at < MERGE_WITHIN_MS:
             since_at, count = at, 0
+        counted = tx.memo[slot] = since_at, min(count + 1, MOST_NAMED)
+        # A write may run again before its commit, and must not count twice.
+        tx.after_commit(lambda: self._remember(key, counted))
+        return count >= MOST_NAMED
+
+    def _remember(self, key: str, counted: tuple[int, int]) -> None:
         if len(self._named) >= MOST_KEYS:
             self._named.clear()
-        self._named[key] = since_at, min(count + 1, MOST_NAMED)
-        return count >= MOST_NAMED
+        self._named[key] = counted
 
     def raise_behind(self, work: Callable[[Transaction], object]) -> None:
         """Have `work`, which raises an alert, done soon: for what is refused anyway, whether it is told or not."""

@@ -154,7 +154,7 @@ class Spending:
     def note_unpriced(self, tx: Transaction, model: str, occurred_at: int) -> None:
         """Raise in `tx` the alert that the price of a model is unknown, unless there is one."""
         if len(self._unpriced) < _MOST_UNPRICED:
-            self._unpriced.add(model)
+            tx.after_commit(lambda: self._unpriced.add(model))
         if self._store.alerts.latest(tx, fingerprint(AlertSource.BUDGET, UNKNOWN_PRICE_RULE, model)) is not None:
             return
         self._alerts.raise_event(

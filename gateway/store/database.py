@@ -32,7 +32,7 @@ class Transaction(Protocol):
 
     A write may run more than once until it is committed, so it must not change anything outside the database.
 
-    memo: values that the writes of this group share, of what they have read in it. An undone write empties it.
+    memo: values that the writes of this group share. The values of an undone write are taken back.
     """
 
     @property

@@ -78,7 +78,7 @@ class SqlTransaction:
         Raises:
             StoreUnavailable: the whole group must be given up.
         """
-        calls = len(self.calls)
+        calls, memo = len(self.calls), dict(self.memo)
         self._run("SAVEPOINT work")
         try:
             write.result, write.error = write.work(self), None
@@ -90,5 +90,6 @@ class SqlTransaction:
             del self.calls[calls:]
             self._waiting.clear()
             self.memo.clear()
+            self.memo.update(memo)
             self._run("ROLLBACK TO work")
         self._run("RELEASE work")

@@ -296,6 +296,23 @@ async def test_a_sighting_whose_work_fails_is_taken_back_alone() -> None:
     assert (alert.count, len(alert.evidence)) == (3, 3)
 
 
+async def test_a_write_that_runs_again_counts_its_new_alert_once() -> None:
+    def work(tx: Transaction) -> None:
+        raise NotFound("it went wrong")
+
+    async with room() as here:
+
+        async def fail() -> None:
+            with pytest.raises(NotFound):
+                await here.store.db.write(work)
+
+        for number in range(MOST_NAMED):
+            await _together(partial(here.see, FOUND, agent=f"agent {number}"), fail)
+        alerts = await here.all()
+    assert len(alerts) == MOST_NAMED
+    assert all(alert.agent for alert in alerts)
+
+
 async def test_who_asks_within_a_group_finds_what_was_seen_before() -> None:
     async with room() as here:
         await here.see(FOUND)
