@@ -15,6 +15,7 @@ import importlib
 import json
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
@@ -51,14 +52,20 @@ def archive_path() -> str | None:
 _ROOT = archive_path() or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-@functools.cache
 def read(name: str) -> bytes:
-    """Return a data file, named from the root such as ``rules.json``. It is read once and stays in memory.
+    """Return a data file, named from the root such as ``rules.json``.
+
+    It is read once and stays in memory, compressed, because most files are needed once or never.
 
     Raises:
         OSError: the file does not exist.
     """
-    return _read(name)
+    return zlib.decompress(_compressed(name))
+
+
+@functools.cache
+def _compressed(name: str) -> bytes:
+    return zlib.compress(_read(name), 1)
 
 
 def _read(name: str) -> bytes:
@@ -89,20 +96,20 @@ def archive_sha256() -> str | None:
 def load_all() -> None:
     """Import every module and read every data file, so that the archive may be replaced from now on.
 
-    The shield reads its own data files.
+    The shield reads its own data files. Targets are ASCII, so idna, which is large, is never asked for.
     """
     about = manifest()
     if about is None:
         return
     archive_sha256()
     for name in about.members:
-        if name.endswith(".py") and not name.startswith(("_", "gateway/cli/")):
+        if name.endswith(".py") and not name.startswith(("_", "gateway/cli/", "idna/")):
             try:
                 importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
             except ImportError:
                 continue  # a part of a library that is for another system
         elif name.startswith(("gateway/", "META/sbom")) and not name.startswith("gateway/shield/"):
-            read(name)
+            _compressed(name)
 
 
 @dataclass(frozen=True, slots=True)

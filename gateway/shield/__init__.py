@@ -76,14 +76,16 @@ def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
 
 def read_all() -> None:
     """Read every data file that a server may ask for later, so that the archive may be replaced from now on."""
-    for name in (RULES_FILE, PLANS_FILE, SUITE_FILE, WEIGHTS_FILE, GRAMS_FILE):
-        data_files.read(name)
+    for name in (RULES_FILE, SUITE_FILE, WEIGHTS_FILE, GRAMS_FILE):
+        data_files.compressed(name)
+    _load_planned()
 
 
+@functools.cache
 def _load_planned() -> RuleSet | None:
     """Return the rules that come with the gateway, unless they would have to be planned first."""
     try:
-        plans = data_files.read(PLANS_FILE)
+        plans = data_files.read_once(PLANS_FILE)
     except FileNotFoundError:
         return None  # a checkout that was never built
     source, digest = functools.partial(data_files.read, RULES_FILE), None
