@@ -1,15 +1,28 @@
-"""The services and the store, held together. No behaviour; `wiring` makes them."""
+"""Every service, made out of others in order: first those that last as long as the process, then those of settings.
+
+A reload makes a new `Gateway` over the same `Lasting`, with its store and its caches.
+"""
 
 from dataclasses import dataclass
+from functools import partial
 
+from gateway import __version__
+from gateway.auth.ratelimit import RateLimiter
+from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
+from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
+from gateway.http.client import Client
+from gateway.llm.connections import Connections, settings_provider
+from gateway.llm.openai import OpenAiDialect
+from gateway.llm.prices import load_prices
+from gateway.llm.upstream import HttpUpstream, JsonReader, addresses_of
 from gateway.log import Log
-from gateway.metrics import Metrics
+from gateway.metrics import Board, Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
 from gateway.services.agent_discovery import AgentDiscovery
 from gateway.services.agents import Agents
-from gateway.services.alerts import Alerts
+from gateway.services.alerts import Alerts, accepted_until
 from gateway.services.archive_watch import ArchiveWatch
 from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
@@ -17,9 +30,11 @@ from gateway.services.audit_export import AuditExport
 from gateway.services.authentication import Authentication
 from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
+from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
 from gateway.services.event_outputs import EventOutputs
 from gateway.services.event_sender import EventSender
+from gateway.services.event_sinks import EventSinks
 from gateway.services.false_positives import FalsePositives
 from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
@@ -30,13 +45,15 @@ from gateway.services.host_load import HostLoad
 from gateway.services.keys import Keys
 from gateway.services.leases import Leases
 from gateway.services.new_verdicts import NewVerdicts
+from gateway.services.passwords import Passwords
 from gateway.services.policies import Policies
 from gateway.services.posture import Posture
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
+from gateway.services.refusals import Refusals
 from gateway.services.reports import Reports
-from gateway.services.retention import Retention
+from gateway.services.retention import Retention, kept_days
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
@@ -54,71 +71,250 @@ from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.store.store import Store
 
+_USER_AGENT = f"gateway/{__version__}"
 
-@dataclass(eq=False, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the workers of one host share, made before they are forked.
+
+    shield: the rules, read once. limiter: one rate window a key, over all workers. board: for the sum of all metrics.
+    started_at: when the group began to serve. database: device and inode of the file that all use; None for the process
+    that makes it.
+    """
+
+    shield: Shield
+    limiter: RateLimiter
+    board: Board
+    started_at: int
+    database: tuple[int, int] | None = None
+
+
 class Lasting:
-    """What lives as long as the process, whatever settings and rules are read again. It needs no rules.
+    """The services that last as long as the process, whatever settings and rules are read again. They need no rules.
 
     is_shell: this process is a command, which serves nobody. started_at: when the gateway or its group began to serve.
     """
 
-    clock: Clock
-    ids: Ids
-    log: Log
-    metrics: Metrics
-    store: Store
-    audit: Audit
-    keys: Keys
-    authentication: Authentication
-    alerts: Alerts
-    false_positives: FalsePositives
-    traffic: Traffic
-    agents: Agents
-    agent_discovery: AgentDiscovery
-    leases: Leases
-    started_at: int
-    is_shell: bool
-    host_load: HostLoad
-    feed: Feed
-    first_start: FirstStart
-    users: Users
-    sign_in_throttle: SignInThrottle
-    signin: SignIn
-    access: AccessGuard
-    access_list: AccessList
-    policies: Policies
-    budgets: Budgets
-    spending: Spending
-    risk_acceptances: RiskAcceptances
-    circuits: Circuits
+    def __init__(
+        self, store: Store, clock: Clock, ids: Ids, log: Log, *, shared: Shared | None = None, is_shell: bool = False
+    ) -> None:
+        """shared: None when this process is the only one that serves."""
+        self.store = store
+        self.clock = clock
+        self.ids = ids
+        self.log = log
+        self.is_shell = is_shell
+        self.started_at = shared.started_at if shared else clock.now_at()
+        self.metrics = Metrics(board=shared.board if shared else None)
+        self.metrics.gauge("gateway_start_time_seconds", self.started_at / 1000)
+        self.audit = audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        self.alerts = alerts = Alerts(
+            store=store, clock=clock, ids=ids, audit=audit, accepted_until=accepted_until(store)
+        )
+        self.leases = Leases(store=store, clock=clock, ids=ids)
+        self.host_load = HostLoad(clock=clock, is_worker=shared is not None)
+        self.feed = Feed(store=store, clock=clock)
+        self.traffic = Traffic(store=store, clock=clock)
+        self.access = AccessGuard(store=store, clock=clock)
+        self.access_list = AccessList(store=store, clock=clock, ids=ids, audit=audit)
+        self.policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
+        self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
+        self.first_start = FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=self.keys)
+        refusals = Refusals(audit=audit, clock=clock, alerts=alerts)
+        self.authentication = Authentication(
+            store=store,
+            clock=clock,
+            audit=audit,
+            limiter=shared.limiter if shared else None,
+            refusals=refusals,
+            access=self.access,
+            policies=self.policies,
+        )
+        passwords = Passwords(ids=ids)
+        self.users = Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords)
+        self.sign_in_throttle = SignInThrottle(store=store, clock=clock, refusals=refusals)
+        self.signin = SignIn(
+            store=store, clock=clock, ids=ids, audit=audit, passwords=passwords, throttle=self.sign_in_throttle
+        )
+        self.agents = Agents(store=store, clock=clock, ids=ids, audit=audit, traffic=self.traffic)
+        self.agent_discovery = AgentDiscovery(store=store, clock=clock, ids=ids, alerts=alerts)
+        self.spending = Spending(store=store, clock=clock, alerts=alerts)
+        self.budgets = Budgets(store=store, clock=clock, ids=ids, audit=audit, spending=self.spending)
+        self.risk_acceptances = RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit)
+        self.false_positives = FalsePositives(store=store, clock=clock, audit=audit)
+        self.circuits = Circuits(store=store, clock=clock, alerts=alerts, log=log)
 
 
-@dataclass(eq=False, kw_only=True)
 class Gateway(Lasting):
-    """Every service that an edge may call. A reload makes a new one that shares the services of `Lasting`."""
+    """Every service that an edge may call: those of `Lasting`, and those that depend on settings and rules."""
 
-    settings: Settings
-    shield: Shield
-    audit_chain: AuditChain
-    audit_export: AuditExport
-    scans: Scans
-    shield_tests: ShieldTests
-    rules: Rules
-    new_verdicts: NewVerdicts
-    fleet: Fleet
-    retention: Retention
-    archive_watch: ArchiveWatch
-    fleet_peers: FleetPeers
-    chat: Chat
-    posture: Posture
-    trust_audits: TrustAudits
-    reports: Reports
-    security_scans: SecurityScans
-    runtime_settings: RuntimeSettings
-    event_outputs: EventOutputs
-    event_sender: EventSender
-    health: Health
-    providers: Providers
-    provider_test: ProviderTest
-    routing: Routing
-    secrets: ProviderKeys
+    def __init__(self, settings: Settings, shield: Shield, lasting: Lasting, client: Client) -> None:
+        """lasting: the services that a reload keeps. client: of all connections to other hosts."""
+        vars(self).update(vars(lasting))
+        self.settings = settings
+        self.shield = shield
+        self.secrets = ProviderKeys(self.store.keyfile, settings)
+        policy = default_policy(settings)
+        self._make_scans(policy)
+        self._make_chat(policy, client)
+        self._make_checks(policy)
+        self._make_fleet(client)
+        self._make_event_outputs(client)
+
+    def _make_scans(self, policy: ShieldPolicy) -> None:
+        """Make what scans texts and keeps the rules."""
+        store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
+        settings, shield = self.settings, self.shield
+        self.rules = Rules(shield=shield, store=store, clock=clock, audit=audit)
+        self.scans = Scans(
+            shield=shield,
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            alerts=alerts,
+            policy=policy,
+            policies=self.policies,
+            acceptances=self.risk_acceptances,
+            rules=self.rules,
+            max_text_chars=settings.max_text_chars,
+            max_wait_seconds=settings.max_wait_seconds,
+        )
+        self.new_verdicts = NewVerdicts(store, clock, self.policies, policy=policy)
+        self.shield_tests = ShieldTests(shield=shield, store=store, clock=clock, audit=audit, rules=self.rules)
+        self.security_scans = SecurityScans(
+            shield=shield,
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            scan_paths=settings.scan_paths,
+            max_text_chars=settings.max_text_chars,
+        )
+
+    def _make_chat(self, policy: ShieldPolicy, client: Client) -> None:
+        """Make what completes chats: providers, the choice between them, and the proxy."""
+        store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
+        settings, secrets = self.settings, self.secrets
+        dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_chat_chars)
+        open_http = partial(HttpUpstream, client, dialect, clock=clock, ids=ids, user_agent=_USER_AGENT)
+        self.routing = Routing(
+            store=store,
+            clock=clock,
+            circuits=self.circuits,
+            keys=secrets,
+            connect=Connections(settings, open_http, clock=clock, ids=ids).connect,
+            upstream=settings_provider(settings),
+            metrics=self.metrics,
+            attempts_seconds=settings.upstream_attempts_seconds,
+        )
+        self.chat = Chat(
+            store=store,
+            clock=clock,
+            ids=ids,
+            metrics=self.metrics,
+            audit=audit,
+            alerts=alerts,
+            scanner=self.scans.scanner,
+            dialect=dialect,
+            policy=policy,
+            routing=self.routing,
+            costs=ChatCosts(load_prices(settings.prices), reply_tokens=settings.budget_reply_tokens),
+            spending=self.spending,
+            acceptances=self.risk_acceptances,
+            access=self.access,
+            policies=self.policies,
+            agents=self.agent_discovery,
+            syncs_always=settings.audit_sync == "always",
+        )
+        self.providers = Providers(
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            circuits=self.circuits,
+            keys=secrets,
+            resolve=addresses_of,
+            log=self.log,
+        )
+        self.provider_test = ProviderTest(
+            routing=self.routing, circuits=self.circuits, providers=self.providers, clock=clock
+        )
+
+    def _make_checks(self, policy: ShieldPolicy) -> None:
+        """Make what watches over this gateway and reports on it."""
+        store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
+        settings, shield = self.settings, self.shield
+        self.health = Health(shield=shield, store=store, upstream=self.routing.health)
+        self.posture = Posture(
+            settings=settings,
+            shield=shield,
+            store=store,
+            audit=audit,
+            health=self.health,
+            clock=clock,
+            policy=policy,
+            is_shell=self.is_shell,
+        )
+        self.audit_chain = AuditChain(store=store, clock=clock, audit=audit, alerts=alerts)
+        self.audit_export = AuditExport(store=store, audit=audit)
+        self.reports = Reports(store=store, clock=clock, ids=ids, audit=audit, scores=self.posture.point)
+        self.runtime_settings = RuntimeSettings(store=store, audit=audit, settings=settings)
+        self.trust_audits = TrustAudits(posture=self.posture, store=store, clock=clock, ids=ids, audit=audit)
+        days = partial(kept_days, self.runtime_settings.value)
+        self.retention = Retention(store=store, clock=clock, audit=audit, days=days)
+        self.archive_watch = ArchiveWatch(store=store, clock=clock, alerts=alerts)
+
+    def _make_fleet(self, client: Client) -> None:
+        """Make what tells other gateways how this one is, and asks them."""
+        store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
+        secrets = self.secrets
+        self.fleet = Fleet(
+            store=store,
+            clock=clock,
+            alerts=alerts,
+            health=self.health,
+            traffic=self.traffic,
+            load=self.host_load,
+            scores=self.posture.point,
+            started_at=self.started_at,
+            version=__version__,
+            archive_sha256=archive_sha256,
+        )
+        self.fleet_peers = FleetPeers(
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            fleet=self.fleet,
+            reader=JsonReader(client, user_agent=_USER_AGENT),
+            resolve=addresses_of,
+            keys=secrets,
+        )
+
+    def _make_event_outputs(self, client: Client) -> None:
+        """Make what carries events out of the gateway."""
+        store, clock, ids, audit = self.store, self.clock, self.ids, self.audit
+        settings, secrets = self.settings, self.secrets
+        sinks = EventSinks(
+            post=client.request,
+            clock=clock,
+            secrets=secrets,
+            folder=None if settings.data_dir == ":memory:" else settings.data_dir,
+            sender=store.instance_id,
+        )
+        self.event_outputs = EventOutputs(store=store, clock=clock, ids=ids, audit=audit, sinks=sinks)
+        self.event_sender = EventSender(
+            store=store, clock=clock, leases=self.leases, log=self.log, sinks=sinks, metrics=self.metrics
+        )
+
+
+def default_policy(settings: Settings) -> ShieldPolicy:
+    """Return the policy of keys that have none of their own."""
+    return ShieldPolicy(
+        mode=ShieldMode(settings.shield_mode),
+        unscannable=Unscannable(settings.unscannable),
+        outbound=OutboundAction(settings.outbound_action),
+        tool_injection=settings.tool_injection,
+    )

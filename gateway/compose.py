@@ -9,7 +9,7 @@ from dataclasses import replace
 import anyio
 
 from gateway import shield
-from gateway.app import Gateway, Lasting
+from gateway.app import Gateway, Lasting, Shared
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import AuditUnavailable, Overloaded, SetupError
 from gateway.http.client import Client
@@ -17,7 +17,6 @@ from gateway.log import Log
 from gateway.settings import Settings
 from gateway.shield import Shield
 from gateway.store.store import open_store
-from gateway.wiring import Shared, make_gateway, make_lasting
 
 DATABASE = "gateway.db"
 _LEAST_FREE_BYTES = 1_048_576  # with less, a write that fails fails for want of room
@@ -61,7 +60,7 @@ class Composition:
         self._settings = settings
         self._lasting = lasting
         self._client = client
-        self.gateway = make_gateway(settings, rules, lasting, client)
+        self.gateway = Gateway(settings, rules, lasting, client)
 
     def reload(self, settings: Settings) -> Gateway:
         """Make the gateway of other settings and freshly read rules, and return it. May run in a thread.
@@ -72,7 +71,7 @@ class Composition:
             SetupError: the rules cannot be used; the old gateway goes on.
         """
         settings = keep_lasting(self._settings, settings, self.gateway.log)
-        self.gateway = make_gateway(settings, load_shield(settings.rules), self._lasting, self._client)
+        self.gateway = Gateway(settings, load_shield(settings.rules), self._lasting, self._client)
         return self.gateway
 
 
@@ -121,7 +120,7 @@ async def open_lasting(
             make_data_dir(settings.data_dir)
         store = await open_store(database_path(settings), clock=clock, ids=ids, log=log, identity=identity)
         try:
-            lasting = make_lasting(store, clock, ids, log, shared=shared, is_shell=is_shell)
+            lasting = Lasting(store, clock, ids, log, shared=shared, is_shell=is_shell)
             try:
                 yield lasting
             finally:

@@ -11,7 +11,8 @@ from functools import partial
 
 import anyio
 
-from gateway import bundle, compose, settings, shield, wiring
+from gateway import bundle, compose, settings, shield
+from gateway.app import Shared
 from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
 from gateway.cli.shutdown_watchdog import CLOSING_SECONDS, ShutdownWatchdog
@@ -183,7 +184,7 @@ class Group:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.shared = wiring.Shared(
+        self.shared = Shared(
             shield=ready_shield(site.config),
             limiter=rate_windows.RateWindows(),
             # A reload replaces the workers one by one, so there may be twice as many.
@@ -205,14 +206,14 @@ class Group:
         return True
 
 
-async def begin_group(site: Site, shared: wiring.Shared) -> None:
+async def begin_group(site: Site, shared: Shared) -> None:
     """Make the database and the first credentials, and record the start."""
     heed_signals()
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await begin(composition.gateway, site.console)
 
 
-async def end_group(site: Site, shared: wiring.Shared) -> None:
+async def end_group(site: Site, shared: Shared) -> None:
     """Record the end."""
     ShutdownWatchdog(site.log).set(CLOSING_SECONDS)
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:

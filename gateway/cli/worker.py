@@ -17,9 +17,9 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 
-from gateway import __version__, bundle, compose, wiring
+from gateway import __version__, bundle, compose
 from gateway.api.dispatch import Dispatch
-from gateway.app import Gateway
+from gateway.app import Gateway, Shared
 from gateway.cli.command import Console, load_settings
 from gateway.cli.mcp_port import McpPort
 from gateway.cli.shutdown_watchdog import CLOSING_SECONDS, ShutdownWatchdog
@@ -107,7 +107,7 @@ class Live:
         return gateway
 
 
-async def answer(site: Site, shared: wiring.Shared | None = None, child: Child | None = None) -> None:
+async def answer(site: Site, shared: Shared | None = None, child: Child | None = None) -> None:
     """Open the gateway and answer until told to stop. child: this process is one of several workers."""
     report_faults(site.log)
     if child is None:
@@ -116,7 +116,7 @@ async def answer(site: Site, shared: wiring.Shared | None = None, child: Child |
         await _answer(site, shared, child, when_closed)
 
 
-async def _answer(site: Site, shared: wiring.Shared | None, child: Child | None, when_closed: ExitStack) -> None:
+async def _answer(site: Site, shared: Shared | None, child: Child | None, when_closed: ExitStack) -> None:
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         if child is None:
             composition.gateway.shield.ready()

@@ -19,7 +19,6 @@ from gateway.services import clean_texts
 from gateway.settings import Settings
 from gateway.shield import Direction, Policy, ScanResult, Shield, load_rules
 from gateway.shield.scoring import DEFAULT_POLICY
-from gateway.wiring import make_gateway
 
 RULES = {
     "version": 1,
@@ -88,7 +87,7 @@ async def site() -> AsyncIterator[Site]:
     settings = Settings(data_dir=":memory:", rbac_enabled=False)
     shield = CountingShield()
     async with open_lasting(settings, log=Log(io.StringIO(), SystemClock())) as lasting:
-        yield Site(make_gateway(settings, shield, lasting, Client()), shield)
+        yield Site(Gateway(settings, shield, lasting, Client()), shield)
 
 
 async def test_a_clean_text_is_scanned_once_and_answered_and_recorded_every_time(site: Site) -> None:
