@@ -4,7 +4,7 @@ import argparse
 
 from gateway.cli.command import OK, Console, shown
 from gateway.cli.resource import Flag, Row, Values, View, commands_of, expiry
-from gateway.domain.alerts import DEFAULT_ALERT_LIMIT
+from gateway.domain.paging import DEFAULT_LIMIT
 from gateway.operations.alerts import ALERT_OPERATIONS
 from gateway.operations.traffic import TRAFFIC_OPERATIONS
 
@@ -38,7 +38,7 @@ COMMANDS = commands_of(
             Flag("scope", "which (active; all with --request-id)"),
             Flag("request_id", "alerts in any state that count this request (req_…)", metavar="ID"),
             Flag("since", "seen at or after: a time, a date, or an age such as 24h", metavar="TIME"),
-            Flag("limit", f"most alerts to list ({DEFAULT_ALERT_LIMIT})"),
+            Flag("limit", f"most alerts to list ({DEFAULT_LIMIT})"),
         ),
         columns={
             "ID": "id",

@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from gateway.domain.globs import glob
 from gateway.domain.hosts import read_domain, suffixes
+from gateway.domain.paging import PageQuery
 from gateway.errors import InvalidRequest
 from gateway.field_types import is_line
 
@@ -23,7 +24,6 @@ GLOBAL = "global"
 MAX_ENTRIES = 10_000
 MAX_VALUE_CHARS = 253
 MAX_REASON_CHARS = 500
-DEFAULT_ENTRY_LIMIT = 100
 MAX_ENTRY_LIMIT = 500
 _IPV4_MAPPED = "::ffff:"
 _NEVER_AT = 2**62
@@ -95,13 +95,11 @@ class AccessEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryFilter:
+class EntryFilter(PageQuery):
     """The entries to list, newest first. None matches everything."""
 
     list_name: ListName | None = None
     entry_type: EntryType | None = None
-    limit: int = DEFAULT_ENTRY_LIMIT
-    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
+from gateway.domain.paging import PageQuery
 from gateway.field_types import as_line
 
 MAX_NAME_CHARS = 100
 MAX_TOOLS = 100
 MAX_TAGS = 20
 MAX_AGENT_LIMIT = 1000
-DEFAULT_AGENT_LIMIT = 100
 ACTIVE_MS = 15 * 60_000
 IDLE_MS = 24 * 3_600_000
 NOTE_EVERY_MS = 60_000
@@ -119,15 +119,13 @@ class AgentView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentFilter:
+class AgentFilter(PageQuery):
     """The agents to list, newest first. None matches all. search: in name, owner, role and tags, in any case."""
 
     status: AgentStatus | None = None
     source: AgentSource | None = None
     risk: AgentRisk | None = None
     search: str | None = None
-    limit: int = DEFAULT_AGENT_LIMIT
-    cursor: str | None = None
 
 
 _SHARED_FIELDS = {one.name for one in fields(AgentView)} & {one.name for one in fields(AgentRecord)}

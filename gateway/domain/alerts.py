@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
+from gateway.domain.paging import PageQuery
 from gateway.domain.policies import UNSCANNABLE_RULE
 from gateway.errors import Conflict
 from gateway.field_types import UntilInAYear, line, note
@@ -19,7 +20,6 @@ ONCE_A_DAY = frozenset((UNSCANNABLE_RULE,))
 """Rules that a harmless client matches with every message: one day of them is one alert."""
 MAX_EVIDENCE = 5
 MAX_ALERT_LIMIT = 500
-DEFAULT_ALERT_LIMIT = 100
 MAX_NOTE_CHARS = 1000
 MAX_NAME_CHARS = 100
 _MAX_COUNT = 2**53
@@ -101,7 +101,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertFilter:
+class AlertFilter(PageQuery):
     """The alerts to list, newest first. None matches all.
 
     since: last seen at or after; until: first seen at or before; Unix milliseconds. request_id: of any counted request.
@@ -117,8 +117,6 @@ class AlertFilter:
     scope: AlertScope = "all"
     since: int | None = None
     until: int | None = None
-    limit: int = DEFAULT_ALERT_LIMIT
-    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

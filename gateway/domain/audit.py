@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
+from gateway.domain.paging import PageQuery
 from gateway.records import record
 from gateway.strict_json import json_writer
 
 GENESIS_HASH = "0" * 64
 MAX_AUDIT_LIMIT = 1000
-DEFAULT_AUDIT_LIMIT = 100
 
 Outcome = Literal["success", "refused", "failed"]
 
@@ -74,7 +74,7 @@ _OMITTED_IF_NULL = ("agent", "direction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFilter:
+class AuditFilter(PageQuery):
     """The events to list, newest first. None matches all. since, until: Unix milliseconds, both inclusive.
 
     search: in action, actor, agent, key, address, request id, resource or details; ASCII case does not matter.
@@ -90,8 +90,6 @@ class AuditFilter:
     exclude_actions: tuple[str, ...] = ()
     search: str | None = None
     request_id: str | None = None
-    limit: int = DEFAULT_AUDIT_LIMIT
-    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

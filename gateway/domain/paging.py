@@ -11,12 +11,21 @@ from gateway.errors import InvalidRequest
 T = TypeVar("T")
 
 MAX_INTEGER = 2**63 - 1
+DEFAULT_LIMIT = 100
 _TAG_BYTES = 6
 _MAX_CURSOR_CHARS = 128
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _MASK_40 = 2**40 - 1
 ID_NUMBERS = 3
 """The number of integers that `position_of` returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageQuery:
+    """Which page of a list to return. The filter of a list inherits from it."""
+
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

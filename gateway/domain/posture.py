@@ -16,6 +16,8 @@ from enum import StrEnum
 from gateway.shield.detections import Severity
 
 DAY_MS = 86_400_000
+MAX_RUNS = 100
+KEPT_RUNS = 1000
 HALF_LIFE_MS = 6 * 3_600_000
 CRITICAL_FAILURE_CAP = 49
 CRITICAL_ALERT_FLOOR = 51

@@ -13,6 +13,8 @@ Shape = Literal["figures", "table", "bars", "lines", "rates"]
 Every = Literal["day", "week", "month"]
 EVERY_MS = {"day": DAY_MS, "week": 7 * DAY_MS, "month": 30 * DAY_MS}
 DEFAULT_PERIOD_MS = 7 * DAY_MS
+MAX_REPORTS = 100
+KEPT_REPORTS = 200
 MAX_PERIOD_MS = 3660 * DAY_MS
 
 

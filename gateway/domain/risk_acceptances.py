@@ -10,6 +10,7 @@ from gateway.shield.scoring import Policy, judge
 
 MAX_DAYS = 90
 MAX_ACCEPTANCES = 1000
+MAX_ACCEPTANCE_LIMIT = 500
 DAY_MS = 86_400_000
 
 

@@ -6,6 +6,9 @@ from typing import Literal
 
 from gateway.shield.detections import Verdict
 
+MAX_SCANS = 100
+KEPT_SCANS = 500
+
 ItemKind = Literal["prompt", "tool", "config", "file"]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gateway.domain.paging import PageQuery
 from gateway.records import record
 from gateway.shield.detections import Verdict
 
@@ -14,7 +15,6 @@ PRODUCTION = "production"
 DEMO = "demo"
 ORIGINS = (PRODUCTION, DEMO)
 MAX_TRAFFIC_LIMIT = 500
-DEFAULT_TRAFFIC_LIMIT = 100
 
 Origin = Literal["production", "demo"]
 
@@ -57,7 +57,7 @@ class TrafficRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficFilter:
+class TrafficFilter(PageQuery):
     """The rows to list, newest first. None matches all; origin None means the origin of the data folder.
 
     key: the prefix of a key or the id of a principal. search: in agent, key, model, provider, request id, rules or the
@@ -77,5 +77,3 @@ class TrafficFilter:
     search: str | None = None
     since: int | None = None
     until: int | None = None
-    limit: int = DEFAULT_TRAFFIC_LIMIT
-    cursor: str | None = None

@@ -5,6 +5,7 @@ import unicodedata
 from dataclasses import dataclass, field
 
 from gateway import bundle
+from gateway.domain.paging import PageQuery
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, Role, scopes_within
 from gateway.errors import Conflict, InvalidRequest
 
@@ -17,7 +18,6 @@ NOT_ONE_SIGN_REPEATED = "^(?!(.|[\\n\\r\\u2028\\u2029])\\1*$)"
 USERNAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
 SESSION_MS = 12 * 3_600_000
 SESSION_IDLE_MS = 60 * 60_000
-DEFAULT_SESSION_LIMIT = 100
 MAX_SESSION_LIMIT = 500
 _USERNAME = re.compile(USERNAME_PATTERN, re.ASCII)
 _COMMON_PASSWORDS = "gateway/domain/common-passwords.txt"
@@ -86,6 +86,13 @@ class Session:
 
     def is_live(self, now_at: int) -> bool:
         return now_at < self.expires_at and now_at < self.last_seen_at + SESSION_IDLE_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilter(PageQuery):
+    """The live sessions to list, newest first. user_id: None for those of all users."""
+
+    user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ async def _query_threats(call: ToolCall, command: QueryThreats) -> ToolOutput:
     wanted = AlertFilter(**_filters(command))
     store = call.gateway.store
     alerts, total = await store.db.read(
-        lambda tx: (store.alerts.page(tx, wanted).items, store.alerts.count(tx, wanted, most=MOST_COUNTED + 1))
+        lambda tx: (store.alerts.page(tx, wanted).items, store.alerts.count_matching(tx, wanted, most=MOST_COUNTED + 1))
     )
     lines = [counted("alert", len(alerts), total), *map(alert_line, alerts)]
     return ToolOutput("\n".join(lines), encode(AlertList(alerts, total)))

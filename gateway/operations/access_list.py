@@ -6,7 +6,6 @@ from typing import Literal
 from gateway.app import Gateway
 from gateway.domain.access_list import (
     ADDRESS_PATTERN,
-    DEFAULT_ENTRY_LIMIT,
     DOMAIN_PATTERN,
     GLOBAL,
     MAX_ENTRY_LIMIT,
@@ -16,7 +15,7 @@ from gateway.domain.access_list import (
     EntryType,
     ListName,
 )
-from gateway.domain.paging import Page
+from gateway.domain.paging import Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import choice, kind
@@ -26,13 +25,11 @@ from gateway.services.access_list import WantedChange, WantedEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryQuery:
+class EntryQuery(PageQuery):
     """Which entries to list."""
 
     list: ListName | None = None
     type: EntryType | None = None
-    limit: int = DEFAULT_ENTRY_LIMIT
-    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +99,7 @@ ACCESS_OPERATIONS = (
         query=(
             choice("list", ListName, "Only entries of this list."),
             choice("type", EntryType, "Only entries of this type."),
-            *paging(MAX_ENTRY_LIMIT, DEFAULT_ENTRY_LIMIT),
+            *paging(MAX_ENTRY_LIMIT),
         ),
     ),
     _ACCESS.create(

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from gateway.app import Gateway
 from gateway.domain.agents import (
-    DEFAULT_AGENT_LIMIT,
     MAX_AGENT_LIMIT,
     AgentFilter,
     AgentRisk,
@@ -74,7 +73,7 @@ AGENT_OPERATIONS = (
             choice("source", AgentSource, "How the gateway came to know it."),
             choice("risk", AgentRisk, "How much it should be looked at."),
             text("search", "Found without regard to case in name, owner, role or tags."),
-            *paging(MAX_AGENT_LIMIT, DEFAULT_AGENT_LIMIT),
+            *paging(MAX_AGENT_LIMIT),
         ),
     ),
     _AGENTS.create(

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from gateway.domain.alerts import (
-    DEFAULT_ALERT_LIMIT,
     MAX_ALERT_LIMIT,
     Alert,
     AlertFilter,
@@ -26,7 +25,7 @@ ALERT_FILTERS = (
     request_id(),
     time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 24h."),
     time("until", "First seen at or before: an RFC 3339 time, a date, or an age such as 24h."),
-    *paging(MAX_ALERT_LIMIT, DEFAULT_ALERT_LIMIT),
+    *paging(MAX_ALERT_LIMIT),
 )
 _SUPPRESSED: JsonSchema = {"const": AlertStatus.SUPPRESSED.value}
 

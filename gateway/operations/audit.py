@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from gateway.domain.audit import DEFAULT_AUDIT_LIMIT, MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
+from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import Answer, choice, request_id, text, texts, time
 from gateway.operations.rows import paging, public, row
@@ -20,7 +20,7 @@ EXPORT_FILTERS = (
     text("search", "Found in any case in action, actor, agent, key, address, request id, resource or details."),
     request_id(),
 )
-AUDIT_FILTERS = (*EXPORT_FILTERS, *paging(MAX_AUDIT_LIMIT, DEFAULT_AUDIT_LIMIT))
+AUDIT_FILTERS = (*EXPORT_FILTERS, *paging(MAX_AUDIT_LIMIT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

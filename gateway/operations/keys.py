@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 from gateway.app import Gateway
 from gateway.domain.keys import (
     DEFAULT_GRACE_SECONDS,
-    DEFAULT_KEY_LIMIT,
     MAX_GRACE_SECONDS,
     MAX_KEY_LIMIT,
     ChangedKey,
@@ -103,7 +102,7 @@ _KEYS = Noun(
 )
 
 KEY_OPERATIONS = (
-    _KEYS.list("List the API keys, newest first.", takes=PageOf100, query=paging(MAX_KEY_LIMIT, DEFAULT_KEY_LIMIT)),
+    _KEYS.list("List the API keys, newest first.", takes=PageOf100, query=paging(MAX_KEY_LIMIT)),
     _KEYS.create(
         NewKey,
         "Create a key: `name`, `scopes`, `rate_limit`?, `expires_at`?, `policy`?, `models`?. Shows `key` once.",

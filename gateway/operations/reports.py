@@ -2,11 +2,10 @@
 
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.domain.reports import Report, ReportSchedule
+from gateway.domain.reports import MAX_REPORTS, Report, ReportSchedule
 from gateway.operations.operation import Answer, ById
 from gateway.operations.rows import Noun, PageOf20, paging, whole
 from gateway.services.reports import ChangedSchedule, NewReport, NewSchedule
-from gateway.store.reports import MAX_REPORTS
 
 
 async def make_report(gateway: Gateway, who: Principal, command: NewReport, context: RequestContext) -> Report:

@@ -5,14 +5,13 @@ from typing import Literal
 
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.domain.risk_acceptances import AcceptanceScope, RiskAcceptance
+from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, RiskAcceptance
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun, PageOf100, paging, public
 from gateway.operations.views import project
 from gateway.schema import JsonSchema
 from gateway.services.new_verdicts import NewVerdict
 from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
-from gateway.store.risk_acceptances import MAX_ACCEPTANCE_LIMIT
 
 _TEXT: JsonSchema = {"type": "string"}
 _NONE: JsonSchema = {"type": "null"}
@@ -78,7 +77,7 @@ _ACCEPTANCES = Noun(
     manages=Permission.RISK_ACCEPTANCES_MANAGE,
 )
 _LIST = _ACCEPTANCES.list(
-    "List the risk acceptances, newest first.", takes=PageOf100, query=paging(MAX_ACCEPTANCE_LIMIT, 100)
+    "List the risk acceptances, newest first.", takes=PageOf100, query=paging(MAX_ACCEPTANCE_LIMIT)
 )
 
 PUBLIC_ACCEPTANCE_OPERATIONS = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, make_dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from gateway.app import Gateway
-from gateway.domain.paging import Page
+from gateway.domain.paging import DEFAULT_LIMIT, Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.operations.operation import Answer, ById, Call, Door, Operation, Parameter, cursor, limit
 from gateway.schema import JsonSchema
@@ -36,22 +36,18 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageOf20:
+class PageOf20(PageQuery):
     """Which page of a list to return, 20 items by default."""
 
     limit: int = 20
-    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageOf100:
+class PageOf100(PageQuery):
     """Which page of a list to return, 100 items by default."""
 
-    limit: int = 100
-    cursor: str | None = None
 
-
-def paging(high: int, default: int) -> tuple[Parameter, Parameter]:
+def paging(high: int, default: int = DEFAULT_LIMIT) -> tuple[Parameter, Parameter]:
     """Return the two parameters of a list that has pages."""
     return limit(high, default), cursor()
 
@@ -109,13 +105,7 @@ class Noun:
 
         async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
             service = self.service(gateway)
-            match command:
-                case None:
-                    page = whole(await service.list())
-                case PageOf20() | PageOf100():
-                    page = await service.page(limit=command.limit, cursor=command.cursor)
-                case _:
-                    page = await service.page(command)
+            page = whole(await service.list()) if command is None else await service.page(command)
             return Page(tuple(self.view(gateway, one) for one in page.items), page.limit, page.next)
 
         options.setdefault("call", call)

@@ -1,11 +1,10 @@
 """The rows of security scans. The rules are in `services.security_scans`."""
 
 from gateway.domain.principals import Permission, Scope
-from gateway.domain.security_scans import SecurityScan
+from gateway.domain.security_scans import MAX_SCANS, SecurityScan
 from gateway.operations.operation import kind
 from gateway.operations.rows import Noun, PageOf20, paging, public
 from gateway.services.security_scans import NewSecurityScan
-from gateway.store.security_scans import MAX_SCANS
 
 _SCANS = Noun(
     name="security_scans",

@@ -2,7 +2,7 @@
 
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.domain.traffic import DEFAULT_TRAFFIC_LIMIT, MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
+from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
 from gateway.operations.operation import ById, Parameter, choice, joined, request_id, text, time
 from gateway.operations.rows import Noun, paging
 from gateway.schema import JsonSchema, encode, json_schema
@@ -76,7 +76,7 @@ TRAFFIC_OPERATIONS = (
             text("search", "Found in any case in agent, key, model, provider, request id, rules or SHA-256."),
             _SINCE,
             _UNTIL,
-            *paging(MAX_TRAFFIC_LIMIT, DEFAULT_TRAFFIC_LIMIT),
+            *paging(MAX_TRAFFIC_LIMIT),
         ),
     ),
     _TRAFFIC.row(

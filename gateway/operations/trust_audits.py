@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from gateway.domain.posture import TrustAudit
+from gateway.domain.posture import MAX_RUNS, TrustAudit
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import time
 from gateway.operations.rows import Noun, PageOf20, paging, public, row
 from gateway.services.trust_audits import PostureView
-from gateway.store.trust_audits import MAX_RUNS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Role
 from gateway.domain.users import (
-    DEFAULT_SESSION_LIMIT,
     MAX_PASSWORD_CHARS,
     MAX_SESSION_LIMIT,
     MIN_PASSWORD_CHARS,
@@ -15,6 +14,7 @@ from gateway.domain.users import (
     USERNAME_PATTERN,
     ChangedUser,
     NewUser,
+    SessionFilter,
     SignedIn,
     User,
 )
@@ -68,15 +68,6 @@ class UserView:
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionFilter:
-    """Which sessions to list."""
-
-    user_id: str | None = None
-    limit: int = DEFAULT_SESSION_LIMIT
-    cursor: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class SessionView:
     """A live session, without the secrets that would let somebody in."""
@@ -112,7 +103,7 @@ async def list_sessions(
     gateway: Gateway, who: Principal, wanted: SessionFilter, context: RequestContext
 ) -> Page[SessionView]:
     """Return a page of sessions."""
-    page = await gateway.signin.page(user_id=wanted.user_id, limit=wanted.limit, cursor=wanted.cursor)
+    page = await gateway.signin.page(wanted)
     return Page(tuple(view_session(found) for found in page.items), page.limit, page.next)
 
 
@@ -172,7 +163,7 @@ USER_OPERATIONS = (
         call=list_sessions,
         query=(
             text("user_id", "Whose sessions; everybody's if left out."),
-            *paging(MAX_SESSION_LIMIT, DEFAULT_SESSION_LIMIT),
+            *paging(MAX_SESSION_LIMIT),
         ),
     ),
     row(

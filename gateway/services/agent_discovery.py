@@ -143,7 +143,7 @@ class AgentDiscovery:
         is_use = not sighting.blocked
         tools = sighting.tools if is_use else ()
         after = after_sighting(record, model=sighting.model if is_use else None, tools=tools, occurred_at=occurred_at)
-        self._store.agents.update(tx, after)
+        self._store.agents.change(tx, after)
         tx.after_commit(lambda: self._remember(folded, _noted(after, tools, occurred_at)))
 
     def record_client(self, client: str) -> None:

@@ -179,7 +179,7 @@ class Agents(Resource[AgentRecord]):
         return await self.view(name)
 
     def _lookup(self, tx: Transaction, name: str) -> AgentRecord | None:
-        return self._store.agents.find(tx, name)
+        return self._store.agents.by_id(tx, name)
 
     async def _views(self, id: str | None = None) -> Sequence[tuple[int, AgentView]]:
         """Return agents with their positions and the counts of the last 24 hours."""
@@ -202,7 +202,7 @@ class Agents(Resource[AgentRecord]):
                 requests, blocks = counts.get(fold_name(name), (0, 0))
                 counts[fold_name(name)] = (requests + one.requests, blocks + one.blocks)
             found = []
-            for position, record in self._store.agents.all(tx):
+            for position, record in self._store.agents.positions(tx):
                 if id in (None, record.id):
                     requests, blocks = counts.get(record.folded, (0, 0))
                     found.append((position, view(record, now_at, requests=requests, blocks=blocks)))
@@ -252,7 +252,7 @@ class Agents(Resource[AgentRecord]):
             self._store.agents.decide(tx, after)
             action = "unblocked" if after.blocked_at is None else "blocked"
         else:
-            self._store.agents.update(tx, after)
+            self._store.agents.change(tx, after)
             if after.retired_at is not None and before.retired_at is None:
                 action = "retired"
         self._note(tx, action, principal, context, id=before.id, before=self._shown(before), after=self._shown(after))

@@ -200,7 +200,7 @@ class Alerts:
         over = self._store.alerts.active_of(tx, fingerprint(source, rule, subject))
         for alert in over:
             resolved = move(alert, AlertStatus.RESOLVED, who=ITSELF, at=occurred_at, note=resolution)
-            self._store.alerts.update(tx, resolved)
+            self._store.alerts.change(tx, resolved)
             self._note_itself(tx, "alert_resolved", alert, resolved, note=resolution)
         return len(over)
 
@@ -218,7 +218,7 @@ class Alerts:
                 return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
             self._store.alerts.insert(tx, alert)
             return alert
-        self._store.alerts.update(tx, alert)
+        self._store.alerts.change(tx, alert)
         self._store.alerts.saw(tx, alert, seen.request_id)
         if alert.status is not latest.status:
             self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")
@@ -281,7 +281,7 @@ class Alerts:
             check_version(wanted.version, before.version, "alert")
             after = self._moved(tx, before, wanted, who=principal.name, now_at=now_at)
             if after != before:
-                self._store.alerts.update(tx, after)
+                self._store.alerts.change(tx, after)
             action = f"alert_{after.status.value}" if after.status is not before.status else "alert_changed"
             shown = {"before": _shown(before), "after": _shown(after)}
             details = {"note": wanted.note} if wanted.note else None

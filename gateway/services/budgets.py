@@ -218,8 +218,9 @@ class Budgets(Resource[Budget]):
     def _write(self, tx: AuthorityTransaction, before: Budget, after: Budget) -> None:
         now_at = self._clock.now_at()
         has_room = after.effective_amount(now_at) > before.effective_amount(now_at)
-        self._store.budgets.change(tx, after, has_room=has_room)
+        self._store.budgets.change(tx, after)
         if has_room:
+            self._store.budgets.forget_alerts(tx, after.id)
             self._spending.end_alerts(tx, after.id, now_at, "The limit was raised.")
 
     def _standing(self, tx: Transaction, budget: Budget) -> Standing:

@@ -77,7 +77,7 @@ class FalsePositives:
             marked = []
             for alert in active:
                 after = move(alert, AlertStatus.FALSE_POSITIVE, who=principal.name, at=now_at, note=note)
-                self._store.alerts.update(tx, after)
+                self._store.alerts.change(tx, after)
                 self._trail.note(
                     tx,
                     "alert_false_positive",

@@ -93,9 +93,9 @@ class Fleet:
                 agents=store.agents.count(tx),
                 sessions=store.sessions.count_live(tx, now_at=now_at),
             )
-            store.fleet.beat(tx, beat)
-            store.fleet.forget(tx, before=now_at - _FORGET_MS)
-            for other in store.fleet.instances(tx):
+            store.instances.put(tx, beat)
+            store.instances.forget(tx, before=now_at - _FORGET_MS)
+            for other in store.instances.all(tx):
                 if other.id != store.instance_id:
                     self.tell(tx, other.id, other.name, other.last_seen_at, now_at)
 
@@ -104,7 +104,7 @@ class Fleet:
     async def view(self, since: int | None = None) -> FleetView:
         """Return all gateways that were heard of since a time, and peers that never were if there is none."""
         now_at = self._clock.now_at()
-        known = await self._store.db.read(self._store.fleet.instances)
+        known = await self._store.db.read(self._store.instances.all)
         own = next((one for one in known if one.id == self._store.instance_id), None)
         if own is None or connection_of(own.last_seen_at, now_at) is not Connection.ONLINE:
             try:
@@ -115,9 +115,9 @@ class Fleet:
         def work(tx: Transaction) -> FleetView:
             found: dict[str, InstanceView] = {}
             scores = self._scores(tx)
-            for beat in self._store.fleet.instances(tx):
+            for beat in self._store.instances.all(tx):
                 found[beat.id] = view_of(beat, scores, now_at)
-            for peer in self._store.fleet.peers(tx):
+            for peer in self._store.peers.all(tx):
                 for one in views_of(peer, now_at):
                     found.setdefault(one.id, one)
             wanted = [one for one in found.values() if since is None or (one.last_seen_at or 0) >= since]

@@ -97,7 +97,7 @@ class FleetPeers:
 
     async def list(self) -> tuple[Peer, ...]:
         """Return all peers, oldest first."""
-        return await self._store.db.read(self._store.fleet.peers)
+        return await self._store.db.read(self._store.peers.all)
 
     async def create(self, principal: Principal, wanted: WantedPeer, context: RequestContext) -> Peer:
         """Make a peer and ask it once; that it does not answer is told in the record and no reason not to keep it.
@@ -111,18 +111,18 @@ class FleetPeers:
             _named("url", check_host, address, allow_private=peer.allow_private)
 
         def work(tx: Transaction) -> None:
-            known = self._store.fleet.peers(tx)
+            known = self._store.peers.all(tx)
             if len(known) >= MAX_PEERS:
                 raise Conflict(f"There are {MAX_PEERS} peers; remove some first.")
             if any(one.folded == peer.folded for one in known):
                 raise Conflict("There is a peer of this name already.", param="name")
             if key is not None:
                 keep(self._store, peer.id, key)
-            self._store.fleet.insert_peer(tx, peer)
+            self._store.peers.insert(tx, peer)
             self._trail.note(tx, "fleet_peer_created", principal, context, id=peer.id, after=_shown(peer))
 
         def is_named(tx: Transaction) -> bool:
-            return any(one.id == peer.id for one in self._store.fleet.peers(tx))
+            return any(one.id == peer.id for one in self._store.peers.all(tx))
 
         key_id = None if key is None else peer.id
         await commit_with_key(self._audit.commit, self._store, work, key_id=key_id, is_named=is_named)
@@ -136,10 +136,10 @@ class FleetPeers:
         """
 
         def work(tx: Transaction) -> Peer:
-            peer = next((one for one in self._store.fleet.peers(tx) if one.id == id), None)
+            peer = next((one for one in self._store.peers.all(tx) if one.id == id), None)
             if peer is None:
                 raise NotFound("There is no such peer.")
-            self._store.fleet.remove_peer(tx, id)
+            self._store.peers.remove(tx, id)
             self._fleet.tell(tx, peer.id, peer.name, self._clock.now_at(), self._clock.now_at())
             self._trail.note(tx, "fleet_peer_removed", principal, context, id=id, before=_shown(peer))
             return peer
@@ -168,7 +168,7 @@ class FleetPeers:
         after = await self._answered(peer)
 
         def work(tx: Transaction) -> None:
-            if self._store.fleet.note_peer(tx, after):
+            if self._store.peers.change(tx, after):
                 heard_at = peer.created_at if after.answered_at is None else after.answered_at
                 self._fleet.tell(tx, after.id, after.name, heard_at, self._clock.now_at())
 

@@ -6,7 +6,6 @@ from typing import Any
 from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
 from gateway.domain.keys import (
     DEFAULT_GRACE_SECONDS,
-    DEFAULT_KEY_LIMIT,
     KEEP_AT,
     KEEP_TEXT,
     MAX_GRACE_SECONDS,
@@ -15,7 +14,6 @@ from gateway.domain.keys import (
     KeyRecord,
     NewKey,
 )
-from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import Conflict, InvalidRequest, PermissionDenied
 from gateway.schema import check
@@ -70,14 +68,6 @@ class Keys(Resource[KeyRecord]):
             return self._insert(tx, principal, context, record)
 
         return key, work
-
-    async def page(self, *, limit: int = DEFAULT_KEY_LIMIT, cursor: str | None = None) -> Page[KeyRecord]:
-        """Return a page of records, newest first.
-
-        Raises:
-            InvalidRequest: the limit or the cursor.
-        """
-        return await self._store.db.read(lambda tx: self._store.keys.page(tx, limit=limit, cursor=cursor))
 
     async def rotate(
         self,

@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 
 from gateway.clock import Clock, Ids
-from gateway.domain.paging import Page
+from gateway.domain.paging import Page, PageQuery
 from gateway.domain.posture import PosturePoint
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.domain.report_text import write_report
@@ -130,7 +130,7 @@ class Reports:
         )
 
         def work(tx: Transaction) -> MadeReport:
-            self._store.reports.insert(tx, report, document)
+            self._store.reports.insert(tx, report, document=document)
             details = {"type": report.type, "format": report.format, "sha256": report.document_sha256}
             AuditTrail(self._audit, "report").note(
                 tx, "report_created", principal, context, id=report.id, details=details
@@ -139,13 +139,13 @@ class Reports:
 
         return await self._audit.commit(work)
 
-    async def page(self, limit: int, cursor: str | None) -> Page[Report]:
+    async def page(self, wanted: PageQuery) -> Page[Report]:
         """List kept reports, newest first.
 
         Raises:
             InvalidRequest: the limit or the cursor.
         """
-        return await self._store.db.read(lambda tx: self._store.reports.page(tx, limit=limit, cursor=cursor))
+        return await self._store.db.read(lambda tx: self._store.reports.read_page(tx, wanted))
 
     async def show(self, principal: Principal, report_id: str) -> MadeReport:
         """Return a kept report with its document.
@@ -162,7 +162,7 @@ class Reports:
 
     async def schedules(self) -> tuple[ReportSchedule, ...]:
         """Return all schedules, oldest first."""
-        return await self._store.db.read(self._store.reports.schedules)
+        return await self._store.db.read(self._store.report_schedules.all)
 
     async def create_schedule(self, principal: Principal, new: NewSchedule, context: RequestContext) -> ReportSchedule:
         """Make a schedule. Its first report comes one span from now.
@@ -185,9 +185,9 @@ class Reports:
         )
 
         def work(tx: Transaction) -> ReportSchedule:
-            if len(self._store.reports.schedules(tx)) >= MAX_SCHEDULES:
+            if len(self._store.report_schedules.all(tx)) >= MAX_SCHEDULES:
                 raise Conflict(f"There are {MAX_SCHEDULES} schedules; remove some first.")
-            self._store.reports.insert_schedule(tx, schedule)
+            self._store.report_schedules.insert(tx, schedule)
             self._trail.note(tx, "report_schedule_created", principal, context, id=schedule.id, after=_shown(schedule))
             return schedule
 
@@ -214,7 +214,7 @@ class Reports:
                 after = replace(after, next_at=now_at + EVERY_MS[after.every])
             if after == before:
                 return before
-            self._store.reports.change_schedule(tx, after)
+            self._store.report_schedules.change(tx, after)
             shown = {"before": _shown(before), "after": _shown(after)}
             self._trail.note(tx, "report_schedule_changed", principal, context, id=before.id, **shown)
             return self._find(tx, before.id)
@@ -230,7 +230,7 @@ class Reports:
 
         def work(tx: Transaction) -> ReportSchedule:
             before = self._find(tx, schedule_id)
-            self._store.reports.remove_schedule(tx, before.id)
+            self._store.report_schedules.remove(tx, before.id)
             self._trail.note(tx, "report_schedule_removed", principal, context, id=before.id, before=_shown(before))
             return before
 
@@ -246,7 +246,7 @@ class Reports:
             next_at = schedule.next_at + span * (1 + (now_at - schedule.next_at) // span)
 
             def claim(tx: Transaction, one: ReportSchedule = schedule, at: int = next_at) -> bool:
-                return self._store.reports.put_off(tx, one, next_at=at, now_at=now_at)
+                return self._store.report_schedules.put_off(tx, one, next_at=at, now_at=now_at)
 
             if await self._store.db.write(claim):
                 until = next_at - span
@@ -284,7 +284,7 @@ class Reports:
         return lambda tx: make(Source(self._store, tx, since_at, until_at, step, now_at, self._scores))
 
     def _find(self, tx: Transaction, schedule_id: str) -> ReportSchedule:
-        for schedule in self._store.reports.schedules(tx):
+        for schedule in self._store.report_schedules.all(tx):
             if schedule.id == schedule_id:
                 return schedule
         raise NotFound("There is no such schedule.")

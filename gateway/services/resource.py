@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from gateway.clock import Clock, Ids
 from gateway.domain.keys import KEEP_AT, KEEP_TEXT, KeyRecord
+from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import check
@@ -117,6 +118,14 @@ class Resource(Generic[R]):
     async def list(self) -> tuple[R, ...]:
         """Return all records, oldest first."""
         return cast("tuple[R, ...]", await self._store.db.read(self._repository.all))
+
+    async def page(self, wanted: Any) -> Page[Any]:
+        """Return a part of the records, newest first. wanted: a `PageQuery`, or the filter of the noun.
+
+        Raises:
+            InvalidRequest: a bound or the cursor of `wanted`.
+        """
+        return await self._store.db.read(lambda tx: self._repository.read_page(tx, wanted))
 
     async def show(self, name: str) -> R:
         """Return one record.

@@ -12,7 +12,6 @@ from typing import Annotated
 
 from gateway.clock import Clock, Ids
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource
-from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import (
     MAX_ACCEPTANCES,
@@ -118,14 +117,6 @@ class RiskAcceptances(Resource[RiskAcceptance]):
             StoreUnavailable: they cannot be read.
         """
         return partial(self.apply, source=source) if self.any() else None
-
-    async def page(self, *, limit: int, cursor: str | None = None) -> Page[RiskAcceptance]:
-        """Return a part of all acceptances, newest first.
-
-        Raises:
-            InvalidRequest: the limit or the cursor.
-        """
-        return await self._store.db.read(lambda tx: self._store.risk_acceptances.page(tx, limit=limit, cursor=cursor))
 
     async def show(self, name: str) -> RiskAcceptance:
         """Return one acceptance.

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from gateway.clock import Clock, Ids
-from gateway.domain.paging import Page
+from gateway.domain.paging import Page, PageQuery
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, security_scan
 from gateway.errors import Conflict, InvalidRequest, NotFound
@@ -116,13 +116,13 @@ class SecurityScans:
 
         return await self._audit.commit(work)
 
-    async def page(self, limit: int, cursor: str | None) -> Page[SecurityScan]:
+    async def page(self, wanted: PageQuery) -> Page[SecurityScan]:
         """List runs, newest first.
 
         Raises:
             InvalidRequest: the limit or the cursor.
         """
-        return await self._store.db.read(lambda tx: self._store.security_scans.page(tx, limit=limit, cursor=cursor))
+        return await self._store.db.read(lambda tx: self._store.security_scans.read_page(tx, wanted))
 
     async def show(self, scan_id: str) -> SecurityScan:
         """Return one run.

@@ -6,7 +6,7 @@ from gateway.auth.sessions import TOKEN_RANDOM_BYTES, hash_token, make_token
 from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
-from gateway.domain.users import DEFAULT_SESSION_LIMIT, SESSION_MS, Session, SignedIn, User, check_new_password
+from gateway.domain.users import SESSION_MS, Session, SessionFilter, SignedIn, User, check_new_password
 from gateway.errors import BadCredentials, Conflict, GatewayError, NotFound, NotSignedIn
 from gateway.services.audit import Audit, source_of
 from gateway.services.passwords import Passwords
@@ -127,14 +127,10 @@ class SignIn:
                 raise Conflict("new_password must be another than the current one.", param="new_password")
             return await self._set_password(found, await self._passwords.hash(new), place, context)
 
-    async def page(
-        self, *, user_id: str | None = None, limit: int = DEFAULT_SESSION_LIMIT, cursor: str | None = None
-    ) -> Page[SignedIn]:
-        """List the sessions that are not over, newest first."""
+    async def page(self, wanted: SessionFilter) -> Page[SignedIn]:
+        """List the live sessions, newest first."""
         now_at = self._clock.now_at()
-        return await self._store.db.read(
-            lambda tx: self._store.sessions.page(tx, now_at=now_at, user_id=user_id, limit=limit, cursor=cursor)
-        )
+        return await self._store.db.read(lambda tx: self._store.sessions.page(tx, wanted, now_at=now_at))
 
     async def end_one(self, principal: Principal, session_id: str, context: RequestContext) -> None:
         """End a session, whose ever it is.

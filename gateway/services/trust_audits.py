@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from gateway.clock import Clock, Ids
-from gateway.domain.paging import Page
+from gateway.domain.paging import Page, PageQuery
 from gateway.domain.posture import (
     DAY_MS,
     PosturePoint,
@@ -79,13 +79,13 @@ class TrustAudits:
 
         return await self._audit.commit(work)
 
-    async def page(self, limit: int, cursor: str | None) -> Page[TrustAudit]:
+    async def page(self, wanted: PageQuery) -> Page[TrustAudit]:
         """List runs, newest first.
 
         Raises:
             InvalidRequest: the limit or the cursor.
         """
-        return await self._store.db.read(lambda tx: self._store.trust_audits.page(tx, limit=limit, cursor=cursor))
+        return await self._store.db.read(lambda tx: self._store.trust_audits.read_page(tx, wanted))
 
     async def show(self, run_id: str) -> TrustAudit:
         """Return one run.

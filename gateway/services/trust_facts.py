@@ -62,7 +62,7 @@ def keys_observed(store: Store, tx: Transaction, now_at: int) -> tuple[str, ...]
 
 def offline_share(store: Store, tx: Transaction, now_at: int) -> float:
     """Return how much of the fleet was not heard of for five minutes, 0 to 1."""
-    beats = store.fleet.instances(tx)
+    beats = store.instances.all(tx)
     return sum(now_at - beat.last_seen_at > STALE_MS for beat in beats) / len(beats) if beats else 0.0
 
 
@@ -108,7 +108,7 @@ def _providers(store: Store, tx: Transaction) -> tuple[ProviderFact, ...]:
 def _agents(store: Store, tx: Transaction) -> tuple[AgentFact, ...]:
     return tuple(
         AgentFact(one.name, one.tools, is_registered=one.source in (AgentSource.MANUAL, AgentSource.IMPORT))
-        for _, one in store.agents.all(tx)
+        for _, one in store.agents.positions(tx)
         if one.retired_at is None and one.blocked_at is None and one.origin == store.traffic.origin
     )
 

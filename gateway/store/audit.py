@@ -48,6 +48,7 @@ EVENTS, CHECKED_EVENTS = (
         "audit_events",
         AuditEvent,
         order=("occurred_at", "position"),
+        page_limit=MAX_AUDIT_LIMIT,
         codecs={
             "before": optional(Codec(json_text, read)),
             "after": optional(Codec(json_text, read)),
@@ -58,8 +59,6 @@ EVENTS, CHECKED_EVENTS = (
 )
 CHAIN = "WHERE instance_id = :instance_id AND seq > :seq ORDER BY seq LIMIT :limit"
 OF_ALERT = "WHERE resource_type = 'alert' AND resource_id = :alert_id ORDER BY seq LIMIT :limit"
-LIST = f"SELECT position, {EVENTS.names} FROM audit_events"  # noqa: S608  # our own column names
-IN_ORDER = " ORDER BY position LIMIT :limit"
 HEAD = "SELECT seq, hash FROM audit_heads WHERE instance_id = :instance_id"
 SET_HEAD = """
     INSERT INTO audit_heads (instance_id, seq, hash, first_seq, first_prev_hash)
@@ -74,7 +73,6 @@ TIMES = "SELECT occurred_at FROM audit_events"
 LATEST_FIRST = " ORDER BY occurred_at DESC LIMIT :limit"
 FIRST_AT = "SELECT occurred_at, position FROM audit_events ORDER BY position LIMIT 1"
 HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
-NEWEST_POSITION = "SELECT position FROM audit_events ORDER BY position DESC LIMIT 1"
 # The value that most events have in a column, which its index leaves out. A search for another value also says that
 # the column differs from this one, so that the database can use the index.
 USUAL = {"action": "chat_completed", "source": "chat", "resource_type": "model"}
@@ -160,37 +158,25 @@ class AuditRepository:
         Raises:
             InvalidRequest: a text is out of bounds.
         """
-        where = _where(wanted)
-        where.add("position > :position", position=position)
-        rows = tx.query(LIST + where.sql() + IN_ORDER, where.params | {"limit": limit})
-        return tuple((int(row["position"]), EVENTS.record(row)) for row in rows)
+        return EVENTS.read_after(tx, _where(wanted), position, limit)
 
     def newest_position(self, tx: Transaction) -> int:
         """Return the position of the newest event, 0 when there is none."""
-        rows = tx.query(NEWEST_POSITION)
-        return int(rows[0]["position"]) if rows else 0
+        return EVENTS.newest_position(tx)
 
     def of_alert(self, tx: Transaction, alert_id: str, *, limit: int) -> tuple[AuditEvent, ...]:
         """Return the events about one alert, oldest first."""
         return EVENTS.many(tx, OF_ALERT, alert_id=alert_id, limit=limit)
 
     def page(self, tx: Transaction, wanted: AuditFilter) -> Page[AuditEvent]:
-        """List events, newest first.
-
-        Raises:
-            InvalidRequest: `limit` or a text is out of bounds, or the cursor belongs to another list.
-        """
-        # An age such as 24h is another time on each page, so the times themselves are no part of the query.
-        names = ("source", "action", "actor", "resource_type", "exclude_actions", "search", "request_id")
-        named = (getattr(wanted, name) for name in names)
-        query = ("audit", *named, wanted.since is None, wanted.until is None)
-        where = _where(wanted)
-        return EVENTS.read_page(tx, where, query, limit=wanted.limit, highest=MAX_AUDIT_LIMIT, cursor=wanted.cursor)
+        """List events, newest first. Raises what `read_page` raises."""
+        return EVENTS.read_page(tx, wanted, _where(wanted))
 
 
 def count_events(tx: Transaction, wanted: AuditFilter, *, most: int) -> int:
     """Count the events that a filter matches, up to `most`. Ignores its limit and cursor."""
-    return EVENTS.count_up_to(tx, _where(wanted), most)
+    where = _where(wanted)
+    return EVENTS.count(tx, where.sql(), most=most, **where.params)
 
 
 def _where(wanted: AuditFilter) -> Where:

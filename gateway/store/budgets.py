@@ -8,18 +8,7 @@ from gateway.store.database import Row, Transaction
 from gateway.store.table import AuthorityTable
 
 OVERRIDE = ("override_amount", "override_until", "override_reason", "override_by")
-BUDGETS = AuthorityTable(
-    "budgets",
-    Budget,
-    columns={"window": "period", "lineage": None, "override": None},
-    extra=OVERRIDE,
-    changes=("name", "limit_amount", "soft_pct", "action"),
-)
-SELECT = f"""
-    SELECT {BUDGETS.names}, {", ".join(OVERRIDE)},
-           (SELECT lineage FROM api_keys WHERE budgets.scope = 'key' AND id = budgets.scope_value) AS lineage
-      FROM budgets
-"""  # noqa: S608  # our own column names
+LINEAGE = "(SELECT lineage FROM api_keys WHERE budgets.scope = 'key' AND id = budgets.scope_value) AS lineage"
 FORGET_ALERTS = "UPDATE budget_periods SET soft_at = NULL, exceeded_at = NULL WHERE budget_id = :id"
 REMOVE_PERIODS = "DELETE FROM budget_periods WHERE budget_id = :id"
 REMOVE_HOLDS = "DELETE FROM budget_holds WHERE budget_id = :id"
@@ -50,40 +39,43 @@ ORPHANS = "SELECT DISTINCT id FROM budget_holds WHERE held_at < :before LIMIT :l
 _KEEP_MS = 400 * 86_400_000
 
 
-class BudgetRepository:
-    """The tables of budgets."""
+class BudgetRepository(AuthorityTable[Budget]):
+    """The tables of budgets. The lineage of a budget is that of its key."""
 
-    def insert(self, tx: AuthorityTransaction, budget: Budget) -> None:
-        """Insert a budget. Every process obeys once this is committed."""
-        BUDGETS.insert(tx, budget, **_override_columns(budget))
+    def __init__(self) -> None:
+        super().__init__(
+            "budgets",
+            Budget,
+            columns={"window": "period", "lineage": None, "override": None},
+            extra=OVERRIDE,
+            changes=("name", "limit_amount", "soft_pct", "action"),
+        )
 
-    def all(self, tx: Transaction) -> tuple[Budget, ...]:
-        """Return all budgets, oldest first."""
-        return tuple(_budget(row) for row in tx.query(SELECT + " ORDER BY id"))
+    def select(self, rest: str = "") -> str:
+        """Return the statement that reads budgets with their overrides and lineages."""
+        return f"SELECT {self.names}, {', '.join(OVERRIDE)}, {LINEAGE} FROM budgets {rest}"  # noqa: S608
 
-    def count(self, tx: Transaction) -> int:
-        """Count the budgets."""
-        return BUDGETS.count(tx)
+    def params(self, record: Budget) -> dict[str, object]:
+        """Return a budget as parameters, with its override."""
+        one = record.override
+        values = (None,) * len(OVERRIDE) if one is None else (one.amount, one.until_at, one.reason, one.by)
+        return super().params(record) | dict(zip(OVERRIDE, values, strict=True))
 
-    def by_id(self, tx: Transaction, budget_id: str) -> Budget | None:
-        """Return the budget of this id."""
-        rows = tx.query(SELECT + " WHERE id = :id", {"id": budget_id})
-        return _budget(rows[0]) if rows else None
+    def record(self, row: Row, **others: object) -> Budget:
+        """Make the budget of a row."""
+        amount, until_at, reason, by = (row[column] for column in OVERRIDE)
+        override = None if amount is None else Override(amount=amount, until_at=until_at, reason=reason, by=by)
+        return super().record(row, override=override, lineage=row["lineage"])
 
-    def change(self, tx: AuthorityTransaction, budget: Budget, *, has_room: bool) -> None:
-        """Write name, limits, action and override, and raise the version. Every process obeys after the commit.
+    def forget_alerts(self, tx: Transaction, budget_id: str) -> None:
+        """Let the alerts of the periods be raised again, because the budget has more room."""
+        tx.execute(FORGET_ALERTS, {"id": budget_id})
 
-        has_room: the change made room, so that alerts of this period may be raised again.
-        """
-        BUDGETS.change(tx, budget, **_override_columns(budget))
-        if has_room:
-            tx.execute(FORGET_ALERTS, {"id": budget.id})
-
-    def remove(self, tx: AuthorityTransaction, budget_id: str) -> None:
-        """Delete a budget, its periods, and what is held of it."""
-        BUDGETS.remove(tx, budget_id)
-        tx.execute(REMOVE_PERIODS, {"id": budget_id})
-        tx.execute(REMOVE_HOLDS, {"id": budget_id})
+    def remove(self, tx: AuthorityTransaction, key: str) -> bool:
+        """Delete a budget, its periods, and what is held of it. Return whether it existed."""
+        tx.execute(REMOVE_PERIODS, {"id": key})
+        tx.execute(REMOVE_HOLDS, {"id": key})
+        return super().remove(tx, key)
 
     def standing(self, tx: Transaction, budget: Budget, at: int) -> Standing:
         """Return how a budget stands in the period around `at`."""
@@ -141,15 +133,3 @@ class BudgetRepository:
 
 def _period_of(standing: Standing) -> dict[str, object]:
     return {"budget_id": standing.budget.id, "begins_at": standing.period.begins_at}
-
-
-def _override_columns(budget: Budget) -> dict[str, object]:
-    one = budget.override
-    values = (None,) * len(OVERRIDE) if one is None else (one.amount, one.until_at, one.reason, one.by)
-    return dict(zip(OVERRIDE, values, strict=True))
-
-
-def _budget(row: Row) -> Budget:
-    amount, until_at, reason, by = (row[column] for column in OVERRIDE)
-    override = None if amount is None else Override(amount=amount, until_at=until_at, reason=reason, by=by)
-    return BUDGETS.record(row, override=override, lineage=row["lineage"])

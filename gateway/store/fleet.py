@@ -7,8 +7,6 @@ from gateway.store.database import Transaction
 from gateway.store.table import Codec, Table
 from gateway.strict_json import json_text
 
-INSTANCES = Table("instances", Heartbeat)
-FORGET_INSTANCES = "DELETE FROM instances WHERE last_seen_at < :before"
 PEERS = Table(
     "fleet_peers",
     Peer,
@@ -37,40 +35,15 @@ NEWEST_RUNNING = """
 FORGET_RUNNING = "DELETE FROM running_gateways"
 
 
-class FleetRepository:
-    """The tables of instances and peers."""
+class InstanceRepository(Table[Heartbeat]):
+    """The gateways of this database, each with its last report about itself."""
 
-    def beat(self, tx: Transaction, beat: Heartbeat) -> None:
-        """Write what a gateway reports about itself in place of its last report."""
-        INSTANCES.put(tx, beat)
-
-    def instances(self, tx: Transaction) -> tuple[Heartbeat, ...]:
-        """Return all gateways of this database, oldest first."""
-        return INSTANCES.all(tx)
+    def __init__(self) -> None:
+        super().__init__("instances", Heartbeat)
 
     def forget(self, tx: Transaction, *, before: int) -> int:
         """Delete the gateways whose last report is from before a time, and return how many."""
-        return tx.execute(FORGET_INSTANCES, {"before": before})
-
-    def insert_peer(self, tx: Transaction, peer: Peer) -> None:
-        """Insert a peer.
-
-        Raises:
-            Conflict: its name is taken.
-        """
-        PEERS.insert(tx, peer)
-
-    def peers(self, tx: Transaction) -> tuple[Peer, ...]:
-        """Return all peers, oldest first."""
-        return PEERS.all(tx)
-
-    def note_peer(self, tx: Transaction, peer: Peer) -> bool:
-        """Write the result of a request to a peer and return whether the peer still exists."""
-        return PEERS.change(tx, peer)
-
-    def remove_peer(self, tx: Transaction, peer_id: str) -> None:
-        """Delete a peer."""
-        PEERS.remove(tx, peer_id)
+        return tx.execute("DELETE FROM instances WHERE last_seen_at < :before", {"before": before})
 
 
 class LeaseRepository:

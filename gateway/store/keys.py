@@ -3,10 +3,8 @@
 from dataclasses import replace
 
 from gateway.domain.keys import MAX_KEY_LIMIT, KeyRecord
-from gateway.domain.paging import Page
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.filters import Where
 from gateway.store.table import AuthorityTable
 
 BY_DIGEST = "WHERE digest = :digest"
@@ -31,7 +29,7 @@ class KeyRepository(AuthorityTable[KeyRecord]):
 
     def __init__(self) -> None:
         changes = ("name", "scopes", "rate_limit", "expires_at", "policy", "models")
-        super().__init__("api_keys", KeyRecord, changes=changes, id_prefix="key")
+        super().__init__("api_keys", KeyRecord, changes=changes, id_prefix="key", page_limit=MAX_KEY_LIMIT)
 
     def insert(self, tx: AuthorityTransaction, record: KeyRecord, **extra: object) -> None:
         """Insert a record. A key that replaces no other begins a lineage of its own.
@@ -56,14 +54,6 @@ class KeyRepository(AuthorityTable[KeyRecord]):
     def count_of_policy(self, tx: Transaction, policy_id: str, *, now_at: int) -> int:
         """Count the keys with this policy that are not revoked."""
         return self.count(tx, OF_POLICY, policy=policy_id, now_at=now_at)
-
-    def page(self, tx: Transaction, *, limit: int, cursor: str | None) -> Page[KeyRecord]:
-        """Return a part of all records, newest first.
-
-        Raises:
-            InvalidRequest: the limit or the cursor.
-        """
-        return self.read_page(tx, Where(), ("keys",), limit=limit, highest=MAX_KEY_LIMIT, cursor=cursor)
 
     def revoke(self, tx: AuthorityTransaction, key_id: str, *, now_at: int, revoked_at: int | None = None) -> bool:
         """Revoke the key, now or at `revoked_at`, and return whether it was still good at `now_at`.

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from gateway.domain.paging import Page
-from gateway.domain.users import MAX_SESSION_LIMIT, SESSION_IDLE_MS, Session, SignedIn
+from gateway.domain.users import MAX_SESSION_LIMIT, SESSION_IDLE_MS, Session, SessionFilter, SignedIn
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import Table
-from gateway.store.users import UserRepository
+from gateway.store.tables import UserRepository
 
-SESSIONS = Table("sessions", Session, id_prefix="ses")
+SESSIONS = Table("sessions", Session, id_prefix="ses", page_limit=MAX_SESSION_LIMIT)
 _USERS = UserRepository()
 BY_DIGEST = "WHERE digest = :digest"
 _IS_LIVE = "expires_at > :now_at AND last_seen_at > :idle_since"
@@ -34,21 +34,14 @@ class SessionRepository:
         """Return the session of this id, live or not, and its user."""
         return _signed_in(tx, SESSIONS.by_id(tx, session_id))
 
-    def page(
-        self, tx: Transaction, *, now_at: int, user_id: str | None, limit: int, cursor: str | None
-    ) -> Page[SignedIn]:
-        """Return a part of the live sessions, newest first; of one user, or of all.
-
-        Raises:
-            InvalidRequest: the limit or the cursor.
-        """
+    def page(self, tx: Transaction, wanted: SessionFilter, *, now_at: int) -> Page[SignedIn]:
+        """Return a part of the live sessions, newest first. Raises what `read_page` raises."""
         where = Where()
         where.add(_IS_LIVE, now_at=now_at, idle_since=now_at - SESSION_IDLE_MS)
-        where.add("user_id = :user_id", user_id=user_id)
-        query = ("sessions", user_id)
-        found = SESSIONS.read_page(tx, where, query, limit=limit, highest=MAX_SESSION_LIMIT, cursor=cursor)
+        where.equal(wanted, "user_id")
+        found = SESSIONS.read_page(tx, wanted, where)
         signed_in = (_signed_in(tx, session) for session in found.items)
-        return Page(tuple(one for one in signed_in if one is not None), limit, found.next)
+        return Page(tuple(one for one in signed_in if one is not None), found.limit, found.next)
 
     def count_live(self, tx: Transaction, *, now_at: int) -> int:
         """Count the live sessions."""

@@ -9,7 +9,6 @@ from anyio import to_thread
 from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
-from gateway.store.access_list import AccessRepository
 from gateway.store.agents import AgentRepository
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository, CheckpointRepository
@@ -17,9 +16,8 @@ from gateway.store.backup import copy_before_migration, drop_needless_copy
 from gateway.store.budgets import BudgetRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.database_file import Identity
-from gateway.store.event_outputs import EventOutputRepository
 from gateway.store.feed import FeedRepository
-from gateway.store.fleet import FleetRepository, LeaseRepository, RunningRepository
+from gateway.store.fleet import PEERS, InstanceRepository, LeaseRepository, RunningRepository
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
@@ -27,16 +25,21 @@ from gateway.store.keys import KeyRepository
 from gateway.store.meta import MetaRepository
 from gateway.store.migrations import MIGRATIONS, migrate, prepare
 from gateway.store.old_redo import commit_old_redo
-from gateway.store.policies import PolicyRepository, RuleOverrideRepository
-from gateway.store.providers import ProviderRepository
-from gateway.store.reports import ReportRepository
-from gateway.store.risk_acceptances import RiskAcceptanceRepository
-from gateway.store.security_scans import SecurityScanRepository
+from gateway.store.reports import ReportRepository, ReportScheduleRepository
 from gateway.store.sessions import SessionRepository, SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
+from gateway.store.tables import (
+    POLICIES,
+    PROVIDERS,
+    RULE_OVERRIDES,
+    SECURITY_SCANS,
+    AccessRepository,
+    EventOutputRepository,
+    RiskAcceptanceRepository,
+    UserRepository,
+)
 from gateway.store.traffic import CaptureRepository, TrafficRepository
 from gateway.store.trust_audits import TrustAuditRepository
-from gateway.store.users import UserRepository
 
 
 class Store:
@@ -69,17 +72,19 @@ class Store:
         self.checkpoints = CheckpointRepository()
         self.event_outputs = EventOutputRepository()
         self.feed = FeedRepository()
-        self.fleet = FleetRepository()
+        self.instances = InstanceRepository()
         self.keys = KeyRepository()
         self.leases = LeaseRepository()
         self.meta = MetaRepository()
-        self.policies = PolicyRepository()
-        self.providers = ProviderRepository()
+        self.peers = PEERS
+        self.policies = POLICIES
+        self.providers = PROVIDERS
+        self.report_schedules = ReportScheduleRepository()
         self.reports = ReportRepository()
         self.risk_acceptances = RiskAcceptanceRepository()
-        self.rule_overrides = RuleOverrideRepository()
+        self.rule_overrides = RULE_OVERRIDES
         self.running = RunningRepository()
-        self.security_scans = SecurityScanRepository()
+        self.security_scans = SECURITY_SCANS
         self.sessions = SessionRepository()
         self.sign_in_failures = SignInFailureRepository()
         self.traffic = TrafficRepository()

@@ -17,7 +17,16 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from gateway.domain.paging import ID_NUMBERS, Page, id_at, position_of, read_cursor, write_cursor
+from gateway.domain.paging import (
+    ID_NUMBERS,
+    MAX_INTEGER,
+    Page,
+    PageQuery,
+    id_at,
+    position_of,
+    read_cursor,
+    write_cursor,
+)
 from gateway.schema import decode, encode
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
@@ -59,7 +68,7 @@ class TableReader(Generic[R]):
     that `change` writes, by default all but the key and who made the record when. raises_version: whether `change`
     raises the version; otherwise it writes that of the record.
     order: the columns by which pages are sorted, newest first; by default the key. id_prefix: that of the ids, where
-    pages are sorted by them.
+    pages are sorted by them. page_limit: the most rows of a page. kept: how many of the newest rows an insert leaves.
     """
 
     def __init__(
@@ -75,9 +84,12 @@ class TableReader(Generic[R]):
         raises_version: bool = True,
         order: Sequence[str] = (),
         id_prefix: str = "",
+        page_limit: int = 100,
+        kept: int = 0,
     ) -> None:
         renamed, hints, order = columns or {}, get_type_hints(record), order or (key,)
         self.name, self._record, self._key, self._order, self._id_prefix = name, record, key, order, id_prefix
+        self._page_limit, self._kept = page_limit, kept
         self._columns = {
             one.name: renamed.get(one.name) or one.name
             for one in fields(record)  # type: ignore[arg-type]  # every record is a dataclass
@@ -100,6 +112,9 @@ class TableReader(Generic[R]):
         )
         self._update_sql = f"UPDATE {name} SET {', '.join(sets)} WHERE {key} = :{key}"  # noqa: S608
         self._delete_sql = f"DELETE FROM {name} WHERE {key} = :{key}"  # noqa: S608
+        self._prune_sql = f"""
+            DELETE FROM {name} WHERE {key} IN (SELECT {key} FROM {name} ORDER BY {key} DESC LIMIT 100 OFFSET :kept)
+        """  # noqa: S608
         self._of_key = f"WHERE {key} = :{key}"
         self._list_sql = f"SELECT {', '.join(dict.fromkeys((*order, *self.columns)))} FROM {self.name}"  # noqa: S608
         self._newest_first = " ORDER BY " + ", ".join(f"{column} DESC" for column in order) + " LIMIT :limit"
@@ -146,32 +161,39 @@ class TableReader(Generic[R]):
         """Return all records in the order of their keys."""
         return self.many(tx, f"ORDER BY {self._key}")
 
-    def count(self, tx: Transaction, condition: str = "", **params: object) -> int:
-        """Count the rows. condition: a WHERE clause."""
-        return int(tx.query(f"SELECT COUNT(*) AS count FROM {self.name} {condition}", params)[0]["count"])  # noqa: S608
+    def count(self, tx: Transaction, condition: str = "", *, most: int = MAX_INTEGER, **params: object) -> int:
+        """Count the rows, and stop at `most`. condition: a WHERE clause."""
+        sql = f"SELECT COUNT(*) AS count FROM (SELECT 1 FROM {self.name} {condition} LIMIT :most) AS found"  # noqa: S608
+        return int(tx.query(sql, params | {"most": most})[0]["count"])
 
-    def count_up_to(self, tx: Transaction, where: Where, most: int) -> int:
-        """Count the rows that fulfil some conditions, and stop at `most`."""
-        sql = f"SELECT COUNT(*) AS count FROM (SELECT 1 FROM {self.name}{where.sql()} LIMIT :most) AS found"  # noqa: S608
-        return int(tx.query(sql, where.params | {"most": most})[0]["count"])
-
-    def read_page(
-        self, tx: Transaction, where: Where, query: Sequence[object], *, limit: int, highest: int, cursor: str | None
-    ) -> Page[R]:
-        """Return a part of the records, newest first. query: names the list, so that a cursor fits no other.
+    def read_page(self, tx: Transaction, wanted: PageQuery, where: Where | None = None) -> Page[R]:
+        """Return a part of the records, newest first. where: the conditions of the filter `wanted`.
 
         Raises:
             InvalidRequest: the limit, or the cursor belongs to another list.
         """
-        check_limit(limit, highest)
-        if cursor is not None:
-            numbers = read_cursor(cursor, query, count=ID_NUMBERS if self._id_prefix else len(self._order))
+        where, limit = where or Where(), check_limit(wanted.limit, self._page_limit)
+        query = (self.name, *_filters(wanted))
+        if wanted.cursor is not None:
+            numbers = read_cursor(wanted.cursor, query, count=ID_NUMBERS if self._id_prefix else len(self._order))
             last = (id_at(self._id_prefix, numbers),) if self._id_prefix else numbers
             after = {f"after_{column}": value for column, value in zip(self._order, last, strict=True)}
             where.add(f"({', '.join(self._order)}) < (:{', :'.join(after)})", **after)
         rows = tx.query(self._list_sql + where.sql() + self._newest_first, where.params | {"limit": limit + 1})
         following = write_cursor(query, self._position(rows[limit - 1])) if len(rows) > limit else None
         return Page(tuple(self.record(row) for row in rows[:limit]), limit, following)
+
+    def read_after(self, tx: Transaction, where: Where, position: int, limit: int) -> tuple[tuple[int, R], ...]:
+        """Return the records after a position that fulfil some conditions, oldest first, each with its position."""
+        where.add("position > :position", position=position)
+        sql = f"SELECT position, {self.names} FROM {self.name}{where.sql()} ORDER BY position LIMIT :limit"  # noqa: S608
+        rows = tx.query(sql, where.params | {"limit": limit})
+        return tuple((int(row["position"]), self.record(row)) for row in rows)
+
+    def newest_position(self, tx: Transaction) -> int:
+        """Return the position of the newest record, 0 when there is none."""
+        rows = tx.query(f"SELECT position FROM {self.name} ORDER BY position DESC LIMIT 1")  # noqa: S608
+        return int(rows[0]["position"]) if rows else 0
 
     def _position(self, row: Row) -> tuple[int, ...]:
         return position_of(row["id"]) if self._id_prefix else tuple(int(row[column]) for column in self._order)
@@ -193,6 +215,8 @@ class Table(TableReader[R]):
     def insert(self, tx: Transaction, record: R, **extra: object) -> None:
         """Insert a record. The write fails with `Conflict` if a unique column has its value already."""
         tx.put_off(self._insert_sql, self.params(record) | extra)
+        if self._kept:
+            tx.execute(self._prune_sql, {"kept": self._kept})
 
     def put(self, tx: Transaction, record: R) -> None:
         """Insert a record, or write it in place of the one with its key."""
@@ -225,6 +249,12 @@ class AuthorityTable(TableReader[R]):
     def remove(self, tx: AuthorityTransaction, key: str) -> bool:
         """Delete the row of a key and return whether it existed."""
         return tx.change(self._delete_sql, {self._key: key}) == 1
+
+
+def _filters(wanted: PageQuery) -> list[object]:
+    """Return the filters, which name the list of a cursor. Times count by presence only: an age such as 24h moves."""
+    filters = {one.name: getattr(wanted, one.name) for one in fields(wanted) if one.name not in ("limit", "cursor")}
+    return [value is None if name in ("since", "until") else value for name, value in filters.items()]
 
 
 def _codec(hint: Any) -> Codec | None:

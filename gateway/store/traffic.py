@@ -33,8 +33,7 @@ def bound_sql(column: str, first: int = 0, last: int = len(BOUNDS_US)) -> str:
     return f"CASE WHEN {column} <= {BOUNDS_US[middle]} THEN {low} ELSE {high} END"
 
 
-ROWS = Table("traffic", TrafficRow, order=("occurred_at", "position"))
-_EQUAL = ("agent", "model", "provider", "operation", "status", "request_id")
+ROWS = Table("traffic", TrafficRow, order=("occurred_at", "position"), page_limit=MAX_TRAFFIC_LIMIT)
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
@@ -129,16 +128,8 @@ class TrafficRepository:
         return ROWS.one(tx, BY_REQUEST if id.startswith("req_") else BY_ID, id=id)
 
     def page(self, tx: Transaction, wanted: TrafficFilter) -> Page[TrafficRow]:
-        """List rows, newest first.
-
-        Raises:
-            InvalidRequest: `limit` or a text is out of bounds, or the cursor belongs to another list.
-        """
-        # An age such as 24h is another time on each page, so the times themselves are no part of the query.
-        named = (getattr(wanted, name) for name in ("key", "rule", "search", *_EQUAL))
-        query = ("traffic", str(wanted.verdict), wanted.origin, *named, wanted.since is None, wanted.until is None)
-        where = self._where(wanted)
-        return ROWS.read_page(tx, where, query, limit=wanted.limit, highest=MAX_TRAFFIC_LIMIT, cursor=wanted.cursor)
+        """List rows, newest first. Raises what `read_page` raises."""
+        return ROWS.read_page(tx, wanted, self._where(wanted))
 
     def _where(self, wanted: TrafficFilter) -> Where:
         where = Where()
@@ -148,7 +139,7 @@ class TrafficRepository:
             where.add("verdict <> 'ALLOW'")  # the condition of an index, which the database must find in the statement
         is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
         where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
-        where.equal(wanted, *_EQUAL)
+        where.equal(wanted, "agent", "model", "provider", "operation", "status", "request_id")
         where.add("detections LIKE :rule ESCAPE '\\'", rule=like(wanted.rule and f'"rule":{json_text(wanted.rule)}'))
         where.add(SEARCHED, search=like(wanted.search))
         where.add("occurred_at >= :since", since=wanted.since)

@@ -232,13 +232,13 @@ async def test_an_mcp_client_is_an_agent(site: Site) -> None:
 async def test_what_is_no_news_is_not_written(site: Site) -> None:
     at = site.gateway.clock.now_at()
     writes: list[str] = []
-    update = site.gateway.store.agents.update
+    update = site.gateway.store.agents.change
 
     def counted(tx: Any, record: Any, **fields: Any) -> None:
         writes.append(record.name)
         update(tx, record, **fields)
 
-    site.gateway.store.agents.update = counted  # type: ignore[method-assign]
+    site.gateway.store.agents.change = counted  # type: ignore[method-assign]
     for step_ms in (0, 10, 20, 500, 59_000, 60_011, 60_500):
         sighting = Sighting(name="a", source=AgentSource.TRAFFIC, occurred_at=at + step_ms, tools=("t",))
         await site.gateway.store.db.write(

@@ -76,11 +76,11 @@ async def test_the_posture_is_known_after_a_trust_audit(site: Site) -> None:
 async def test_another_gateway_on_the_database_goes_quiet_and_comes_back(site: Site) -> None:
     await site.gateway.fleet.beat()
     store, now_at = site.gateway.store, site.gateway.clock.now_at()
-    (own,) = await store.db.read(store.fleet.instances)
+    (own,) = await store.db.read(store.instances.all)
 
     async def other(age_ms: int) -> Any:
         beat = replace(own, id="ins_other", name="other", last_seen_at=now_at - age_ms)
-        await store.db.write(lambda tx: store.fleet.beat(tx, beat))
+        await store.db.write(lambda tx: store.instances.put(tx, beat))
         await site.gateway.fleet.beat()
         fleet = await site.get("/api/fleet")
         return next(one for one in fleet["instances"] if one["id"] == "ins_other")
@@ -174,7 +174,7 @@ async def test_a_peer_that_dies_keeps_its_last_word_and_is_offline(site: Site, a
     store = site.gateway.store
     (peer,) = await site.gateway.fleet_peers.list()
     long_ago = replace(peer, answered_at=(peer.answered_at or 0) - 6 * MINUTE_MS)
-    await store.db.write(lambda tx: store.fleet.note_peer(tx, long_ago))
+    await store.db.write(lambda tx: store.peers.change(tx, long_ago))
     answers.value = UpstreamUnavailable("it did not answer in time")
     await site.gateway.fleet_peers.ask_all()
     north = next(one for one in (await site.get("/api/fleet"))["instances"] if one["peer"] == "north")

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from open_site import open_site, sign_in
 
+from gateway.domain.paging import PageQuery
 from gateway.domain.principals import ROLE_PERMISSIONS, Role
 from gateway.domain.reports import EVERY_MS, REPORT_NEEDS, ReportFormat, ReportType
 from gateway.domain.traffic import TrafficRow
@@ -191,12 +192,12 @@ async def test_a_schedule_makes_its_report_once_when_it_is_due(site_with: Any) -
         assert made["status"] == 201
         schedule, reports, store = made["data"], site.gateway.reports, site.gateway.store
         await reports.make_due()
-        assert (await reports.page(10, None)).items == ()
+        assert (await reports.page(PageQuery())).items == ()
         due_at = site.gateway.clock.now_at() - 5000
         await store.db.write(lambda tx: tx.execute("UPDATE report_schedules SET next_at = :at", {"at": due_at}))
         await reports.make_due()
         await reports.make_due()
-        (report,) = (await reports.page(10, None)).items
+        (report,) = (await reports.page(PageQuery())).items
         assert report.schedule == schedule["id"] and report.created_by == "gateway"
         assert (report.since_at, report.until_at) == (due_at - EVERY_MS["day"], due_at)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gateway.domain.paging import PageQuery
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import RequestContext, local
 
@@ -92,7 +93,7 @@ async def test_a_day_after_a_run_the_next_one_is_made_by_itself(site_with: Any) 
         )
         await audits.note()
         await audits.note()
-        runs = (await audits.page(10, None)).items
+        runs = (await audits.page(PageQuery())).items
         assert [one.started_by for one in runs] == ["gateway", "test"]
 
 

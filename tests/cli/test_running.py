@@ -15,6 +15,7 @@ from gateway.bundle import NativeReport
 from gateway.cli import main as cli
 from gateway.clock import SystemClock
 from gateway.compose import open_gateway
+from gateway.domain.paging import PageQuery
 from gateway.domain.principals import local
 from gateway.log import Log
 from gateway.mcp import jsonrpc
@@ -76,7 +77,7 @@ def stored(tmp_path: Path) -> int:
     async def count() -> int:
         config = Settings(data_dir=str(tmp_path / "data"))
         async with open_gateway(config, log=Log(io.StringIO(), SystemClock()), is_shell=True) as gateway:
-            return len((await gateway.trust_audits.page(50, None)).items)
+            return len((await gateway.trust_audits.page(PageQuery())).items)
 
     return anyio.run(count)
 

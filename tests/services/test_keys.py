@@ -11,6 +11,7 @@ from gateway.auth.keyhash import hash_key
 from gateway.clock import SystemIds
 from gateway.domain.audit import AuditFilter
 from gateway.domain.keys import ChangedKey, NewKey
+from gateway.domain.paging import PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
 from gateway.errors import AuditUnavailable, Conflict, InvalidRequest, KeyRevoked, NotFound, PermissionDenied
 from gateway.log import Log
@@ -358,7 +359,7 @@ async def test_keys_are_listed_part_by_part(house: House) -> None:
     seen: list[str] = []
     cursor = None
     while True:
-        page = await house.keys.page(limit=2, cursor=cursor)
+        page = await house.keys.page(PageQuery(limit=2, cursor=cursor))
         seen += [record.id for record in page.items]
         cursor = page.next
         if cursor is None:
@@ -366,4 +367,4 @@ async def test_keys_are_listed_part_by_part(house: House) -> None:
     assert seen == ids[::-1]
     for limit, bad in ((0, None), (501, None), (1, "x"), (1, "' OR 1=1")):
         with pytest.raises(InvalidRequest):
-            await house.keys.page(limit=limit, cursor=bad)
+            await house.keys.page(PageQuery(limit=limit, cursor=bad))

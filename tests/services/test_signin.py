@@ -16,7 +16,7 @@ from gateway.auth.sessions import hash_token
 from gateway.clock import SystemIds
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.principals import RequestContext, Role, local
-from gateway.domain.users import ChangedUser, User
+from gateway.domain.users import ChangedUser, SessionFilter, User
 from gateway.errors import (
     AuditUnavailable,
     BadCredentials,
@@ -364,12 +364,12 @@ async def test_sessions_are_listed_newest_first_without_those_that_are_over(hous
     two = await house.enter()
     house.clock.at += 1
     three = await house.enter()
-    page = await house.signin.page(limit=1)
+    page = await house.signin.page(SessionFilter(limit=1))
     assert [one.session.id for one in page.items] == [three.signed_in.session.id]
-    page = await house.signin.page(limit=1, cursor=page.next)
+    page = await house.signin.page(SessionFilter(limit=1, cursor=page.next))
     assert [one.session.id for one in page.items] == [two.signed_in.session.id]
     assert page.next is None
-    assert (await house.signin.page(user_id="usr_nobody")).items == ()
+    assert (await house.signin.page(SessionFilter(user_id="usr_nobody"))).items == ()
 
 
 async def test_sessions_of_a_user_are_ended_but_for_one(house: House) -> None:
@@ -392,7 +392,7 @@ async def test_nobody_is_signed_in_whose_event_cannot_be_written(house: House, m
     monkeypatch.setattr(house.store.audit, "append", fail)
     with pytest.raises(AuditUnavailable):
         await house.enter()
-    assert (await house.signin.page()).items == ()
+    assert (await house.signin.page(SessionFilter())).items == ()
 
 
 async def test_what_was_typed_as_a_name_is_kept_nowhere(house: House, tmp_path: Path) -> None:

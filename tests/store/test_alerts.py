@@ -42,9 +42,9 @@ async def test_an_alert_reads_back_and_stands_as_it_was_updated(store: Store) ->
     await fill(store, alert(1))
     assert store.db.read_now(lambda tx: store.alerts.by_id(tx, "alr_1")) == alert(1)
     changed = alert(1, status=AlertStatus.RESOLVED, count=7, resolved_by="ann", resolved_at=START, evidence=())
-    assert await store.db.write(lambda tx: store.alerts.update(tx, changed))
+    assert await store.db.write(lambda tx: store.alerts.change(tx, changed))
     assert store.db.read_now(lambda tx: store.alerts.by_id(tx, "alr_1")) == changed
-    assert not await store.db.write(lambda tx: store.alerts.update(tx, alert(2)))
+    assert not await store.db.write(lambda tx: store.alerts.change(tx, alert(2)))
     assert store.db.read_now(lambda tx: store.alerts.by_id(tx, "alr_2")) is None
 
 
@@ -92,7 +92,7 @@ async def test_pages_follow_each_other_while_alerts_are_seen_again(store: Store)
         page = await store.db.read(lambda tx, wanted=wanted: store.alerts.page(tx, wanted))
         seen += [one.id for one in page.items]
         again = alert(0, count=len(seen), last_seen_at=START * 2)
-        await store.db.write(lambda tx, again=again: store.alerts.update(tx, again))
+        await store.db.write(lambda tx, again=again: store.alerts.change(tx, again))
         cursor = page.next
         if cursor is None:
             break

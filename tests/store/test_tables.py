@@ -47,7 +47,7 @@ def keep_text(store: Store, tx: Any, one: KeptText) -> None:
 # How each record is written and read. The last entry has the fields that the database decides upon.
 ROWS: Mapping[type, tuple[Write, Read, Mapping[str, object]]] = {
     AccessEntry: (lambda s, tx, one: s.access_list.insert(tx, one), lambda s, tx, one: s.access_list.by_id(tx, one.id), {}),
-    AgentRecord: (lambda s, tx, one: s.agents.insert(tx, one), lambda s, tx, one: s.agents.find(tx, one.id), {}),
+    AgentRecord: (lambda s, tx, one: s.agents.insert(tx, one), lambda s, tx, one: s.agents.by_id(tx, one.id), {}),
     Alert: (lambda s, tx, one: s.alerts.insert(tx, one), lambda s, tx, one: s.alerts.by_id(tx, one.id), {}),
     AuditEvent: (
         lambda s, tx, one: s.audit.append(tx, one),
@@ -61,15 +61,15 @@ ROWS: Mapping[type, tuple[Write, Read, Mapping[str, object]]] = {
         {},
     ),
     EventOutput: (lambda s, tx, one: s.event_outputs.insert(tx, one), lambda s, tx, one: s.event_outputs.all(tx)[0], {}),
-    Heartbeat: (lambda s, tx, one: s.fleet.beat(tx, one), lambda s, tx, one: s.fleet.instances(tx)[0], {}),
+    Heartbeat: (lambda s, tx, one: s.instances.put(tx, one), lambda s, tx, one: s.instances.all(tx)[0], {}),
     KeptText: (keep_text, lambda s, tx, one: s.captures.of_request(tx, "trf_1", now_at=0)[0], {}),
     KeyRecord: (lambda s, tx, one: s.keys.insert(tx, one), lambda s, tx, one: s.keys.by_id(tx, one.id), {}),
-    Peer: (lambda s, tx, one: s.fleet.insert_peer(tx, one), lambda s, tx, one: s.fleet.peers(tx)[0], {}),
+    Peer: (lambda s, tx, one: s.peers.insert(tx, one), lambda s, tx, one: s.peers.all(tx)[0], {}),
     PolicyRecord: (lambda s, tx, one: s.policies.insert(tx, one), lambda s, tx, one: s.policies.find(tx, one.id), {}),
     PosturePoint: (lambda s, tx, one: s.trust_audits.note(tx, one), lambda s, tx, one: s.trust_audits.points(tx, since=0)[0], {}),
     Provider: (lambda s, tx, one: s.providers.insert(tx, one), lambda s, tx, one: s.providers.find(tx, one.id), {"origin": "record"}),
-    Report: (lambda s, tx, one: s.reports.insert(tx, one, "text"), lambda s, tx, one: s.reports.document(tx, one.id)[0], {}),
-    ReportSchedule: (lambda s, tx, one: s.reports.insert_schedule(tx, one), lambda s, tx, one: s.reports.schedules(tx)[0], {}),
+    Report: (lambda s, tx, one: s.reports.insert(tx, one, document="text"), lambda s, tx, one: s.reports.document(tx, one.id)[0], {}),
+    ReportSchedule: (lambda s, tx, one: s.report_schedules.insert(tx, one), lambda s, tx, one: s.report_schedules.all(tx)[0], {}),
     RiskAcceptance: (
         lambda s, tx, one: s.risk_acceptances.insert(tx, one),
         lambda s, tx, one: s.risk_acceptances.by_id(tx, one.id),
