@@ -1,17 +1,17 @@
 """One value of a type: how it is read and written, and its JSON Schema. Pure; knows no record and no bounds of its own.
 
-What is read by the time it is, such as ``90d`` from now on, is read by whoever is told the time. A record or a union
-that holds such a kind makes its reader anew for each value; all others have one reader for good.
+Each reader gets the clock, since a few values depend on it: ``90d`` means 90 days from now.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from gateway.errors import InvalidRequest
 from gateway.strict_json import INT64_HIGH, INT64_LOW, TIMESTAMP_PATTERN, read_timestamp, write_time
 
-Read = Callable[[object], object]
+Now = Callable[[], int]
+Read = Callable[[object, Now], object]
 Write = Callable[[Any], object]
 JsonSchema = dict[str, object]
 
@@ -38,37 +38,20 @@ class Bad(Exception):
 class Kind:
     """One type, compiled.
 
-    write: None when the value is JSON as it is. takes, gives: the schema of what is read and of what is written.
-    by_time: of what is read by the time it is, makes what reads in place of `read` from that time, Unix milliseconds.
+    read: from a JSON value and a clock, Unix milliseconds. write: None when the value is JSON as it is. takes, gives:
+    the schema of what is read and of what is written.
     """
 
     read: Read
     write: Write | None
     takes: JsonSchema
     gives: JsonSchema
-    by_time: Callable[[int], Read] | None = None
-
-
-def by_time_of(kinds: Collection[Kind], make: Callable[[list[Read]], Read]) -> Callable[[int], Read] | None:
-    """Return the `by_time` of what holds these kinds; None when it has no need of it.
-
-    make: from what reads each of the kinds to what reads the whole.
-    """
-    if all(kind.by_time is None for kind in kinds):
-        return None
-    return lambda now_at: make([kind.read if kind.by_time is None else kind.by_time(now_at) for kind in kinds])
-
-
-def _refuse_by_time(kind: Kind) -> None:
-    """See to it that nothing is read by the time in a list or a mapping, which have one reader for good."""
-    if kind.by_time is not None:
-        raise TypeError("what is read by the time stands in a field by itself, in no list and no mapping")
 
 
 def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonSchema) -> Kind:
     """Text, truth value, number or nothing. By exact type, since True is an int to Python."""
 
-    def read(value: object) -> object:
+    def read(value: object, now: Now) -> object:
         if type(value) not in wanted:
             raise Bad(f"must be {phrase}")
         return value
@@ -76,7 +59,7 @@ def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonS
     return Kind(read, None, takes, gives)
 
 
-def _read_whole(value: object) -> object:
+def _read_whole(value: object, now: Now) -> object:
     """Read a whole number. To JSON Schema, and to many who write JSON, 60.0 is one as well."""
     if type(value) is float and value.is_integer() and INT64_LOW <= value < INT64_HIGH:
         return int(value)
@@ -88,7 +71,7 @@ def _read_whole(value: object) -> object:
 def time() -> Kind:
     """A time: Unix milliseconds inside, RFC 3339 outside."""
 
-    def read(value: object) -> object:
+    def read(value: object, now: Now) -> object:
         if type(value) is not str:
             raise Bad("must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
         try:
@@ -107,7 +90,7 @@ def time() -> Kind:
 def choice(values: Mapping[object, object], write: Write | None) -> Kind:
     """One of a few texts. values: what stands in JSON, to what stands in the record."""
 
-    def read(value: object) -> object:
+    def read(value: object, now: Now) -> object:
         if not isinstance(value, str) or value not in values:
             raise Bad(f"must be one of {', '.join(str(value) for value in values)}")
         return values[value]
@@ -121,22 +104,21 @@ def union(kinds: list[Kind], write_any: Write) -> Kind:
     some = [kind for kind in kinds if kind.takes != {"type": "null"}]
     has_null = len(some) < len(kinds)
 
-    def make(reads: list[Read]) -> Read:
-        def read(value: object) -> object:
-            if value is None and has_null:
-                return None
-            bad = Bad("fits none of its types")
-            for one in reads:
-                try:
-                    return one(value)
-                except Bad as refused:
-                    bad = refused
-            try:
-                raise bad
-            finally:
-                del bad  # this frame, which the error holds, holds it no more: the body is let go at once
+    reads = [kind.read for kind in some]
 
-        return read
+    def read(value: object, now: Now) -> object:
+        if value is None and has_null:
+            return None
+        bad = Bad("fits none of its types")
+        for one in reads:
+            try:
+                return one(value, now)
+            except Bad as refused:
+                bad = refused
+        try:
+            raise bad
+        finally:
+            del bad  # this frame, which the error holds, holds it no more: the body is let go at once
 
     def write_optional(value: object) -> object:
         return None if value is None else inner(value)
@@ -147,7 +129,7 @@ def union(kinds: list[Kind], write_any: Write) -> Kind:
         write = write_any
     takes: JsonSchema = {"anyOf": [kind.takes for kind in kinds]}
     gives: JsonSchema = {"anyOf": [kind.gives for kind in kinds]}
-    return Kind(make([kind.read for kind in some]), write, takes, gives, by_time_of(some, make))
+    return Kind(read, write, takes, gives)
 
 
 def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
@@ -156,28 +138,26 @@ def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
     if is_any or {"type": "null"} in cast("list[object]", kind.takes.get("anyOf", [])):
         return kind
 
-    def make(reads: list[Read]) -> Read:
-        (inner,) = reads
-        return lambda value: default() if value is None else inner(value)
+    def read(value: object, now: Now) -> object:
+        return default() if value is None else kind.read(value, now)
 
     schema = {name: value for name, value in kind.takes.items() if name != "description"}
     about = {"description": kind.takes["description"]} if "description" in kind.takes else {}
     takes: JsonSchema = {"anyOf": [schema, {"type": "null"}]} | about
-    return dataclasses.replace(kind, read=make([kind.read]), takes=takes, by_time=by_time_of([kind], make))
+    return dataclasses.replace(kind, read=read, takes=takes)
 
 
 def sequence(origin: type, item: Kind) -> Kind:
     """tuple[X, ...], list[X], or frozenset[X], which is a sorted list outside."""
-    _refuse_by_time(item)
     is_set = origin is frozenset
 
-    def read(value: object) -> object:
+    def read(value: object, now: Now) -> object:
         if not isinstance(value, list):
             raise Bad("must be a list")
         items = []
         for index, one in enumerate(value):
             try:
-                items.append(item.read(one))
+                items.append(item.read(one, now))
             except Bad as bad:
                 raise bad.under(f"[{index}]") from None
         return origin(items)
@@ -193,16 +173,15 @@ def sequence(origin: type, item: Kind) -> Kind:
 
 def mapping(item: Kind) -> Kind:
     """dict[str, X] or Mapping[str, X]."""
-    _refuse_by_time(item)
     inner = item.write
 
-    def read(value: object) -> object:
+    def read(value: object, now: Now) -> object:
         if not isinstance(value, dict):
             raise Bad("must be an object")
         items = {}
         for name, one in value.items():
             try:
-                items[name] = item.read(one)
+                items[name] = item.read(one, now)
             except Bad as bad:
                 raise bad.under(name[:NAME_CHARS]) from None
         return items
@@ -225,6 +204,6 @@ LEAVES: Mapping[object, Kind] = {
     int: Kind(_read_whole, None, _INT64, {"type": "integer"}),
     float: _leaf((float, int), "a number", _NUMBER, _NUMBER),
     type(None): _leaf((type(None),), "null", _NULL, _NULL),
-    object: Kind(lambda value: value, None, {}, {}),
-    Any: Kind(lambda value: value, None, {}, {}),
+    object: Kind(lambda value, now: value, None, {}, {}),
+    Any: Kind(lambda value, now: value, None, {}, {}),
 }

@@ -14,7 +14,7 @@ import re
 import types
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from math import inf
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -24,9 +24,9 @@ from gateway.codecs import (
     NAME_CHARS,
     Bad,
     Kind,
+    Now,
     Read,
     Write,
-    by_time_of,
     choice,
     mapping,
     or_default,
@@ -41,7 +41,6 @@ from gateway.strict_json import write_time
 # Half of a surrogate pair comes from a command line: no JSON that is read contains one.
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 T = TypeVar("T")
-Now = Callable[[], int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,15 +65,19 @@ class Bounds:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ByTime:
-    """Makes an `int` field, Unix milliseconds, of a text that is read by the time it is. Bounds are those of the text.
+    """Makes an `int` field, Unix milliseconds, of a text whose meaning depends on the clock. Bounds are the text's.
 
-    read: such as `wire.read_time`: from the text, `param` and `now_at` to the time; raises InvalidRequest.
+    read: such as `strict_json.read_time`: from the text, `param` and `now_at` to the time; raises InvalidRequest.
     """
 
     read: Callable[..., int]
 
 
-def decode(cls: type[T], value: object, *, now: Now | None = None) -> T:
+def _no_clock() -> int:
+    raise TypeError("a value that depends on the time was read without a clock")
+
+
+def decode(cls: type[T], value: object, *, now: Now = _no_clock) -> T:
     """Make a `cls` from a JSON value. now: see `decoder`.
 
     Raises:
@@ -89,18 +92,13 @@ def encode(record: object) -> dict[str, object]:
     return encoder(type(record))(record)
 
 
-def decoder(cls: type[T], *, now: Now | None = None) -> Callable[[object], T]:
-    """Compile what `decode` does for one class. now: tells the time, Unix milliseconds, to a class with a `ByTime`."""
-    kind = _record(cast(Any, cls))
-    read = kind.read
-    if kind.by_time is not None:
-        if now is None:
-            raise TypeError(f"{cls!r} is read by the time, which nobody tells")
-        read = partial(_read_now, kind.by_time, now)
+def decoder(cls: type[T], *, now: Now = _no_clock) -> Callable[[object], T]:
+    """Compile what `decode` does for one class. now: the clock, Unix milliseconds, for a class with a `ByTime`."""
+    read = _record(cast(Any, cls)).read
 
     def decode_one(value: object) -> T:
         try:
-            return cast(T, read(value))
+            return cast(T, read(value, cache(now)))  # one time for the whole record
         except Bad as bad:
             # No context: the chain of inner refusals says nothing more.
             raise InvalidRequest(f"{bad.path or 'The value'} {bad.reason}.", param=bad.path or None) from None
@@ -111,17 +109,17 @@ def decoder(cls: type[T], *, now: Now | None = None) -> Callable[[object], T]:
 def check(record: object) -> None:
     """Check the bounds of a record that code made without `decode`. A field that has its default value is good.
 
-    What is read by the time has the bounds of its text; whether such a time lies ahead is for a service to check.
+    Whether a time lies ahead is for a service to check.
 
     Raises:
         InvalidRequest: a field is out of its bounds; `param` is its path.
     """
     for name, (field, kind) in _fields(cast(Any, type(record))).items():
         value = getattr(record, field.name)
-        if kind.by_time is not None or value == field.default:
+        if value == field.default:
             continue
         try:
-            kind.read(value if kind.write is None else kind.write(value))
+            kind.read(value if kind.write is None else kind.write(value), lambda: 0)  # written times are absolute
         except Bad as bad:
             path = bad.under(name).path
             raise InvalidRequest(f"{path} {bad.reason}.", param=path) from None
@@ -138,11 +136,6 @@ def json_schema(cls: type, *, written: bool = False) -> JsonSchema:
     return kind.gives if written else kind.takes
 
 
-def _read_now(by_time: Callable[[int], Read], now: Now, value: object) -> object:
-    """Read a value; all that is in it by one time."""
-    return by_time(now())(value)
-
-
 def _write_anything(value: object) -> object:
     """Write a value by what it is."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -151,7 +144,7 @@ def _write_anything(value: object) -> object:
 
 
 def _annotated(hint: Any, marks: tuple[object, ...], *, is_time: bool) -> Kind:
-    """Add bounds and description to a kind; make what is read by the time of a text."""
+    """Add bounds, description and meaning to a kind."""
     by_time = next((mark for mark in marks if isinstance(mark, ByTime)), None)
     kind = _kind(hint if by_time is None else str, is_time=is_time)
     for mark in marks:
@@ -163,20 +156,15 @@ def _annotated(hint: Any, marks: tuple[object, ...], *, is_time: bool) -> Kind:
             takes = kind.takes | extra | ({"pattern": mark.promise} if mark.promise else {})
             kind = dataclasses.replace(kind, read=_bounded(kind, mark), takes=takes, gives=kind.gives | extra)
     if by_time is not None:
-        reader = partial(_reader_by_time, kind.read, by_time.read)
-        kind = dataclasses.replace(kind, read=_read_untold, write=write_time, by_time=reader)
+        kind = dataclasses.replace(kind, read=_reader_by_time(kind.read, by_time.read), write=write_time)
     return kind
 
 
-def _read_untold(value: object) -> object:
-    raise TypeError("what is read by the time is read by nobody who does not know it")
-
-
-def _reader_by_time(inner: Read, read_text: Callable[..., int], now_at: int) -> Read:
-    def read(value: object) -> object:
-        text = inner(value)
+def _reader_by_time(inner: Read, read_text: Callable[..., int]) -> Read:
+    def read(value: object, now: Now) -> object:
+        text = inner(value, now)
         try:
-            return read_text(text, param="", now_at=now_at)
+            return read_text(text, param="", now_at=now())
         except InvalidRequest as error:
             raise Bad(error.message.strip(" .")) from None
 
@@ -208,15 +196,15 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
     span = f"at most {bounds.high}" if bounds.low is None else f"{bounds.low} to {bounds.high}"
     reason = f"must be {f'at least {bounds.low}' if bounds.high is None else span}{unit or ''}"
 
-    def read(value: object) -> object:
-        result: Any = inner(value)
+    def read(value: object, now: Now) -> object:
+        result: Any = inner(value, now)
         if not low <= (len(result) if unit else result) <= high:
             raise Bad(reason)
         if form is not None and (form.fullmatch(result) is None or _HALF_PAIR.search(result)):
             raise Bad(bounds.says or f"must have the form {bounds.pattern}")
         for name in result if bounds.names else ():
             try:
-                read_name(name)
+                read_name(name, now)
             except Bad as bad:
                 raise bad.under(name[:NAME_CHARS]) from None
         return result
@@ -251,16 +239,11 @@ def _record(cls: Any) -> Kind:
     takes = closed | {"properties": {name: kind.takes for name, kind in kinds.items()}, "required": required}
     gives = closed | {"properties": {name: kind.gives for name, kind in kinds.items()}, "required": list(kinds)}
 
-    def make(reads: list[Read]) -> Read:
-        rows = zip(fields.items(), reads, strict=True)
-        return _record_reader(cls, {name: (field.name, read) for (name, field), read in rows}, required)
-
     return Kind(
-        make([kind.read for kind in kinds.values()]),
+        _record_reader(cls, {name: (fields[name].name, kind.read) for name, kind in kinds.items()}, required),
         _record_writer({name: (fields[name].name, kind.write) for name, kind in kinds.items()}),
         takes,
         gives,
-        by_time_of(kinds.values(), make),
     )
 
 
@@ -274,7 +257,7 @@ def _of_field(field: dataclasses.Field[Any], kind: Kind) -> Kind:
 def _record_reader(cls: type[object], rows: Mapping[str, tuple[str, Read]], required: list[str]) -> Read:
     known = ", ".join(rows) or "none"
 
-    def read(value: object) -> object:
+    def read(value: object, now: Now) -> object:
         if not isinstance(value, dict):
             raise Bad("must be an object")
         arguments: dict[str, object] = {}
@@ -283,7 +266,7 @@ def _record_reader(cls: type[object], rows: Mapping[str, tuple[str, Read]], requ
             if row is None:
                 raise Bad(f"is not a field here; the fields are: {known}", name[:NAME_CHARS])
             try:
-                arguments[row[0]] = row[1](item)
+                arguments[row[0]] = row[1](item, now)
             except Bad as bad:
                 raise bad.under(name) from None
         for name in required:

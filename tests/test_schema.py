@@ -251,21 +251,6 @@ class Trip:
     until_at: Age = field(default=7, metadata={"json_name": "until"})
 
 
-@dataclass(frozen=True, slots=True)
-class Trips:
-    begins: tuple[Age, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tour:
-    spans: tuple[Span, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Stations:
-    by_name: dict[str, Age]
-
-
 def test_all_of_a_record_is_read_by_one_time() -> None:
     times = iter([1000, 2000])
     decode = schema.decoder(Trip, now=lambda: next(times))
@@ -319,17 +304,6 @@ def test_what_is_read_by_the_time_is_a_text_to_who_sends_it_and_a_time_to_who_ge
     text = {"type": "string", "minLength": 1, "maxLength": 3, "description": "How long ago."}
     assert schema.json_schema(Span)["properties"] == {"begin": text, "end": {"anyOf": [text, {"type": "null"}]}}
     assert schema.encode(Span(1000)) == {"begin": "1970-01-01T00:00:01.000Z", "end": None}
-
-
-def test_who_is_told_no_time_cannot_read_by_it() -> None:
-    with pytest.raises(TypeError, match="nobody tells"):
-        schema.decoder(Trip)
-
-
-@pytest.mark.parametrize("cls", [Trips, Tour, Stations])
-def test_a_list_or_a_mapping_of_what_is_read_by_the_time_is_refused_before_anything_is_read(cls: type) -> None:
-    with pytest.raises(TypeError, match="in no list"):
-        schema.decoder(cls, now=lambda: 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
