@@ -3,17 +3,15 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
 from typing import Protocol
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = tuple(a + b for a in _CROCKFORD for b in _CROCKFORD)
-_TIME_CHARS = 10
-_DRAWS = 64
+_COUNTS = 1 << 30  # of the last six characters
 
 
 class Clock(Protocol):
-    """What time it is, for whoever is told and not allowed to look."""
+    """Tells the time. Code below the command line gets one, so that a test can set the time."""
 
     def now_at(self) -> int:
         """Return the wall clock in Unix milliseconds. It may jump."""
@@ -39,7 +37,7 @@ class SystemClock:
     """Return the wall clock in Unix nanoseconds."""
 
     monotonic_seconds = staticmethod(time.monotonic)
-    """Return seconds that never go back, from an arbitrary start. Asked ten times in a request."""
+    """Return seconds that never go back, from an arbitrary start."""
 
 
 class Ids(Protocol):
@@ -57,72 +55,35 @@ class Ids(Protocol):
 class SystemIds:
     """Monotonic ULIDs (github.com/ulid/spec) from a clock and the system's random source.
 
-    Ids made in the same millisecond, or after the clock went back, continue the last one, so that they always sort in
-    the order in which one process made them. The first ten characters are the time, twelve are drawn for each
-    1,024 milliseconds, and the last four count from a random number on.
+    Each millisecond begins at a random number. Further ids of the same millisecond, or after the clock went back, count
+    on from the last one, so that the ids of one process always sort in the order in which it made them.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._now_ns = clock.now_ns
         self._lock = threading.Lock()
-        self._due_ns = 0  # when the stem has to be made again
-        self._begun = -1
-        self._high = self._drawn = self._middle = ""
+        self._last_at = -1
+        self._stem = ""
         self._count = 0
-        # The stem and what ends it are one word, so that no thread puts the one of before before the other of now.
-        self._row: tuple[str, Iterator[str]] = "", iter(())
-        self._pool = ""
 
     def new(self, prefix: str) -> str:
         """Return `prefix`, an underscore and a 26-character ULID that sorts by time."""
-        now_ns = self._now_ns()
-        if now_ns >= self._due_ns:
-            self._go_on(now_ns // 1_000_000)
-        stem, ends = self._row
-        end = next(ends, None)
-        if end is None:
-            stem, end = self._count_on()
-        return f"{prefix}_{stem}{end}"
-
-    def _go_on(self, at: int) -> None:
-        """Make the stem of the ids of a millisecond: all but their last two characters."""
-        due_ns = (at + 1) * 1_000_000
+        at = self._now_ns() // 1_000_000
         with self._lock:
-            if due_ns <= self._due_ns:
-                return  # another thread did, or was further
-            ends = self._row[1]
-            if at >> 10 != self._begun:
-                ends = self._begin(at)
-            self._row = f"{self._high}{_PAIRS[at & 1023]}{self._middle}", ends
-            self._due_ns = due_ns
-
-    def _begin(self, at: int) -> Iterator[str]:
-        """Begin the ids of 1,024 milliseconds. Hex digits are digits of the ULID's alphabet, written in no time."""
-        self._begun = at >> 10
-        self._high = _PAIRS[at >> 40] + _PAIRS[at >> 30 & 1023] + _PAIRS[at >> 20 & 1023] + _PAIRS[at >> 10 & 1023]
-        pool = self._pool or os.urandom(8 * _DRAWS).hex().upper()
-        # The first digit stays 0, so that there is room for counting on.
-        self._drawn = "0" + pool[:11]
-        first = int(pool[11:16], 16) >> 1
-        self._count = first >> 10
-        self._middle = f"{self._drawn}{_PAIRS[self._count]}"
-        self._pool = pool[16:]
-        return iter(_PAIRS[first & 1023 :])
-
-    def _count_on(self) -> tuple[str, str]:
-        """Begin the next 1,024 ids, and return the stem and the end of the first."""
-        with self._lock:
-            stem, ends = self._row
-            end = next(ends, None)
-            if end is None:  # else another thread counted on
+            if at > self._last_at or self._count == _COUNTS - 1:
+                self._begin(max(at, self._last_at + 1))
+            else:
                 self._count += 1
-                if self._count == len(_PAIRS):
-                    self._drawn = f"{int(self._drawn, 16) + 1:012X}"
-                    self._count = 0
-                self._middle = f"{self._drawn}{_PAIRS[self._count]}"
-                stem, ends = self._row = f"{stem[:_TIME_CHARS]}{self._middle}", iter(_PAIRS)
-                end = next(ends)
-            return stem, end
+            stem, count = self._stem, self._count
+        return f"{prefix}_{stem}{_PAIRS[count >> 20]}{_PAIRS[count >> 10 & 1023]}{_PAIRS[count & 1023]}"
+
+    def _begin(self, at: int) -> None:
+        """Draw where the ids of a millisecond begin: 50 bits for the stem, and a count in the lower half of its 30."""
+        drawn = int.from_bytes(os.urandom(10))
+        stem = at << 50 | drawn >> 30
+        self._last_at = at
+        self._stem = "".join([_PAIRS[stem >> shift & 1023] for shift in range(90, -1, -10)])
+        self._count = drawn % (_COUNTS // 2)
 
     def random_bytes(self, count: int) -> bytes:
         """Return `count` bytes fit for secrets."""

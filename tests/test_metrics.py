@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from gateway.metrics import FAMILIES, MOST_CELLS, Family, Metrics
+from gateway.metrics import FAMILIES, MOST_SERIES, Family, Metrics
 
 SAMPLE = re.compile(
     r'[a-z_]+(\{[a-z_]+="(?:[^"\\\n]|\\["\\n])*"(,[a-z_]+="(?:[^"\\\n]|\\["\\n])*")*\})? -?[0-9][0-9.e+-]*'
@@ -66,11 +66,11 @@ def test_every_family_has_help_and_type_and_every_line_is_well_formed() -> None:
 
 def test_combinations_of_labels_are_bounded() -> None:
     metrics = Metrics()
-    for number in range(MOST_CELLS + 50):
+    for number in range(MOST_SERIES + 50):
         metrics.count("gateway_auth_failures_total", code=str(number))
     text = lines(metrics)
     assert 'gateway_auth_failures_total{code="other"} 50' in text
-    assert len([line for line in text if line.startswith("gateway_auth_failures_total")]) == MOST_CELLS + 1
+    assert len([line for line in text if line.startswith("gateway_auth_failures_total")]) == MOST_SERIES + 1
 
 
 def test_label_values_are_bounded() -> None:

@@ -31,10 +31,6 @@ class PlainEdge:
         self._alive = write_json({"status": "ok", "name": SERVICE_NAME})
         self._checks: Mapping[str, str] = {}
         self._told = b""
-        # Kept with the metrics, which outlive a reload; so does the uptime.
-        self._started = gateway.metrics.counter("gateway_start_time_seconds")
-        if not self._started.value:
-            self._started.value = self._now_at() / 1000
 
     async def health(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Say that the service answers; say more to whoever has a good key."""
@@ -43,7 +39,7 @@ class PlainEdge:
         checks = self._gateway.health.checks()
         if checks != self._checks:
             self._checks, self._told = dict(checks), self._tell(checks)
-        uptime_seconds = max(0.0, self._now_at() / 1000 - self._started.value)
+        uptime_seconds = max(0, self._now_at() - self._gateway.started_at) / 1000
         return Response(200, JSON, b'%b,"uptime_seconds":%.3f}' % (self._told, uptime_seconds))
 
     def _tell(self, checks: Mapping[str, str]) -> bytes:

@@ -50,7 +50,6 @@ class About:
 async def show_about(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> About:
     """Return the description of this gateway."""
     settings = gateway.settings
-    started_seconds = gateway.metrics.counter("gateway_start_time_seconds").value
     return About(
         version=__version__,
         archive_sha256=bundle.archive_sha256(),
@@ -61,7 +60,7 @@ async def show_about(gateway: Gateway, who: Principal, command: None, context: R
         matcher=gateway.shield.matcher,
         rules=len(gateway.shield.rules),
         rules_digest=gateway.shield.digest,
-        uptime_seconds=round(max(0.0, gateway.clock.now_at() / 1000 - started_seconds), 3),
+        uptime_seconds=max(0, gateway.clock.now_at() - gateway.started_at) / 1000,
         rbac_enabled=settings.rbac_enabled,
         checks=dict(gateway.health.checks()),
         components=tuple(

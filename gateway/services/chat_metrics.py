@@ -16,10 +16,10 @@ class ChatMetrics:
         """Count a chat: its verdict, its tokens, the gateway's own share of its time, and what was sent."""
         metrics = self._metrics
         if exchange.inbound is not None:
-            metrics.counter("gateway_scans_total", source="chat", verdict=row.verdict).value += 1
-        metrics.histogram("gateway_overhead_seconds", operation=OPERATION).observe(row.overhead_us / 1_000_000)
+            metrics.count("gateway_scans_total", source="chat", verdict=row.verdict)
+        metrics.observe("gateway_overhead_seconds", row.overhead_us / 1_000_000, operation=OPERATION)
         for kind, tokens in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
-            metrics.counter("gateway_tokens_total", kind=kind).value += tokens or 0
+            metrics.count("gateway_tokens_total", tokens or 0, kind=kind)
         if exchange.sent_seconds is not None:
             self._count_sent(exchange, row)
 
@@ -28,24 +28,26 @@ class ChatMetrics:
         error = exchange.failure and exchange.failure.error
         outcome = "ok" if exchange.answer else "refused" if isinstance(error, UpstreamRefused) else "failed"
         if not exchange.candidates[0].is_echo:
-            metrics.counter("gateway_upstream_requests_total", outcome=outcome).value += 1
-            metrics.histogram("gateway_upstream_seconds").observe(exchange.upstream_seconds)
+            metrics.count("gateway_upstream_requests_total", outcome=outcome)
+            metrics.observe("gateway_upstream_seconds", exchange.upstream_seconds)
         tokens = {"input": row.prompt_tokens, "output": row.reply_tokens}
         is_counted = any(count is not None for count in tokens.values())
         # A caller may ask for any model, and labels must be few: one that nobody answered for is not named.
-        metrics.histogram(
+        metrics.observe(
             "gen_ai_client_operation_duration_seconds",
+            exchange.upstream_seconds,
             gen_ai_operation_name="chat",
             gen_ai_provider_name=provider,
             gen_ai_request_model=model if is_counted else "",
             error_type="" if is_counted or exchange.failure is None else exchange.failure.code,
-        ).observe(exchange.upstream_seconds)
+        )
         for token_type, count in tokens.items():
             if count is not None:
-                metrics.histogram(
+                metrics.observe(
                     "gen_ai_client_token_usage",
+                    count,
                     gen_ai_operation_name="chat",
                     gen_ai_provider_name=provider,
                     gen_ai_request_model=model,
                     gen_ai_token_type=token_type,
-                ).observe(count)
+                )

@@ -298,10 +298,7 @@ class Routing:
             circuits.let_go(provider)
             raise
         finally:
-            counter = self._metrics.counter(
-                "gateway_provider_requests_total", provider=connection.name, outcome=outcome
-            )
-            counter.value += 1
+            self._metrics.count("gateway_provider_requests_total", provider=connection.name, outcome=outcome)
 
     def _read_again(self) -> None:
         """Make the table of providers anew. An unchanged provider keeps its connection."""
