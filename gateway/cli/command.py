@@ -3,7 +3,9 @@
 import argparse
 import io
 import json
+import os
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, TextIO, cast
@@ -19,6 +21,8 @@ from gateway.log import Log
 from gateway.settings import Loaded, Settings
 
 OK, FOUND, FAILED = 0, 1, 2
+CLOSING_SECONDS = 15.0
+"""How long an orderly end may take after the last answer."""
 
 Work = Callable[[Gateway], Awaitable[int]]
 """What a command does with the services of the data folder; returns its exit code."""
@@ -104,6 +108,30 @@ def with_records(options: argparse.Namespace, work: Work) -> int:
             return await work(cast(Gateway, lasting))
 
     return anyio.run(run)
+
+
+def warn_of_rules(gateway: Gateway) -> None:
+    """Log which built-in rules a rule file leaves out."""
+    if gateway.settings.rules is not None and (lack := gateway.posture.running.rules_lack):
+        gateway.log.warning("rules_replaced", reason=lack)
+
+
+def end_process_after(seconds: float, log: Log) -> None:
+    """End the process after so many seconds as a kill would; of several calls, the earliest deadline holds.
+
+    A disk that hangs blocks threads, and no thread can be ended. What was answered is then as safe as after a kill.
+    """
+
+    def end() -> None:
+        log.error(
+            "end_forced",
+            reason="the disk did not answer in time: what was answered is as safe as after a kill, no more",
+        )
+        os._exit(FAILED)  # an orderly end would wait for the threads
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
 
 
 def context(gateway: Gateway) -> RequestContext:

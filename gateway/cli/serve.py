@@ -13,9 +13,17 @@ import anyio
 
 from gateway import bundle, compose, settings, shield
 from gateway.app import Shared
-from gateway.cli.command import FAILED, OK, Command, Console, load_settings, make_log
+from gateway.cli.command import (
+    CLOSING_SECONDS,
+    FAILED,
+    OK,
+    Command,
+    Console,
+    end_process_after,
+    load_settings,
+    make_log,
+)
 from gateway.cli.listeners import address, open_listener, open_mcp_listener
-from gateway.cli.shutdown_watchdog import CLOSING_SECONDS, ShutdownWatchdog
 from gateway.cli.worker import Site, answer, begin, end, tidy_up
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError, SetupError
@@ -215,7 +223,7 @@ async def begin_group(site: Site, shared: Shared) -> None:
 
 async def end_group(site: Site, shared: Shared) -> None:
     """Record the end."""
-    ShutdownWatchdog(site.log).set(CLOSING_SECONDS)
+    end_process_after(CLOSING_SECONDS, site.log)
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await end(composition.gateway)
 

@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,11 +20,9 @@ from anyio.lowlevel import current_token
 from gateway import __version__, bundle, compose
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway, Shared
-from gateway.cli.command import Console, load_settings
-from gateway.cli.mcp_port import McpPort
-from gateway.cli.shutdown_watchdog import CLOSING_SECONDS, ShutdownWatchdog
+from gateway.cli.command import CLOSING_SECONDS, Console, end_process_after, load_settings, warn_of_rules
+from gateway.cli.mcp import McpPort
 from gateway.errors import AuditUnavailable, GatewayError
-from gateway.http.messages import HttpError, Request, Response
 from gateway.http.server import Server
 from gateway.jobs import run_jobs
 from gateway.log import Log
@@ -40,9 +38,9 @@ SETTLE_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is there before anything is opened, forked or answered.
+    """What exists before the gateway opens anything, forks or answers.
 
-    ready: the line that says where we listen. mcp_listener: the port of MCP, None when it is not enabled.
+    ready: the line that names the address. mcp_listener: the port of MCP, None when it is not enabled.
     """
 
     config: Settings
@@ -62,77 +60,63 @@ class Site:
 
 
 class Live:
-    """The dispatch that answers now. A reload replaces it; requests in flight end with the old one."""
+    """The gateway and dispatch that answer now. A reload replaces them; requests in flight end with the old ones."""
 
     def __init__(self, composition: compose.Composition) -> None:
         self._composition = composition
-        self._dispatch = Dispatch(composition.gateway)
+        self.dispatch = Dispatch(composition.gateway)
 
     def gateway(self) -> Gateway:
         """Return the gateway that answers now."""
         return self._composition.gateway
 
-    def handle(self, request: Request) -> Awaitable[Response]:
-        """Answer a request."""
-        return self._dispatch.handle(request)
-
-    def check(self, request: Request) -> Awaitable[Response | None]:
-        """Check the head of a request with a large body, before the body is read."""
-        return self._dispatch.check(request)
-
-    def refuse(self, error: HttpError) -> Response:
-        """Render what the protocol refuses."""
-        return self._dispatch.refuse(error)
-
-    def body_limit(self, method: str, path: str) -> int:
-        """Return how many bytes the body of a request may have."""
-        return self._dispatch.body_limit(method, path)
+    def make_server(self, site: Site, index: int) -> Server:
+        """Return the server of the API. index: the number of this worker."""
+        return site.make_server(
+            handle=lambda request: self.dispatch.handle(request),
+            check=lambda request: self.dispatch.check(request),
+            refuse=lambda error: self.dispatch.refuse(error),
+            body_limit=lambda method, path: self.dispatch.body_limit(method, path),
+            index=index,
+        )
 
     async def reload(self, options: argparse.Namespace) -> None:
-        """Read settings and rules again, and keep the old ones when the new cannot be used."""
-        log = self._composition.gateway.log
+        """Read settings and rules again. If the new ones cannot be used, the old ones stay."""
+
+        def read_again() -> Gateway:
+            gateway = self._composition.reload(load_settings(options).settings)
+            gateway.shield.ready()
+            return gateway
+
         try:
             # In a thread, because reading the rules takes a while and requests are answered meanwhile.
-            new = await to_thread.run_sync(self._reload, options)
-            self._dispatch = Dispatch(new)
-            await note_reload(new)
+            new = await to_thread.run_sync(read_again)
+            self.dispatch = Dispatch(new)
+            await record_reload(new)
             await anyio.sleep(SETTLE_SECONDS)  # requests in flight still use the old rules
-            tidy_up()  # which had taken the old rules for what stays
+            tidy_up()  # frees the old rules, which the last freeze had excluded from collection
         except GatewayError as error:
-            log.error("reload_refused", reason=error.message)
-
-    def _reload(self, options: argparse.Namespace) -> Gateway:
-        gateway = self._composition.reload(load_settings(options).settings)
-        gateway.shield.ready()
-        return gateway
+            self.gateway().log.error("reload_refused", reason=error.message)
 
 
 async def answer(site: Site, shared: Shared | None = None, child: Child | None = None) -> None:
-    """Open the gateway and answer until told to stop. child: this process is one of several workers."""
+    """Open the gateway and answer until a signal stops it. child: this process is one of several workers."""
     report_faults(site.log)
     if child is None:
         heed_stops()
-    with ExitStack() as when_closed:
-        await _answer(site, shared, child, when_closed)
-
-
-async def _answer(site: Site, shared: Shared | None, child: Child | None, when_closed: ExitStack) -> None:
-    async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
+    async with (
+        AsyncExitStack() as when_closed,
+        compose.open_composition(site.config, log=site.log, shared=shared) as composition,
+    ):
         if child is None:
             composition.gateway.shield.ready()
             tidy_up()
             await begin(composition.gateway, site.console)
         elif child.is_replacement and child.number == 0:
-            await note_reload(composition.gateway)
+            await record_reload(composition.gateway)
         is_first = child is None or child.number == 0
         live = Live(composition)
-        server = site.make_server(
-            handle=live.handle,
-            check=live.check,
-            refuse=live.refuse,
-            body_limit=live.body_limit,
-            index=child.number if child else 0,
-        )
+        server = live.make_server(site, child.number if child else 0)
         started: Callable[[], object] = partial(site.console.note, site.ready)
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as beside:
@@ -141,17 +125,16 @@ async def _answer(site: Site, shared: Shared | None, child: Child | None, when_c
                 if site.mcp_listener is not None and is_first:
                     mcp = McpPort(live.gateway, group, drain_seconds=site.config.drain_seconds)
                     await beside.start(mcp.serve, site.mcp_listener)
-                watchdog = ShutdownWatchdog(site.log)
-                stop = partial(stop_all, server, mcp, watchdog, site.config.drain_seconds + CLOSING_SECONDS)
+                stop = partial(stop_all, server, mcp, site)
                 await group.start(obey_signals, when_closed, stop, None if child else live, site.options)
                 group.start_soon(partial(run_jobs, live.gateway, is_first=is_first))
                 heed_signals()
                 if child is not None:
                     group.start_soon(stop_when_alone, child, stop, site.log)
-                    started = partial(group.start_soon, keep_telling, child)
+                    started = partial(group.start_soon, keep_reporting, child)
                 await server.serve([site.listener], started=started)
             group.cancel_scope.cancel()
-            watchdog.set(CLOSING_SECONDS)
+            end_process_after(CLOSING_SECONDS, site.log)
         composition.gateway.metrics.publish()
         if child is None:
             await end(composition.gateway)
@@ -165,9 +148,9 @@ def tidy_up() -> None:
 
 
 async def begin(gateway: Gateway, console: Console) -> None:
-    """Make the first credentials if there are none, show which file runs, and record the start."""
+    """Make the first credentials if there are none, print the hash of the archive, and record the start."""
     await greet(gateway, console)
-    await forget_running(gateway)  # left behind by a process that was killed
+    await _forget_running(gateway)  # a process that was killed leaves its record behind
     warn_of_rules(gateway)
     archive_sha256 = bundle.archive_sha256()
     if archive_sha256:
@@ -181,19 +164,12 @@ async def begin(gateway: Gateway, console: Console) -> None:
     await gateway.audit.record(gateway.audit.event("gateway_started", source="gateway", details=details))
 
 
-async def forget_running(gateway: Gateway) -> None:
-    """Delete the record that a process keeps of itself while it serves."""
+async def _forget_running(gateway: Gateway) -> None:
     await gateway.store.db.write(gateway.store.running.forget, is_durable=False)
 
 
-def warn_of_rules(gateway: Gateway) -> None:
-    """Log what a rule file leaves out that the built-in rules have."""
-    if gateway.settings.rules is not None and (lack := gateway.posture.running.rules_lack):
-        gateway.log.warning("rules_replaced", reason=lack)
-
-
 async def greet(gateway: Gateway, console: Console) -> None:
-    """Make the first credentials on the first start, and say where they are."""
+    """Make the first credentials on the first start, and print them or the path of their file."""
     folder = None if gateway.settings.data_dir == ":memory:" else gateway.settings.data_dir
     first = await gateway.first_start.make(folder)
     if first is None:
@@ -207,7 +183,7 @@ async def greet(gateway: Gateway, console: Console) -> None:
     console.note(f"first credentials are in {path}: read them, keep them elsewhere, and delete the file")
 
 
-async def note_reload(gateway: Gateway) -> None:
+async def record_reload(gateway: Gateway) -> None:
     """Record which rules answer from now on."""
     details = {"rules_sha256": gateway.shield.digest, "rules": len(gateway.shield.rules)}
     await gateway.audit.record(gateway.audit.event("gateway_reloaded", source="gateway", details=details))
@@ -217,10 +193,10 @@ async def note_reload(gateway: Gateway) -> None:
 
 
 async def end(gateway: Gateway) -> None:
-    """Record the end. If the disk takes no more, only the log has it, and the exit code is still 0."""
+    """Record the end. If that fails because the disk is full, only the log has it, and the exit code is still 0."""
     try:
         await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
-        await forget_running(gateway)
+        await _forget_running(gateway)
     except (AuditUnavailable, StoreUnavailable) as error:
         gateway.log.error("end_not_recorded", reason=error.message)
 
@@ -235,16 +211,16 @@ def report_faults(log: Log) -> None:
     loop.set_exception_handler(report)
 
 
-def stop_all(server: Server, mcp: McpPort | None, watchdog: ShutdownWatchdog, seconds: float) -> None:
-    """Let both ports finish what is in flight, and end the process after this many seconds at the latest."""
+def stop_all(server: Server, mcp: McpPort | None, site: Site) -> None:
+    """Let both ports finish what is in flight, and limit the time that this may take."""
     server.stop()
     if mcp is not None:
         mcp.stop()
-    watchdog.set(seconds)
+    end_process_after(site.config.drain_seconds + CLOSING_SECONDS, site.log)
 
 
 async def obey_signals(
-    when_closed: ExitStack,
+    when_closed: AsyncExitStack,
     stop: Callable[[], None],
     live: Live | None,
     options: argparse.Namespace,
@@ -258,7 +234,7 @@ async def obey_signals(
     """
     signals = SignalReceiver(ORDERS)
     when_closed.callback(signals.close)
-    when_closed.callback(ignore_signals)  # which comes first
+    when_closed.callback(ignore_signals)  # runs first
     task_status.started()
     wanted = anyio.Event()
 
@@ -281,8 +257,8 @@ async def obey_signals(
                     stop()
 
 
-async def keep_telling(child: Child) -> None:
-    """Tell the supervisor that this worker's event loop runs. The supervisor kills a worker that is silent."""
+async def keep_reporting(child: Child) -> None:
+    """Report to the supervisor that this worker's event loop runs. The supervisor kills a worker that is silent."""
     while True:
         child.report_ready()
         await anyio.sleep(BEAT_SECONDS)

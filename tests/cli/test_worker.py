@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import weakref
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from typing import cast
 
 import anyio
@@ -45,7 +45,7 @@ async def test_who_asks_often_while_it_reloads_gets_one_more_and_does_not_keep_i
             await may_end.wait()
 
     monkeypatch.setattr("gateway.cli.worker.ignore_signals", lambda: [signal.signal(*one) for one in known.items()])
-    with ExitStack() as when_closed:
+    async with AsyncExitStack() as when_closed:
         async with anyio.create_task_group() as group:
             live = cast(Live, Reloads())
             await group.start(obey_signals, when_closed, is_told.set, live, argparse.Namespace())

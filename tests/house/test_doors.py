@@ -14,7 +14,7 @@ DOORS = {
         "gateway/cli/listeners.py",
         "gateway/cli/serve.py",
         "gateway/cli/worker.py",
-        "gateway/cli/mcp_port.py",
+        "gateway/cli/mcp.py",
     ),
     "ssl": ("gateway/http/",),
     "asyncio": ("gateway/http/transport.py", "gateway/store/writer.py"),
