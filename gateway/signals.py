@@ -1,4 +1,4 @@
-"""Signals that stop or reload: blocked until the gateway can obey them, then received, and ignored at the very end.
+"""Signals that stop or reload: blocked until the gateway can handle them, then received, and ignored at the very end.
 
 A signal never has its default action in between. The event loop's own handlers restore that action for a moment when
 they are removed, and a second SIGTERM in that moment would kill the process before it has written everything.
@@ -14,22 +14,22 @@ ORDERS = (*STOPS, signal.SIGHUP)
 _HELD = (*ORDERS, signal.SIGCHLD)
 
 
-def hold_signals() -> None:
-    """Block the signals that stop or reload. They stay pending until `heed_signals`."""
+def block_signals() -> None:
+    """Block the signals that stop or reload. They stay pending until `unblock_signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
 
 
-def hold_reload() -> None:
-    """Block the signal that reloads: nothing can obey it yet, and its default action ends the program."""
+def block_reload() -> None:
+    """Block the signal that reloads: nothing can handle it yet, and its default action ends the program."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
 
 
-def heed_stops() -> None:
-    """Unblock the signals that stop; pending ones arrive now. One that reloads stays blocked."""
+def unblock_stops() -> None:
+    """Unblock the signals that stop; pending ones arrive now. The signal that reloads stays blocked."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
 
 
-def heed_signals() -> None:
+def unblock_signals() -> None:
     """Unblock all signals; pending ones arrive now."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
 

@@ -1,16 +1,15 @@
-"""Keep worker processes: start, replace, restart what dies, and wait for the end. Knows not what a worker does.
+"""Keep worker processes: start, replace and restart them, and wait for their end. Knows nothing of their work.
 
-Theory of operation. A supervisor forks like `os.fork`: its method returns in the parent with what became of the
-children, and in each child with a `Child`, where signals wait until `heed_signals`. So a child goes on in the caller's
-code, and its errors reach the caller's edge. The supervisor itself has no thread, no loop and no database, hence each
-fork is a clean copy.
+The supervisor forks like `os.fork`: a method returns in the parent with what became of the children, and in each child
+with a `Child`. A child therefore goes on in the caller's code, and its errors reach the caller's edge. Signals stay
+blocked in it until `unblock_signals`. The supervisor has no thread, no event loop and no database, so each fork is a
+clean copy.
 
-Each place has a process that works and, now and then, one that is coming: it starts, says that it is ready, and takes
-the place; the one before is told to stop and finishes what it has. So a reload is read once, here, and never leaves
-nobody to answer. Every wait is one `select` over two pipes: signal handlers write to one, a child that is ready to the
-other, and goes on doing so as a sign of life. A third pipe is never written to. Each child holds its reading end, and
-the supervisor alone its writing end: a child whose supervisor was killed reads the end and stops, instead of answering
-for ever unwatched.
+Each slot has a current process and, during a reload, one that is starting. When the new process reports that it is
+ready, it becomes the current one, and the old one gets SIGTERM and finishes its requests. So a reload is read once,
+here, and some process always answers. Every wait is one `select` over two pipes: signal handlers write to one, and
+children to the other, once when they are ready and then as a heartbeat. Nobody writes to a third pipe, whose writing
+end only the supervisor has: a child whose supervisor was killed reads its end and stops.
 """
 
 import os
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 
 from gateway.clock import Clock
 from gateway.log import Log
-from gateway.signals import ORDERS, STOPS, SignalReceiver, drain, heed_signals, hold_signals, pipe
+from gateway.signals import ORDERS, STOPS, SignalReceiver, block_signals, drain, pipe, unblock_signals
 
 _FAILED = 1
 _PID_BYTES = 8
@@ -32,9 +31,9 @@ _NEVER = float("inf")
 
 
 class Child:
-    """What a forked process knows of its supervisor.
+    """A forked process's link to its supervisor.
 
-    number: its place among the workers, from 0. is_replacement: it comes after a reload, for one that works meanwhile.
+    number: of its slot, from 0. is_replacement: it replaces a process that still serves, after a reload.
     life: a descriptor that becomes readable once the supervisor is gone.
     """
 
@@ -45,26 +44,26 @@ class Child:
         self._ready = ready
 
     def report_ready(self) -> None:
-        """Tell the supervisor that this process does its work from now on; later, that it still does."""
+        """Tell the supervisor that this process is ready; later, that it still runs."""
         try:
             os.write(self._ready, os.getpid().to_bytes(_PID_BYTES, "big"))
         except OSError:
-            return  # nobody is left to be told; `life` says so too
+            return  # the supervisor is gone, as `life` says too
 
 
 @dataclass(slots=True)
 class _Process:
     """A child that has not been waited for.
 
-    age: the reloads before it. kill_seconds: when it must have ended. heard_seconds: when it last told that it works,
-    or was started.
+    generation: how many reloads came before it. kill_seconds: when the supervisor kills it. heartbeat_seconds: when it
+    last reported, or was started.
     """
 
     pid: int
-    age: int
+    generation: int
     started_seconds: float
     kill_seconds: float = _NEVER
-    heard_seconds: float = _NEVER
+    heartbeat_seconds: float = _NEVER
 
     def send(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)  # ours until we have waited for it, so never another's
@@ -76,12 +75,12 @@ class _Process:
 
 
 @dataclass(slots=True)
-class _Place:
-    """One worker: the process that works, the one that is coming, and when the next may be started."""
+class _Slot:
+    """One worker: its current process, the one that is starting, and when the next may be started."""
 
     number: int
     current: _Process | None = None
-    coming: _Process | None = None
+    starting: _Process | None = None
     due_seconds: float = 0.0
     wait_seconds: float = 0.0
 
@@ -89,8 +88,8 @@ class _Place:
 class Supervisor:
     """The parent of all workers. Make it in the main thread, before any other thread exists.
 
-    stop_seconds: how long children may take to end before they are killed. hung_seconds: how long a worker may be
-    silent before it is killed and started again; a worker that calls `report_ready` but once needs the default.
+    stop_seconds: how long children may take to end before they are killed. hung_seconds: how long a worker may go
+    without a heartbeat before it is killed and started again; a worker without heartbeats needs the default.
     """
 
     def __init__(self, *, clock: Clock, log: Log, stop_seconds: float, hung_seconds: float = _NEVER) -> None:
@@ -98,11 +97,11 @@ class Supervisor:
         self._log = log
         self._stop_seconds = stop_seconds
         self._hung_seconds = hung_seconds
-        self._looked_seconds = clock.monotonic_seconds()
-        self._places: list[_Place] = []
-        self._leaving: list[_Process] = []
-        self._age = 0
-        self._has_begun = False
+        self._checked_seconds = clock.monotonic_seconds()
+        self._slots: list[_Slot] = []
+        self._retiring: list[_Process] = []
+        self._generation = 0
+        self._is_up = False
         self._is_to_reload = False
         self._result = 0
         self._ready, self._life = pipe(), pipe()
@@ -112,22 +111,22 @@ class Supervisor:
     def once(self, *, is_last: bool = False) -> Child | int:
         """Fork one child and wait for its end. In the child, return at once; here, its exit code.
 
-        SIGTERM and SIGINT are passed on and end the child like any program. Then `is_stopping` is true, and the code
-        says nothing. is_last: they have come before, and the child may take `stop_seconds` whatever else comes.
+        SIGTERM and SIGINT are passed on and end the child. Then `is_stopping` is true, and the code means nothing.
+        is_last: ignore these signals; the child may take `stop_seconds`.
         """
-        self._places = []
+        self._slots = []
         process = self._fork(0, is_replacement=False)
         if isinstance(process, Child):
             return process
         if is_last:
             process.kill_seconds = self._clock.monotonic_seconds() + self._stop_seconds
         while (code := process.ended()) is None:
-            self._leaving = [process]
+            self._retiring = [process]
             self._wait()
-            if self._is_told_to_stop() and not is_last:
+            if self._receive_signals() and not is_last:
                 self._stop(lambda: None)
             self._kill_late()
-        self._leaving = []
+        self._retiring = []
         return code
 
     def keep(
@@ -135,73 +134,72 @@ class Supervisor:
     ) -> Child | int:
         """Keep `count` workers until SIGTERM or SIGINT. In a worker, return at once; here, the exit code for all.
 
-        ready: called once, when every worker is ready. reload: called on SIGHUP, of one that came earlier once all are
-        ready; says whether all workers are to be replaced. stopping: called before they are told to stop. The code is 0
-        when all ended with 0. When a worker ends before all were ready for the first time, none is restarted, and its
-        code is returned.
+        ready: called once, when every worker is ready. reload: called on SIGHUP, once all are ready; returns whether to
+        replace all workers. stopping: called before they get SIGTERM. The code is 0 when all ended with 0. When a
+        worker ends before all were ready for the first time, none is restarted, and its code is returned.
         """
-        self._places = [_Place(number) for number in range(count)]
+        self._slots = [_Slot(number) for number in range(count)]
         while not self.is_stopping or any(self._processes()):
             child = self._start_due()
             if child is not None:
                 return child
             self._wait()
-            self._take_places()
-            if not self._has_begun and all(place.current for place in self._places):
-                self._has_begun = True
+            self._promote()
+            if not self._is_up and all(slot.current for slot in self._slots):
+                self._is_up = True
                 ready()
-            if self._is_told_to_stop():
+            if self._receive_signals():
                 self._stop(stopping)
-            elif self._is_to_reload and self._has_begun and not self.is_stopping:
+            elif self._is_to_reload and self._is_up and not self.is_stopping:
                 self._is_to_reload = False
-                self._age += reload()
+                self._generation += reload()
             self._reap(stopping)
             self._kill_hung()
             self._kill_late()
         return self._result
 
     def _processes(self) -> Iterator[_Process]:
-        yield from self._placed()
-        yield from self._leaving
+        yield from self._workers()
+        yield from self._retiring
 
-    def _placed(self) -> Iterator[_Process]:
-        for place in self._places:
-            yield from (one for one in (place.current, place.coming) if one is not None)
+    def _workers(self) -> Iterator[_Process]:
+        for slot in self._slots:
+            yield from (one for one in (slot.current, slot.starting) if one is not None)
 
-    def _wants(self, place: _Place) -> bool:
-        """Tell whether a process should be coming, and is not."""
-        has_current = place.current is not None and place.current.age == self._age
-        return not self.is_stopping and place.coming is None and not has_current
+    def _wants(self, slot: _Slot) -> bool:
+        """Return whether a process should be starting and is not."""
+        has_current = slot.current is not None and slot.current.generation == self._generation
+        return not self.is_stopping and slot.starting is None and not has_current
 
     def _start_due(self) -> Child | None:
         """Fork what is due. Return a `Child` in the child only."""
-        for place in self._places:
-            if self._wants(place) and place.due_seconds <= self._clock.monotonic_seconds():
+        for slot in self._slots:
+            if self._wants(slot) and slot.due_seconds <= self._clock.monotonic_seconds():
                 try:
-                    process = self._fork(place.number, is_replacement=place.current is not None)
+                    process = self._fork(slot.number, is_replacement=slot.current is not None)
                 except OSError as error:  # too many processes, or too little memory
-                    self._log.error("worker_not_started", error=error, worker=place.number)
-                    place.due_seconds = self._clock.monotonic_seconds() + _MOST_WAIT_SECONDS
+                    self._log.error("worker_not_started", error=error, worker=slot.number)
+                    slot.due_seconds = self._clock.monotonic_seconds() + _MOST_WAIT_SECONDS
                     continue
                 if isinstance(process, Child):
                     return process
-                if self._has_begun:  # the first ones may have to wait for a disk, and nobody waits for them in vain
-                    process.heard_seconds = process.started_seconds
-                place.coming = process
+                if self._is_up:  # the first workers may wait for a slow disk, and replace nobody
+                    process.heartbeat_seconds = process.started_seconds
+                slot.starting = process
         return None
 
     def _fork(self, number: int, *, is_replacement: bool) -> Child | _Process:
         started_seconds = self._clock.monotonic_seconds()
         # A signal must not reach a child while it still has the supervisor's handlers.
-        hold_signals()
+        block_signals()
         pid = -1
         try:
             pid = os.fork()
         finally:
             if pid:
-                heed_signals()
+                unblock_signals()
         if pid:
-            return _Process(pid, self._age, started_seconds)
+            return _Process(pid, self._generation, started_seconds)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -212,34 +210,34 @@ class Supervisor:
         return Child(number, is_replacement, ready=self._ready[1], life=self._life[0])
 
     def _wait(self) -> None:
-        """Wait for a signal or a word from a child, or until something is due."""
+        """Wait for a signal or a report of a child, or until something is due."""
         times = [process.kill_seconds for process in self._processes()]
-        times += [place.due_seconds for place in self._places if self._wants(place)]
+        times += [slot.due_seconds for slot in self._slots if self._wants(slot)]
         if not self.is_stopping:
-            times += [process.heard_seconds + self._hung_seconds for process in self._placed()]
+            times += [process.heartbeat_seconds + self._hung_seconds for process in self._workers()]
         due_seconds = min(times, default=_NEVER)
         wait_seconds = None if due_seconds == _NEVER else max(0.0, due_seconds - self._clock.monotonic_seconds())
         select.select([self._receiver.descriptor, self._ready[0]], [], [], wait_seconds)
 
-    def _is_told_to_stop(self) -> bool:
-        """Tell whether a signal to stop has come, and take note of one to reload."""
-        told = self._receiver.receive()
-        self._is_to_reload |= signal.SIGHUP in told
-        return not told.isdisjoint(STOPS)
+    def _receive_signals(self) -> bool:
+        """Return whether a signal to stop has arrived, and remember one to reload."""
+        received = self._receiver.receive()
+        self._is_to_reload |= signal.SIGHUP in received
+        return not received.isdisjoint(STOPS)
 
-    def _take_places(self) -> None:
-        """Let the processes that are ready work, and tell those before them to finish."""
-        words = drain(self._ready[0])
-        pids = {int.from_bytes(words[at : at + _PID_BYTES], "big") for at in range(0, len(words), _PID_BYTES)}
+    def _promote(self) -> None:
+        """Make the processes that are ready the current ones, and stop those before them."""
+        reports = drain(self._ready[0])
+        pids = {int.from_bytes(reports[at : at + _PID_BYTES], "big") for at in range(0, len(reports), _PID_BYTES)}
         for process in self._processes():
             if process.pid in pids:
-                process.heard_seconds = self._clock.monotonic_seconds()
-        for place in self._places:
-            if place.coming is None or place.coming.pid not in pids:
+                process.heartbeat_seconds = self._clock.monotonic_seconds()
+        for slot in self._slots:
+            if slot.starting is None or slot.starting.pid not in pids:
                 continue
-            before, place.current, place.coming = place.current, place.coming, None
+            before, slot.current, slot.starting = slot.current, slot.starting, None
             if before is not None:
-                self._leaving.append(before)
+                self._retiring.append(before)
                 if not self.is_stopping:
                     self._end(before)
 
@@ -252,23 +250,20 @@ class Supervisor:
             self.is_stopping = True
             stopping()
             for process in self._processes():
-                if process.kill_seconds == _NEVER:  # else it was told before, and may no longer receive signals
+                if process.kill_seconds == _NEVER:  # else it has its signal, and may no longer receive another
                     self._end(process)
 
     def _kill_hung(self) -> None:
-        """Kill the workers that are silent: they hold connections that nobody answers, or never get ready.
-
-        `_reap` sees to the next.
-        """
+        """Kill the workers without a heartbeat: they hold connections that nobody answers, or never get ready."""
         now_seconds = self._clock.monotonic_seconds()
-        # When the whole host stood still, they had no chance to tell.
-        stood_still = now_seconds - self._looked_seconds > 1.5 * self._hung_seconds
-        self._looked_seconds = now_seconds
-        for process in self._placed():
+        # When the whole host stood still, they had no chance to report.
+        stood_still = now_seconds - self._checked_seconds > 1.5 * self._hung_seconds
+        self._checked_seconds = now_seconds
+        for process in self._workers():
             if stood_still:
-                process.heard_seconds = now_seconds
-            elif not self.is_stopping and process.heard_seconds + self._hung_seconds <= now_seconds:
-                process.heard_seconds = _NEVER
+                process.heartbeat_seconds = now_seconds
+            elif not self.is_stopping and process.heartbeat_seconds + self._hung_seconds <= now_seconds:
+                process.heartbeat_seconds = _NEVER
                 process.send(signal.SIGKILL)
                 self._log.error("worker_killed", pid=process.pid, reason="it was silent for too long")
 
@@ -281,22 +276,22 @@ class Supervisor:
                 self._log.error("worker_killed", pid=process.pid, reason="it did not end in time")
 
     def _reap(self, stopping: Callable[[], None]) -> None:
-        """Wait for what has ended, and plan what comes after it."""
-        for process in [one for one in self._leaving if self._has_ended(one) is not None]:
-            self._leaving.remove(process)
-        for place in self._places:
-            if place.coming is not None and (code := self._has_ended(place.coming)) is not None:
-                ended, place.coming = place.coming, None
-                self._see_to_next(place, ended, code, stopping)
-            if place.current is not None and (code := self._has_ended(place.current)) is not None:
-                ended, place.current = place.current, None
-                self._see_to_next(place, ended, code, stopping)
+        """Collect the processes that have ended, and plan their replacements."""
+        for process in [one for one in self._retiring if self._has_ended(one) is not None]:
+            self._retiring.remove(process)
+        for slot in self._slots:
+            if slot.starting is not None and (code := self._has_ended(slot.starting)) is not None:
+                ended, slot.starting = slot.starting, None
+                self._replace(slot, ended, code, stopping)
+            if slot.current is not None and (code := self._has_ended(slot.current)) is not None:
+                ended, slot.current = slot.current, None
+                self._replace(slot, ended, code, stopping)
 
-    def _see_to_next(self, place: _Place, ended: _Process, code: int, stopping: Callable[[], None]) -> None:
+    def _replace(self, slot: _Slot, ended: _Process, code: int, stopping: Callable[[], None]) -> None:
         if self.is_stopping:
             return
-        if self._has_begun:
-            self._plan_restart(place, ended, code)
+        if self._is_up:
+            self._plan_restart(slot, ended, code)
         else:
             self._result = self._result or _FAILED
             self._stop(stopping)
@@ -304,18 +299,18 @@ class Supervisor:
     def _has_ended(self, process: _Process) -> int | None:
         """Return the exit code of a process that has ended, and remember one that is not 0 as the result of a stop."""
         code = process.ended()
-        if code and (self.is_stopping or not self._has_begun):
+        if code and (self.is_stopping or not self._is_up):
             self._result = self._result or (code if code > 0 else _FAILED)
         return code
 
-    def _plan_restart(self, place: _Place, ended: _Process, code: int) -> None:
-        """Restart at once what had run for a while, and what dies again and again ever later."""
+    def _plan_restart(self, slot: _Slot, ended: _Process, code: int) -> None:
+        """Restart at once a worker that had run for a while; wait longer each time for one that keeps failing."""
         now_seconds = self._clock.monotonic_seconds()
         if now_seconds - ended.started_seconds >= _STEADY_SECONDS:
-            place.wait_seconds = 0.0
+            slot.wait_seconds = 0.0
         else:
-            place.wait_seconds = min(max(_LEAST_WAIT_SECONDS, 2 * place.wait_seconds), _MOST_WAIT_SECONDS)
-        place.due_seconds = now_seconds + place.wait_seconds
+            slot.wait_seconds = min(max(_LEAST_WAIT_SECONDS, 2 * slot.wait_seconds), _MOST_WAIT_SECONDS)
+        slot.due_seconds = now_seconds + slot.wait_seconds
         self._log.error(
-            "worker_ended", worker=place.number, exit_code=code, restart_in_seconds=round(place.wait_seconds, 1)
+            "worker_ended", worker=slot.number, exit_code=code, restart_in_seconds=round(slot.wait_seconds, 1)
         )

@@ -19,7 +19,7 @@ import os, signal, sys, time
 sys.path.insert(0, ROOT)
 from gateway.clock import SystemClock
 from gateway.log import Log
-from gateway.signals import heed_signals
+from gateway.signals import unblock_signals
 from gateway.supervisor import Child, Supervisor
 
 def say(*words):
@@ -27,7 +27,7 @@ def say(*words):
 
 def stay():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    heed_signals()
+    unblock_signals()
     child.report_ready()
     while True:
         signal.pause()
@@ -127,7 +127,7 @@ def test_a_worker_that_dies_is_started_again(keep: Callable[..., Kept]) -> None:
 
 def test_a_worker_that_is_silent_is_killed_and_started_again_and_no_other_is(keep: Callable[..., Kept]) -> None:
     beating = """signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    heed_signals()
+    unblock_signals()
     while True:
         child.report_ready()
         time.sleep(3600 if child.number == 1 and start == 1 else 0.1)
@@ -145,7 +145,7 @@ def test_a_replacement_that_never_gets_ready_is_killed_and_the_next_takes_its_pl
     kept = keep(
         """if child.is_replacement and start == 2: time.sleep(3600)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    heed_signals()
+    unblock_signals()
     while True:
         child.report_ready()
         time.sleep(0.1)
@@ -184,7 +184,7 @@ def test_a_worker_that_ends_unready_without_a_fault_is_a_failed_start(keep: Call
 
 def test_a_worker_that_does_not_end_is_killed_and_the_code_says_so(keep: Callable[..., Kept]) -> None:
     kept = keep(
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN); heed_signals(); child.report_ready(); time.sleep(60)", 0.3
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); unblock_signals(); child.report_ready(); time.sleep(60)", 0.3
     )
     kept.wait_for("all ready")
     kept.send(signal.SIGTERM)

@@ -34,7 +34,7 @@ from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.shield import Shield
-from gateway.signals import heed_signals, hold_reload, hold_signals, ignore_signals
+from gateway.signals import block_reload, block_signals, ignore_signals, unblock_signals
 from gateway.store import metric_board, rate_windows
 from gateway.store.database_file import identify
 from gateway.supervisor import Child, Supervisor
@@ -47,7 +47,7 @@ SWITCH_SECONDS = 0.000_05
 
 def serve(options: argparse.Namespace, console: Console) -> int:
     """Run the HTTP server until SIGTERM or SIGINT, then finish what is in flight."""
-    hold_reload()  # the launcher of the archive has done so already
+    block_reload()  # the launcher of the archive has done so already
     loaded = load_settings(options)
     config = loaded.settings
     if options.show_settings:
@@ -73,7 +73,7 @@ def serve(options: argparse.Namespace, console: Console) -> int:
         site = make_site(config, options, console, log=log, listener=listener, mcp_listener=mcp_listener)
         if config.workers > 1:
             return serve_group(site)
-        hold_signals()  # until an event loop can end in order on an interrupt
+        block_signals()  # until an event loop can end in order on an interrupt
         anyio.run(answer, site)
     return OK
 
@@ -216,7 +216,7 @@ class Group:
 
 async def begin_group(site: Site, shared: Shared) -> None:
     """Make the database and the first credentials, and record the start."""
-    heed_signals()
+    unblock_signals()
     async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
         await begin(composition.gateway, site.console)
 

@@ -28,7 +28,7 @@ from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.services import first_start
 from gateway.settings import Settings
-from gateway.signals import ORDERS, SignalReceiver, heed_signals, heed_stops, ignore_signals
+from gateway.signals import ORDERS, SignalReceiver, ignore_signals, unblock_signals, unblock_stops
 from gateway.store.database import StoreUnavailable
 from gateway.supervisor import Child
 
@@ -103,7 +103,7 @@ async def answer(site: Site, shared: Shared | None = None, child: Child | None =
     """Open the gateway and answer until a signal stops it. child: this process is one of several workers."""
     report_faults(site.log)
     if child is None:
-        heed_stops()
+        unblock_stops()
     async with (
         AsyncExitStack() as when_closed,
         compose.open_composition(site.config, log=site.log, shared=shared) as composition,
@@ -128,7 +128,7 @@ async def answer(site: Site, shared: Shared | None = None, child: Child | None =
                 stop = partial(stop_all, server, mcp, site)
                 await group.start(obey_signals, when_closed, stop, None if child else live, site.options)
                 group.start_soon(partial(run_jobs, live.gateway, is_first=is_first))
-                heed_signals()
+                unblock_signals()
                 if child is not None:
                     group.start_soon(stop_when_alone, child, stop, site.log)
                     started = partial(group.start_soon, keep_reporting, child)
