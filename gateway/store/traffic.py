@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gateway.domain.paging import Page
 from gateway.domain.policies import CapturedText, KeptText
@@ -121,7 +121,7 @@ class TrafficRepository:
 
     def insert(self, tx: Transaction, row: TrafficRow) -> None:
         """Insert a row."""
-        ROWS.insert(tx, row if row.origin else replace(row, origin=self.origin))
+        ROWS.insert(tx, row, origin=row.origin or self.origin)
 
     def find(self, tx: Transaction, id: str) -> TrafficRow | None:
         """Return the row with this id or request id."""
