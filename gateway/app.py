@@ -22,8 +22,8 @@ from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
 from gateway.services.agent_discovery import AgentDiscovery
 from gateway.services.agents import Agents
-from gateway.services.alerts import Alerts, accepted_until
-from gateway.services.archive_watch import ArchiveWatch
+from gateway.services.alerts import Alerts
+from gateway.services.archive_check import ArchiveCheck
 from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
 from gateway.services.audit_export import AuditExport
@@ -35,7 +35,6 @@ from gateway.services.circuits import Circuits
 from gateway.services.event_outputs import EventOutputs
 from gateway.services.event_sender import EventSender
 from gateway.services.event_sinks import EventSinks
-from gateway.services.false_positives import FalsePositives
 from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.fleet import Fleet
@@ -109,9 +108,7 @@ class Lasting:
         self.metrics = Metrics(board=shared.board if shared else None)
         self.metrics.gauge("gateway_start_time_seconds", self.started_at / 1000)
         self.audit = audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
-        self.alerts = alerts = Alerts(
-            store=store, clock=clock, ids=ids, audit=audit, accepted_until=accepted_until(store)
-        )
+        self.alerts = alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
         self.leases = Leases(store=store, clock=clock, ids=ids)
         self.host_load = HostLoad(clock=clock, is_worker=shared is not None)
         self.feed = Feed(store=store, clock=clock)
@@ -142,7 +139,6 @@ class Lasting:
         self.spending = Spending(store=store, clock=clock, alerts=alerts)
         self.budgets = Budgets(store=store, clock=clock, ids=ids, audit=audit, spending=self.spending)
         self.risk_acceptances = RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit)
-        self.false_positives = FalsePositives(store=store, clock=clock, audit=audit)
         self.circuits = Circuits(store=store, clock=clock, alerts=alerts, log=log)
 
 
@@ -264,7 +260,7 @@ class Gateway(Lasting):
         self.trust_audits = TrustAudits(posture=self.posture, store=store, clock=clock, ids=ids, audit=audit)
         days = partial(kept_days, self.runtime_settings.value)
         self.retention = Retention(store=store, clock=clock, audit=audit, days=days)
-        self.archive_watch = ArchiveWatch(store=store, clock=clock, alerts=alerts)
+        self.archive_check = ArchiveCheck(store=store, clock=clock, alerts=alerts)
 
     def _make_fleet(self, client: Client) -> None:
         """Make what tells other gateways how this one is, and asks them."""

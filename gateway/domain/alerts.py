@@ -134,6 +134,55 @@ class WantedAlert:
     version: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AlertStep:
+    """One line of an alert's timeline. note: what the actor wrote."""
+
+    occurred_at: int
+    action: str
+    actor: str
+    note: str | None
+    before: Mapping[str, object] | None = None
+    after: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCase:
+    """One alert with everything that was done about it, oldest first."""
+
+    alert: Alert
+    timeline: tuple[AlertStep, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkFalsePositive:
+    """Which request was harmless, by `trf_…` or `req_…`, and why."""
+
+    id: str
+    note: Annotated[str, line(MAX_NOTE_CHARS), "Why the request is harmless; the resolution of its alerts."]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedAlerts:
+    """The alerts that were closed, after the change."""
+
+    alerts: tuple[Alert, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAlert:
+    """An alert that a request added to. count: of all requests that did."""
+
+    id: str
+    title: str
+    rule: str
+    status: AlertStatus
+    count: int
+    agent: str | None
+    key_prefix: str | None
+    last_seen_at: int = field(metadata={"json_name": "last_seen"})
+
+
 def fingerprint(source: str, rule: str, subject: str) -> str:
     """Return the fingerprint of an alert: 32 hex digits. `subject` is the agent, or else the key."""
     return hashlib.sha256("\0".join((source, rule, subject)).encode("utf-8", "replace")).hexdigest()[:32]

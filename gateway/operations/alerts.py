@@ -5,6 +5,7 @@ from dataclasses import replace
 from gateway.domain.alerts import (
     MAX_ALERT_LIMIT,
     Alert,
+    AlertCase,
     AlertFilter,
     AlertSource,
     AlertStatus,
@@ -14,7 +15,6 @@ from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import choice, joined, kind, request_id, text, time
 from gateway.operations.rows import Noun, paging, public
 from gateway.schema import JsonSchema, encode, json_schema
-from gateway.services.alerts import AlertCase
 from gateway.shield.detections import Severity
 
 ALERT_FILTERS = (

@@ -1,12 +1,12 @@
 """The rows of traffic on the internal API. `services.traffic` makes the numbers."""
 
 from gateway.app import Gateway
+from gateway.domain.alerts import MarkedAlerts, MarkFalsePositive
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
 from gateway.operations.operation import ById, Parameter, choice, joined, request_id, text, time
 from gateway.operations.rows import Noun, paging
 from gateway.schema import JsonSchema, encode, json_schema
-from gateway.services.false_positives import MarkedAlerts, MarkFalsePositive
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
 from gateway.shield.detections import Verdict
 from gateway.strict_json import read_integer
@@ -107,7 +107,7 @@ TRAFFIC_OPERATIONS = (
         "Mark a request, by `trf_…` or `req_…`, as harmless: closes the alerts that it added to, and no other.",
         takes=MarkFalsePositive,
         gives=MarkedAlerts,
-        call=lambda gateway, who, command, context: gateway.false_positives.mark(who, command, context),
+        call=lambda gateway, who, command, context: gateway.alerts.mark(who, command, context),
         fails=("conflict",),
     ),
 )

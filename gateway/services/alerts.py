@@ -1,25 +1,31 @@
-"""Raise, fold, list and move alerts: one for the same thing within ten minutes, with a rising count. Holds no text.
+"""Raise, fold, list and move alerts. Sightings of the same thing within ten minutes are one alert with a count.
 
-What a person or the gateway itself does to an alert is in the audit log, and from there in the alert's timeline; a
-sighting that is counted on an alert is not.
+An alert holds no text. What a person or the gateway does to an alert is in the audit log, and from there in the
+timeline of the alert; further sightings are only counted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from gateway.clock import Clock, Ids
 from gateway.domain.alerts import (
+    ACTIVE,
     MERGE_WITHIN_MS,
     Alert,
+    AlertCase,
     AlertFilter,
     AlertSource,
     AlertStatus,
+    AlertStep,
+    MarkedAlerts,
+    MarkFalsePositive,
+    RequestAlert,
     WantedAlert,
     fingerprint,
     fold,
     move,
 )
-from gateway.domain.audit import AuditEvent
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
@@ -32,72 +38,27 @@ from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 MOST_NAMED = 64
-"""New alerts of agents of one key, within the time in which a sighting adds to the one before."""
+"""The most new alerts of the agents of one key within ten minutes. Further ones count on one alert of the key."""
 MOST_KEYS = 1_024
 TITLE_CHARS = 200
 DESCRIPTION_CHARS = 1000
 ITSELF = "gateway"
-"""Who resolved an alert that ended by itself."""
+"""The actor of what the gateway does by itself."""
 LONGEST_SUPPRESSION_DAYS = 366
 TIMELINE_EVENTS = 200
 _AGENT_CHARS = 100
 
-AcceptedUntil = Callable[[Transaction, str], int | None]
-"""From the id of a risk acceptance to its end in Unix milliseconds, or None when there is none or it was revoked."""
-
-
-def accepted_until(store: Store) -> AcceptedUntil:
-    """Return what tells the end of a kept risk acceptance."""
-
-    def until(tx: Transaction, acceptance_id: str) -> int | None:
-        found = store.risk_acceptances.by_id(tx, acceptance_id)
-        return None if found is None or found.revoked_at is not None else found.until_at
-
-    return until
-
-
-@dataclass(frozen=True, slots=True)
-class AlertStep:
-    """One line of an alert's timeline. note: what its doer said."""
-
-    occurred_at: int
-    action: str
-    actor: str
-    note: str | None
-    before: Mapping[str, object] | None = None
-    after: Mapping[str, object] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AlertCase:
-    """One alert with everything that was done about it, oldest first."""
-
-    alert: Alert
-    timeline: tuple[AlertStep, ...]
-
 
 class Alerts:
-    """The alerts of this gateway.
+    """The alerts of this gateway."""
 
-    accepted_until: None where there are no risk acceptances.
-    """
-
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        ids: Ids,
-        audit: Audit,
-        accepted_until: AcceptedUntil | None = None,
-    ) -> None:
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
         self._store = store
         self._ids = ids
         self._clock = clock
         self._audit = audit
         self._trail = AuditTrail(audit, "alert")
-        self._accepted_until = accepted_until
-        self._named: dict[str, tuple[int, int]] = {}  # by key: from when its agents' new alerts count, and how many
+        self._new_of_agents: dict[str, tuple[int, int]] = {}  # by key: since when they are counted, and how many
 
     def raise_from_scan(
         self,
@@ -109,20 +70,16 @@ class Alerts:
         origin: str,
         occurred_at: int,
         direction: Direction,
-        told: Sequence[Mapping[str, object]] | None = None,
     ) -> Alert | None:
         """Record in `tx` what a scan found, under its strongest rule, and return the alert that now stands.
 
-        origin: where the text came from, such as ``shield.scan`` or ``chat.inbound``. told: what `described` says of
-        its detections, if that is known. None: the scan found nothing.
-        The same rule by the same agent with the same key in the same direction within ten minutes adds to the alert
-        that is there. Once a key's agents have had `MOST_NAMED` new ones in that time, the alert is the key's: callers
-        name their agents themselves.
+        origin: where the text came from, such as ``shield.scan`` or ``chat.inbound``. None: the scan found nothing.
+        The same rule, agent, key and direction within ten minutes count on the existing alert. After `MOST_NAMED` new
+        alerts of a key's agents in that time, the alert is the key's, because callers choose the names of agents.
         """
         if not result.detections:
             return None
         strongest = result.detections[0]
-        agent = context.agent[:_AGENT_CHARS] if context.agent else None
         evidence = {
             "request_id": context.request_id,
             "verdict": result.verdict.value,
@@ -130,29 +87,27 @@ class Alerts:
             "direction": direction,
             "sha256": strongest.sha256,
             "chars": strongest.chars,
-            "detections": described(result.detections, direction) if told is None else told,
+            "detections": described(result.detections, direction),
         }
 
-        def of(who: str) -> str:
-            return fingerprint(AlertSource.SHIELD, strongest.rule, f"{who}\0{principal.id}\0{direction}")
+        def subject(agent: str) -> str:
+            return f"{agent}\0{principal.id}\0{direction}"
 
-        seen = Alert(
-            id=self._ids.new("alr"),
+        seen = self._sighting(
+            AlertSource.SHIELD,
+            strongest.rule,
+            subject((context.agent or "")[:_AGENT_CHARS]),
+            occurred_at,
+            context,
+            principal,
             title=f"{strongest.name}: {result.verdict.value}",
             description=strongest.description,
             severity=strongest.severity,
-            source=AlertSource.SHIELD,
-            rule=strongest.rule,
-            fingerprint=of(agent or ""),
-            first_seen_at=occurred_at,
-            last_seen_at=occurred_at,
-            agent=agent,
-            key_prefix=principal.key_prefix,
-            request_id=context.request_id,
             origin=origin,
             evidence=(evidence,),
         )
-        return self.record(tx, seen, key=principal.key_prefix, of_key=of(""))
+        of_key = fingerprint(AlertSource.SHIELD, strongest.rule, subject(""))
+        return self.record(tx, seen, key=principal.key_prefix, of_key=of_key)
 
     def raise_event(
         self,
@@ -171,23 +126,19 @@ class Alerts:
     ) -> Alert:
         """Record in `tx` something that went wrong outside a scan, and return the alert that now stands.
 
-        rule: kebab-case, such as ``provider-down``. subject: what it happened to, such as a provider's id; with source
-        and rule it says what two sightings of the same thing are. evidence: JSON objects without secrets.
+        rule: kebab-case, such as ``provider-down``. subject: what it happened to, such as a provider's id. Sightings
+        with the same source, rule and subject are of the same thing. evidence: JSON objects without secrets.
         """
-        agent = context.agent[:_AGENT_CHARS] if context and context.agent else None
-        seen = Alert(
-            id=self._ids.new("alr"),
+        seen = self._sighting(
+            source,
+            rule,
+            subject,
+            occurred_at,
+            context,
+            principal,
             title=title[:TITLE_CHARS],
             description=description[:DESCRIPTION_CHARS],
             severity=severity,
-            source=source,
-            rule=rule,
-            fingerprint=fingerprint(source, rule, subject),
-            first_seen_at=occurred_at,
-            last_seen_at=occurred_at,
-            agent=agent,
-            key_prefix=principal.key_prefix if principal else None,
-            request_id=context.request_id if context else None,
             origin=source.value,
             evidence=tuple(evidence),
         )
@@ -196,22 +147,43 @@ class Alerts:
     def end_event(
         self, tx: Transaction, *, source: AlertSource, rule: str, subject: str, occurred_at: int, resolution: str
     ) -> int:
-        """Resolve in `tx` what is active of a thing that is over by itself; return how many alerts that were."""
+        """Resolve in `tx` the active alerts of something that is over by itself; return how many there were."""
         over = self._store.alerts.active_of(tx, fingerprint(source, rule, subject))
         for alert in over:
             resolved = move(alert, AlertStatus.RESOLVED, who=ITSELF, at=occurred_at, note=resolution)
             self._store.alerts.change(tx, resolved)
-            self._note_itself(tx, "alert_resolved", alert, resolved, note=resolution)
+            self._audit_own(tx, "alert_resolved", alert, resolved, note=resolution)
         return len(over)
 
-    def record(self, tx: Transaction, seen: Alert, *, key: str | None = None, of_key: str = "") -> Alert:
-        """Fold one sighting of any source into the alerts that are there, and return the alert that now stands.
+    def raise_or_end(
+        self,
+        tx: Transaction,
+        is_wrong: bool,
+        *,
+        source: AlertSource,
+        rule: str,
+        subject: str,
+        occurred_at: int,
+        resolution: str,
+        **described: Any,
+    ) -> None:
+        """Raise an event while it lasts, or end it. described: the other arguments of `raise_event`."""
+        thing: dict[str, Any] = {"source": source, "rule": rule, "subject": subject, "occurred_at": occurred_at}
+        if is_wrong:
+            self.raise_event(tx, **thing, **described)
+        else:
+            self.end_event(tx, **thing, resolution=resolution)
 
-        key: whose alert it is where its agents have too many; of_key: the fingerprint that it has then.
+    def record(self, tx: Transaction, seen: Alert, *, key: str | None = None, of_key: str = "") -> Alert:
+        """Fold one sighting of any source into the existing alerts, and return the alert that now stands.
+
+        key: its key, whose alert it becomes when its agents have too many. of_key: the fingerprint of that alert.
         """
         latest = self._store.alerts.latest(tx, seen.fingerprint)
         if latest is not None and latest.acceptance is not None:
-            latest = replace(latest, suppressed_until_at=self._end_of(tx, latest))
+            # A suppression by a risk acceptance ends with the acceptance; a revoked one has ended.
+            ends_at, until_at = self._accepted_until(tx, latest.acceptance), latest.suppressed_until_at
+            latest = replace(latest, suppressed_until_at=min(ends_at or 0, until_at or ends_at or 0))
         alert = fold(latest, seen)
         if latest is None or alert.id == seen.id:
             if key and seen.agent and self._has_many(tx, key, seen.last_seen_at):
@@ -221,27 +193,11 @@ class Alerts:
         self._store.alerts.change(tx, alert)
         self._store.alerts.saw(tx, alert, seen.request_id)
         if alert.status is not latest.status:
-            self._note_itself(tx, "alert_reopened", latest, alert, note="It was seen again.")
+            self._audit_own(tx, "alert_reopened", latest, alert, note="It was seen again.")
         return alert
 
-    def _has_many(self, tx: Transaction, key: str, at: int) -> bool:
-        """Return whether the agents of a key have had as many new alerts as they may; else count one more."""
-        slot = ("new alerts", key)
-        since_at, count = tx.memo.get(slot) or self._named.get(key, (at, 0))
-        if not 0 <= at - since_at < MERGE_WITHIN_MS:
-            since_at, count = at, 0
-        counted = tx.memo[slot] = since_at, min(count + 1, MOST_NAMED)
-        # A write may run again before its commit, and must not count twice.
-        tx.after_commit(lambda: self._remember(key, counted))
-        return count >= MOST_NAMED
-
-    def _remember(self, key: str, counted: tuple[int, int]) -> None:
-        if len(self._named) >= MOST_KEYS:
-            self._named.clear()
-        self._named[key] = counted
-
     def raise_behind(self, work: Callable[[Transaction], object]) -> None:
-        """Have `work`, which raises an alert, done soon: for what is refused anyway, whether it is told or not."""
+        """Queue `work`, which raises an alert about a refusal. The refusal stands even if the queue is full."""
         try:
             self._store.db.write_behind(work)
         except StoreUnavailable:
@@ -255,22 +211,26 @@ class Alerts:
         """Return one alert and its timeline.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is no such alert.
         """
 
         def work(tx: Transaction) -> AlertCase:
             alert = self._find(tx, alert_id)
-            events = self._store.audit.of_alert(tx, alert_id, limit=TIMELINE_EVENTS)
-            return AlertCase(alert, _timeline(alert, events))
+            steps = [AlertStep(alert.first_seen_at, "alert_raised", ITSELF, alert.description)]
+            for event in self._store.audit.of_alert(tx, alert_id, limit=TIMELINE_EVENTS):
+                note = event.details.get("note")
+                note = note if isinstance(note, str) else None
+                steps.append(AlertStep(event.occurred_at, event.action, event.actor, note, event.before, event.after))
+            return AlertCase(alert, tuple(steps))
 
         return await self._store.db.read(work)
 
     async def change(self, principal: Principal, alert_id: str, wanted: WantedAlert, context: RequestContext) -> Alert:
-        """Move an alert to another state, give it to somebody, or note something about it.
+        """Move an alert to another state, assign it, or add a note.
 
         Raises:
-            InvalidRequest: a field; `param` says which. NotFound: there is no such alert.
-            Conflict: its state does not lead there, it was changed meanwhile, or no such acceptance holds.
+            InvalidRequest: a field; `param` names it. NotFound: there is no such alert.
+            Conflict: its state does not allow the new one, another version, or no such acceptance is valid.
             AuditUnavailable: nothing was changed.
         """
         now_at = self._clock.now_at()
@@ -290,27 +250,89 @@ class Alerts:
 
         return await self._audit.commit(work)
 
+    async def mark(self, principal: Principal, wanted: MarkFalsePositive, context: RequestContext) -> MarkedAlerts:
+        """Close every active alert that a harmless request added to, as a false positive.
+
+        Raises:
+            InvalidRequest: the note. NotFound: there is no such request.
+            Conflict: the request has no active alert of its own. AuditUnavailable: nothing was changed.
+        """
+        check(wanted)
+        note, now_at = wanted.note.strip(), self._clock.now_at()
+
+        def work(tx: Transaction) -> MarkedAlerts:
+            row = self._store.traffic.find(tx, wanted.id)
+            if row is None:
+                raise NotFound("There is no such request in the traffic, or no longer.")
+            found = _alerts_of(self._store, tx, row.request_id)
+            active = [alert for alert in found if alert.status in ACTIVE]
+            if not active:
+                closed = ", ".join(f"{alert.id} is {alert.status.value}" for alert in found)
+                why = f"its alert is closed already ({closed})" if found else "the request has no alert of its own"
+                raise Conflict(f"Nothing was changed: {why}.")
+            marked = []
+            for alert in active:
+                after = move(alert, AlertStatus.FALSE_POSITIVE, who=principal.name, at=now_at, note=note)
+                self._store.alerts.change(tx, after)
+                shown = {"before": {"status": alert.status}, "after": {"status": after.status}}
+                details = {"note": note, "marked_request": row.request_id}
+                self._trail.note(tx, "alert_false_positive", principal, context, id=alert.id, details=details, **shown)
+                marked.append(after)
+            return MarkedAlerts(tuple(marked))
+
+        return await self._audit.commit(work)
+
+    def _sighting(
+        self,
+        source: AlertSource,
+        rule: str,
+        subject: str,
+        occurred_at: int,
+        context: RequestContext | None,
+        principal: Principal | None,
+        **described: Any,
+    ) -> Alert:
+        return Alert(
+            id=self._ids.new("alr"),
+            source=source,
+            rule=rule,
+            fingerprint=fingerprint(source, rule, subject),
+            first_seen_at=occurred_at,
+            last_seen_at=occurred_at,
+            agent=context.agent[:_AGENT_CHARS] if context and context.agent else None,
+            key_prefix=principal.key_prefix if principal else None,
+            request_id=context.request_id if context else None,
+            **described,
+        )
+
+    def _has_many(self, tx: Transaction, key: str, at: int) -> bool:
+        """Count a new alert of a key's agents, and return whether there were `MOST_NAMED` within ten minutes."""
+        slot = ("new alerts", key)
+        since_at, count = tx.memo.get(slot) or self._new_of_agents.get(key, (at, 0))
+        if not 0 <= at - since_at < MERGE_WITHIN_MS:
+            since_at, count = at, 0
+        counted = tx.memo[slot] = since_at, min(count + 1, MOST_NAMED)
+        # A write may run again before its commit, and must not count twice.
+        tx.after_commit(lambda: self._remember(key, counted))
+        return count >= MOST_NAMED
+
+    def _remember(self, key: str, counted: tuple[int, int]) -> None:
+        if len(self._new_of_agents) >= MOST_KEYS:
+            self._new_of_agents.clear()
+        self._new_of_agents[key] = counted
+
     def _moved(self, tx: Transaction, alert: Alert, wanted: WantedAlert, *, who: str, now_at: int) -> Alert:
-        after = alert
-        if wanted.status is not None and (wanted.status is not alert.status or wanted.status is AlertStatus.SUPPRESSED):
-            until_at = wanted.suppressed_until_at
-            if wanted.acceptance is not None:
-                ends_at = self._accepted_until(tx, wanted.acceptance) if self._accepted_until else None
+        after, status = alert, wanted.status
+        if status is not None and (status is not alert.status or status is AlertStatus.SUPPRESSED):
+            until_at, acceptance = wanted.suppressed_until_at, wanted.acceptance
+            if acceptance is not None:
+                ends_at = self._accepted_until(tx, acceptance)
                 if ends_at is None or ends_at <= now_at:
                     raise Conflict("There is no such risk acceptance that holds.", param="acceptance")
                 until_at = min(until_at or ends_at, ends_at)
-            after = move(
-                alert,
-                wanted.status,
-                who=who,
-                at=now_at,
-                note=wanted.note,
-                until_at=until_at,
-                acceptance=wanted.acceptance,
-            )
+            after = move(alert, status, who=who, at=now_at, note=wanted.note, until_at=until_at, acceptance=acceptance)
         if wanted.assigned_to is not None and wanted.assigned_to != alert.assigned_to:
-            version = after.version if after is not alert else alert.version + 1
-            after = replace(after, assigned_to=wanted.assigned_to.strip() or None, version=version)
+            after = replace(after, assigned_to=wanted.assigned_to.strip() or None, version=alert.version + 1)
         return after
 
     def _find(self, tx: Transaction, alert_id: str) -> Alert:
@@ -319,12 +341,12 @@ class Alerts:
             raise NotFound("There is no such alert.")
         return alert
 
-    def _end_of(self, tx: Transaction, alert: Alert) -> int | None:
-        """Return when the suppression by a risk acceptance ends or has ended: a revoked one holds no longer."""
-        ends_at = self._accepted_until(tx, alert.acceptance or "") if self._accepted_until else None
-        return min(ends_at or 0, alert.suppressed_until_at or ends_at or 0)
+    def _accepted_until(self, tx: Transaction, acceptance_id: str) -> int | None:
+        """Return when a risk acceptance ends, or None if there is none or it was revoked."""
+        found = self._store.risk_acceptances.by_id(tx, acceptance_id)
+        return None if found is None or found.revoked_at is not None else found.until_at
 
-    def _note_itself(self, tx: Transaction, action: str, before: Alert, after: Alert, *, note: str) -> None:
+    def _audit_own(self, tx: Transaction, action: str, before: Alert, after: Alert, *, note: str) -> None:
         event = self._audit.event(
             action,
             source=ITSELF,
@@ -337,16 +359,27 @@ class Alerts:
         self._audit.append(tx, event)
 
 
+def request_alerts(store: Store, tx: Transaction, request_id: str) -> tuple[RequestAlert, ...]:
+    """Return the alerts that count the detections of a request, newest first."""
+    return tuple(
+        RequestAlert(one.id, one.title, one.rule, one.status, one.count, one.agent, one.key_prefix, one.last_seen_at)
+        for one in _alerts_of(store, tx, request_id)
+    )
+
+
+def _alerts_of(store: Store, tx: Transaction, request_id: str) -> tuple[Alert, ...]:
+    return store.alerts.page(tx, AlertFilter(source=AlertSource.SHIELD, request_id=request_id)).items
+
+
 def _check(wanted: WantedAlert, now_at: int) -> None:
     """Check the changes of an alert as far as the alert itself does not matter."""
     check(wanted)
-    is_suppressing = wanted.status is AlertStatus.SUPPRESSED
-    for name in ("suppressed_until", "acceptance"):
-        given = wanted.suppressed_until_at if name == "suppressed_until" else wanted.acceptance
-        if given is not None and not is_suppressing:
-            raise InvalidRequest(f"{name} goes with the status suppressed.", param=name)
-    until_at = wanted.suppressed_until_at
-    if is_suppressing and until_at is None and wanted.acceptance is None:
+    until_at, acceptance = wanted.suppressed_until_at, wanted.acceptance
+    if wanted.status is not AlertStatus.SUPPRESSED:
+        for name, given in (("suppressed_until", until_at), ("acceptance", acceptance)):
+            if given is not None:
+                raise InvalidRequest(f"{name} goes with the status suppressed.", param=name)
+    elif until_at is None and acceptance is None:
         raise InvalidRequest("A suppression needs suppressed_until or an acceptance.", param="suppressed_until")
     check_future(until_at, now_at, param="suppressed_until", days=LONGEST_SUPPRESSION_DAYS)
 
@@ -360,19 +393,3 @@ def _shown(alert: Alert) -> dict[str, object]:
         "acceptance": alert.acceptance,
     }
     return {name: value for name, value in shown.items() if value is not None}
-
-
-def _timeline(alert: Alert, events: Sequence[AuditEvent]) -> tuple[AlertStep, ...]:
-    begin = AlertStep(alert.first_seen_at, "alert_raised", ITSELF, alert.description)
-    steps = [
-        AlertStep(
-            event.occurred_at,
-            event.action,
-            event.actor,
-            note if isinstance(note := event.details.get("note"), str) else None,
-            event.before,
-            event.after,
-        )
-        for event in events
-    ]
-    return (begin, *steps)

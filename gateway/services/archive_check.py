@@ -1,6 +1,7 @@
-"""Compare an archive on the disk with its own manifest.
+"""Compare the archive on the disk with its own manifest, and raise an alert while they differ.
 
-The check reads the members as bytes and never runs or imports one, so that it is safe on a hostile file.
+The check reads the members as bytes, a piece at a time, and never runs or imports one. So it is safe on a hostile file,
+and a check in a serving process takes little memory.
 """
 
 import hashlib
@@ -8,11 +9,22 @@ import json
 import zlib
 from zipfile import BadZipFile, ZipFile
 
+import anyio.to_thread
+
+from gateway import bundle
+from gateway.clock import Clock
+from gateway.domain.alerts import AlertSource
+from gateway.services.alerts import Alerts
+from gateway.shield.detections import Severity
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
 MANIFEST = "META/manifest.json"
+RULE = "archive-changed"
 MOST_BYTES = 256 * 1024 * 1024  # of all members; a larger file is no archive of the gateway
 BAD_ARCHIVE = (BadZipFile, zlib.error, LookupError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError)
-_MOST_PROBLEMS = 5
 _PIECE_BYTES = 65_536
+_MOST_PROBLEMS = 5
 
 
 def check_members(archive: ZipFile) -> tuple[dict[str, str], list[str]]:
@@ -37,7 +49,6 @@ def check_members(archive: ZipFile) -> tuple[dict[str, str], list[str]]:
 
 
 def _sha256(archive: ZipFile, name: str) -> str:
-    """Hash a member piece by piece: a server would keep the memory that a whole one takes."""
     digest = hashlib.sha256()
     with archive.open(name) as member:
         while piece := member.read(_PIECE_BYTES):
@@ -57,3 +68,34 @@ def archive_problem(path: str | None) -> str | None:
     except (OSError, *BAD_ARCHIVE):
         return "the archive on the disk is no whole archive of the gateway any more"
     return "; ".join(problems[:_MOST_PROBLEMS])
+
+
+class ArchiveCheck:
+    """Checks the archive that this program was started from. A checkout has no manifest and is not checked."""
+
+    def __init__(self, *, store: Store, clock: Clock, alerts: Alerts) -> None:
+        self._store = store
+        self._clock = clock
+        self._alerts = alerts
+
+    async def run(self) -> None:
+        """Raise an alert if the archive was changed; resolve the alert if it matches again."""
+        problem = await anyio.to_thread.run_sync(archive_problem, bundle.archive_path())
+        if problem is None:
+            return
+
+        def work(tx: Transaction) -> None:
+            self._alerts.raise_or_end(
+                tx,
+                bool(problem),
+                source=AlertSource.INTEGRITY,
+                rule=RULE,
+                severity=Severity.CRITICAL,
+                title="The program on the disk was changed",
+                description=problem,
+                resolution="The archive is as its manifest says.",
+                subject=self._store.instance_id,
+                occurred_at=self._clock.now_at(),
+            )
+
+        await self._store.db.write(work)

@@ -131,25 +131,18 @@ class Fleet:
         One that was not heard of for a day was taken down; nobody is told of it again and again.
         """
         age_ms = now_at - (last_seen_at or 0)
-        if STALE_MS < age_ms <= DAY_MS:
-            self._alerts.raise_event(
+        if age_ms <= DAY_MS:
+            self._alerts.raise_or_end(
                 tx,
+                age_ms > STALE_MS,
                 source=AlertSource.FLEET,
                 rule=OFFLINE_RULE,
                 severity=Severity.HIGH,
                 title=f"The gateway {name} is offline",
                 description="Nothing was heard of it for more than five minutes.",
-                subject=id,
-                occurred_at=now_at,
-            )
-        elif age_ms <= STALE_MS:
-            self._alerts.end_event(
-                tx,
-                source=AlertSource.FLEET,
-                rule=OFFLINE_RULE,
-                subject=id,
-                occurred_at=now_at,
                 resolution="It was heard of again.",
+                subject=id,
+                occurred_at=now_at,
             )
 
     def _status(self) -> InstanceStatus:

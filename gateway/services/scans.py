@@ -249,7 +249,6 @@ class Scans:
                 origin=row.operation,
                 occurred_at=row.occurred_at,
                 direction=direction,
-                told=row.detections,
             )
             self._insert(tx, row, captured)
 

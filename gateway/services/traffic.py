@@ -7,6 +7,7 @@ from typing import Literal
 import anyio
 
 from gateway.clock import Clock
+from gateway.domain.alerts import RequestAlert
 from gateway.domain.paging import Page
 from gateway.domain.policies import Capture, KeptText
 from gateway.domain.traffic import Origin, TrafficFilter, TrafficRow
@@ -23,7 +24,7 @@ from gateway.domain.traffic_sums import (
     quantile_ms,
 )
 from gateway.errors import Conflict, NotFound
-from gateway.services.false_positives import RequestAlert, alerts_of, in_short
+from gateway.services.alerts import request_alerts
 from gateway.services.findings import LedgerLine, ledger_line
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
@@ -146,7 +147,7 @@ class Traffic:
             row = self._store.traffic.find(tx, id)
             if row is None:
                 raise NotFound("There is no such request in the traffic, or no longer.")
-            alerts = tuple(in_short(one) for one in alerts_of(self._store, tx, row.request_id))
+            alerts = request_alerts(self._store, tx, row.request_id)
             return row, self._store.captures.of_request(tx, row.id, now_at=now_at), alerts
 
         row, kept, alerts = await self._store.db.read(look)

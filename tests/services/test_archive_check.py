@@ -1,4 +1,4 @@
-"""The archive on the disk against its manifest: what was changed is named, what is no archive of ours is told so."""
+"""The check of the archive names what was changed, and keeps one alert until the archive is whole again."""
 
 import hashlib
 import io
@@ -8,7 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from gateway_site import open_site
 
+from gateway.services import archive_check
 from gateway.services.archive_check import MANIFEST, archive_problem
 
 FIRST_LINE = b"#!/usr/bin/env python3\n"
@@ -81,3 +83,22 @@ def contents(raw: bytes) -> dict[str, bytes]:
     """Return the members of an archive."""
     with zipfile.ZipFile(io.BytesIO(raw)) as members:
         return {name: members.read(name) for name in members.namelist()}
+
+
+async def test_a_changed_archive_is_an_alert_until_it_is_whole_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str | None] = [None]
+    monkeypatch.setattr(archive_check, "archive_problem", lambda path: said[0])
+    async with open_site() as site:
+
+        async def look(problem: str | None) -> list[tuple[str, str, int]]:
+            said[0] = problem
+            await site.gateway.archive_check.run()
+            found = await site.get("/api/alerts?rule=archive-changed")
+            return [(alert["status"], alert["severity"], alert["count"]) for alert in found]
+
+        assert await look(None) == []
+        assert await look("") == []
+        assert await look("changed: gateway/app.py") == [("open", "critical", 1)]
+        assert await look("changed: gateway/app.py") == [("open", "critical", 2)]
+        assert (await site.get("/api/fleet"))["instances"][0]["status"] == "critical"
+        assert await look("") == [("resolved", "critical", 2)]
