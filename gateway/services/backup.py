@@ -25,7 +25,7 @@ from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
 from gateway.services.backup_revivals import Revivals, present_in, settle
 from gateway.store import backup as copies
-from gateway.store import exchange
+from gateway.store.filelock import sync
 from gateway.store.migrations import schema_number
 from gateway.store.store import Store, open_store
 from gateway.strict_json import write_time
@@ -217,7 +217,7 @@ def _refuse_to_replace(database: str, *, force: bool) -> None:
     """Refuse now, because `_swap` would refuse only after long work."""
     if os.path.exists(database) and not force:
         raise SetupError(f"{database} exists: --force replaces it, and keeps it beside under another name.")
-    with exchange.held(database):
+    with copies.exclusive(database):
         return
 
 
@@ -227,8 +227,8 @@ def _swap(new: str, database: str, now_at: int) -> str | None:
         raise SetupError("The restored database could not be closed in order. Nothing was changed.")
     stamp = write_time(now_at).replace("-", "").replace(":", "")
     aside = f"{database}.replaced-{stamp}"
-    with exchange.held(database):
-        exchange.put_in_place(new, database, aside)
+    with copies.exclusive(database):
+        copies.put_in_place(new, database, aside)
     return aside if os.path.exists(aside) else None
 
 
@@ -251,4 +251,4 @@ def _move_to_new(source: str, target: str) -> None:
         raise SetupError(f"{target} exists: a backup overwrites nothing, name a new file.") from error
     except OSError:  # a file system without hard links
         os.rename(source, target)
-    copies.sync(os.path.dirname(os.path.abspath(target)))
+    sync(os.path.dirname(os.path.abspath(target)))

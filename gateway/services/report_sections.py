@@ -55,7 +55,7 @@ def asked(
             origin=source.store.traffic.origin,
         )
         if largest is not None:
-            at = query.columns.index(largest)
+            at = query.named.split(", ").index(largest)
             rows.sort(key=lambda row: float(str(row[at])), reverse=True)
         kept = min(query.most, most or query.most)
         shown = tuple(rows[:kept])
@@ -63,7 +63,7 @@ def asked(
             empty = None if query.has_gaps else 0
             shown = filled(shown, source.since_at, source.until_at, source.step, empty=empty)
         is_cut = len(rows) > kept
-        return Section(title, shape, query.about, query.shown(), shown, query.is_current, is_cut)
+        return Section(title, shape, query.about, query.columns(), shown, query.is_current, is_cut)
 
     return make
 

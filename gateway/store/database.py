@@ -24,7 +24,6 @@ class Row(Protocol):
 
     def __getitem__(self, column: str, /) -> Any:
         """Return the value of a column."""
-        ...
 
 
 class Transaction(Protocol):
@@ -38,15 +37,12 @@ class Transaction(Protocol):
     @property
     def memo(self) -> dict[object, Any]:
         """Values that the writes of a group share."""
-        ...
 
     def execute(self, sql: str, params: Params = ..., /) -> int:
         """Run one statement and return how many rows it changed."""
-        ...
 
     def query(self, sql: str, params: Params = ..., /) -> list[Row]:
         """Run one SELECT and return all its rows."""
-        ...
 
     def put_off(self, sql: str, params: Params, key: object = ..., /) -> None:
         """Run a statement before the next `execute` or `query` of this group, or before its commit.
@@ -54,14 +50,12 @@ class Transaction(Protocol):
         Statements with the same text run together. Of those that also have the same `key`, only the last one runs.
         An error undoes the write, although `put_off` has returned.
         """
-        ...
 
     def after_commit(self, call: Callable[[], None], /) -> None:
         """Run `call` after the commit, while no other process can write.
 
         It must not fail: what was committed stands. It is dropped if the write that asked for it fails.
         """
-        ...
 
 
 class Database(Protocol):
@@ -70,7 +64,6 @@ class Database(Protocol):
     @property
     def is_writable(self) -> bool:
         """Whether the last write succeeded."""
-        ...
 
     async def open(self) -> None:
         """Make or open the database.
@@ -78,7 +71,6 @@ class Database(Protocol):
         Raises:
             SetupError: it cannot be used; the message says why and what to do. Nothing was overwritten.
         """
-        ...
 
     async def aclose(self) -> None:
         """Write what is queued, then close. May be called twice.
@@ -86,7 +78,6 @@ class Database(Protocol):
         Raises:
             StoreUnavailable: the writer still waits for the disk or for another program, so writes may be lost.
         """
-        ...
 
     async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
         """Run `work` and return its result once it is committed.
@@ -101,7 +92,6 @@ class Database(Protocol):
         Raises:
             StoreUnavailable: nothing was written or, after a long wait, nobody knows whether it was.
         """
-        ...
 
     def write_behind(self, work: Callable[[Transaction], object]) -> bool:
         """Queue `work` to be committed within about 50 milliseconds, and return at once.
@@ -111,7 +101,6 @@ class Database(Protocol):
         Raises:
             StoreUnavailable: the queue is full or the disk refuses writes. `work` was not taken.
         """
-        ...
 
     async def change(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction of its own and wait as long as it takes: for a change of the schema.
@@ -121,7 +110,6 @@ class Database(Protocol):
         Raises:
             StoreUnavailable: nothing was written.
         """
-        ...
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent state, in a worker thread.
@@ -129,7 +117,6 @@ class Database(Protocol):
         Raises:
             StoreUnavailable: the database cannot be read.
         """
-        ...
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
         """Run a small lookup in the calling thread.
@@ -137,11 +124,9 @@ class Database(Protocol):
         Raises:
             StoreUnavailable: the database cannot be read.
         """
-        ...
 
     def at_sync(self, call: Callable[[], None]) -> None:
         """Run `call` each time that all commits so far are on the disk, while no other process can write."""
-        ...
 
     def copy_to(self, target: str) -> None:
         """Write a consistent, compact copy into the empty file `target`. Blocks; readers and writers go on.
@@ -149,7 +134,6 @@ class Database(Protocol):
         Raises:
             StoreUnavailable: the database cannot be read, or the disk is full.
         """
-        ...
 
     def is_whole(self) -> bool:
         """Check the structure of the whole database and return whether it is sound. Blocks.
@@ -157,4 +141,3 @@ class Database(Protocol):
         Raises:
             StoreUnavailable: the database cannot be read.
         """
-        ...

@@ -1,4 +1,4 @@
-"""One writer at a time over all processes of a host: a flock, in turn. Knows no database.
+"""Lock files over all processes of a host, and sync files to the disk. Knows no database.
 
 There are two files. A process that wants the lock first takes the turn, waits for the lock, and gives the turn away.
 So a busy process that has just released the lock cannot take it again before one that waits, which flock alone allows.
@@ -98,3 +98,12 @@ class LockedFile:
             return os.path.samestat(os.stat(self._path), os.fstat(self.descriptor))
         except FileNotFoundError:
             return False
+
+
+def sync(path: str) -> None:
+    """Wait until the disk has a file or folder."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -8,6 +8,8 @@ lacks its key. Only the writer of the database writes here, under the database's
 import json
 import os
 
+from gateway.store.filelock import sync
+
 
 class KeyFile:
     """The file, or this process's memory when `path` is None."""
@@ -71,8 +73,4 @@ class KeyFile:
             file.flush()
             os.fsync(descriptor)
         os.replace(new, self._path)
-        folder = os.open(os.path.dirname(os.path.abspath(self._path)), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(os.path.dirname(os.path.abspath(self._path)))

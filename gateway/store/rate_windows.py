@@ -17,6 +17,7 @@ import fcntl
 import math
 import mmap
 import os
+import tempfile
 import time
 from hashlib import blake2b
 
@@ -25,7 +26,7 @@ from gateway.errors import SetupError
 from gateway.store.database import StoreUnavailable
 
 CELLS = 256
-WAYS = 64
+SLOTS = 64
 _SETS = 128
 _ENTRY_WORDS = 4
 _KEY, _BASE, _BEGIN, _END = range(4)  # the words of an entry: the hash of the key, then the ring
@@ -39,11 +40,11 @@ _NAP_SECONDS = 0.0005
 class RateWindows:
     """A `RateLimiter` for processes that fork after it was made. One thread of each process may use it.
 
-    sets: how many sets of `WAYS` keys there are. Memory is used as keys come into use, at most 4.1 KB for a key.
+    sets: how many sets of `SLOTS` keys there are. Memory is used as keys come into use, at most 4.1 KB for a key.
     """
 
     def __init__(self, *, sets: int = _SETS) -> None:
-        slots = sets * WAYS
+        slots = sets * SLOTS
         self._sets = sets
         self._cells = slots * _ENTRY_WORDS
         self._memory = mmap.mmap(-1, 8 * (self._cells + slots * CELLS * _CELL_WORDS))
@@ -93,7 +94,7 @@ class RateWindows:
         """
         words = self._words
         free = -1
-        for slot in range(group * WAYS, (group + 1) * WAYS):
+        for slot in range(group * SLOTS, (group + 1) * SLOTS):
             entry = slot * _ENTRY_WORDS
             if words[entry + _KEY] == key:
                 return slot
@@ -186,8 +187,6 @@ def lock_file() -> int:
     except (AttributeError, OSError):  # not Linux, or not allowed
         pass
     try:
-        import tempfile  # slow to import, and one process alone does without
-
         with tempfile.TemporaryFile() as file:
             return os.dup(file.fileno())
     except OSError as error:

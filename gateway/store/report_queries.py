@@ -47,20 +47,15 @@ class Query:
     most: int = MOST_ROWS
     has_gaps: bool = False
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns with their units."""
-        return self.named.split(", ")
-
-    def shown(self) -> tuple[Column, ...]:
-        """Return the columns as a section shows them."""
-        return tuple(_column(text) for text in self.columns)
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns with their units."""
+        parts = (text.partition(":") for text in self.named.split(", "))
+        return tuple(Column(name, cast(Unit, unit)) for name, _, unit in parts)
 
 
-def _column(text: str) -> Column:
-    name, _, unit = text.partition(":")
-    known: Mapping[str, Unit] = {"usd": "usd", "time": "time", "ms": "ms", "percent": "percent", "score": "score"}
-    return Column(name, known.get(unit, ""))
+def _now(about: str, sql: str, named: str, most: int = MOST_ROWS) -> Query:
+    """Return a query about the present, for which the period does not matter."""
+    return Query(about, sql, named, is_current=True, most=most)
 
 
 def _grouped(noun: str, column: str) -> Query:
@@ -78,14 +73,14 @@ def _blocked(noun: str, column: str) -> Query:
     return Query(f"requests with BLOCK or REVIEW, by {noun}", sql, f"{noun}, blocked, reviewed")
 
 
-def _alerts(noun: str, column: str) -> Query:
+def _alerts(column: str) -> Query:
     sql = f"SELECT {column}, COUNT(*), SUM(count) {_SEEN} GROUP BY 1 ORDER BY 2 DESC, 1"
-    return Query(f"alerts last seen in the period, by {noun}", sql, f"{noun}, alerts, sightings")
+    return Query(f"alerts last seen in the period, by {column}", sql, f"{column}, alerts, sightings")
 
 
-def _events(noun: str, column: str) -> Query:
+def _events(column: str) -> Query:
     sql = f"SELECT COALESCE({column}, '(none)'), COUNT(*) {_EVENTS} GROUP BY 1 ORDER BY 2 DESC, 1"
-    return Query(f"audit events, by {noun}", sql, f"{noun}, events")
+    return Query(f"audit events, by {column}", sql, f"{column}, events")
 
 
 _TRAFFIC_QUERIES = {
@@ -134,18 +129,16 @@ _TRAFFIC_QUERIES = {
         f"SELECT (score / 10) * 10 AS at, COUNT(*) {_TRAFFIC} GROUP BY 1 ORDER BY 1",
         "score from, requests",
     ),
-    "by_verdict": _grouped("verdict", "verdict"),
-    "by_direction": _grouped("direction", "direction"),
     "by_action": _grouped("action taken", "action"),
-    "by_operation": _grouped("operation", "operation"),
-    "by_model": _grouped("model", "model"),
-    "by_provider": _grouped("provider", "provider"),
     "by_key": _grouped("key", "key_prefix"),
-    "by_agent": _grouped("agent", "agent"),
-    "by_status": _grouped("status", "status"),
-    "blocked_by_agent": _blocked("agent", "agent"),
-    "blocked_by_key": _blocked("key", "key_prefix"),
-    "blocked_by_model": _blocked("model", "model"),
+    **{
+        f"by_{name}": _grouped(name, name)
+        for name in ("verdict", "direction", "operation", "model", "provider", "agent", "status")
+    },
+    **{
+        f"blocked_by_{noun}": _blocked(noun, column)
+        for noun, column in (("agent", "agent"), ("key", "key_prefix"), ("model", "model"))
+    },
     "by_rule": Query(
         "hourly sums of requests that a rule matched, by rule",
         """SELECT value, SUM(requests), SUM(blocks), SUM(reviews) FROM traffic_sums
@@ -166,27 +159,20 @@ _ALERT_QUERIES = {
                    AVG(resolved_at - first_seen_at) / 60000.0 {_SEEN}""",
         "alerts, active, active and critical, resolved, false positives, mean minutes to resolve",
     ),
-    "alerts_by_severity": _alerts("severity", "severity"),
-    "alerts_by_source": _alerts("source", "source"),
-    "alerts_by_rule": _alerts("rule", "rule"),
-    "alerts_by_status": _alerts("status", "status"),
-    "active_alerts": Query(
+    **{f"alerts_by_{column}": _alerts(column) for column in ("severity", "source", "rule", "status")},
+    "active_alerts": _now(
         "alerts that are open, acknowledged or investigated, gravest first",
         f"""SELECT severity, title, source, rule, status, count, agent, key_prefix, first_seen_at, last_seen_at
               FROM alerts WHERE {_ACTIVE}
              ORDER BY CASE severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END,
                       last_seen_at DESC""",  # noqa: S608
         "severity, title, source, rule, status, count, agent, key, first seen:time, last seen:time",
-        is_current=True,
-        most=50,
+        50,
     ),
 }
 
 _AUDIT_QUERIES = {
-    "events_by_action": _events("action", "action"),
-    "events_by_actor": _events("actor", "actor"),
-    "events_by_source": _events("source", "source"),
-    "events_by_outcome": _events("outcome", "outcome"),
+    **{f"events_by_{column}": _events(column) for column in ("action", "actor", "source", "outcome")},
     "refusals": Query(
         "audit events of refused keys, sessions and sign-ins, by action and reason",
         f"""SELECT action, COALESCE(reason, ''), COUNT(*) {_EVENTS}
@@ -211,87 +197,76 @@ _AUDIT_QUERIES = {
              ORDER BY occurred_at DESC, position DESC""",
         "time:time, action, actor, resource type, resource",
     ),
-    "chains": Query(
+    "chains": _now(
         "audit chains: the oldest event that is kept, and the newest",
         "SELECT instance_id, first_seq, seq, hash FROM audit_heads ORDER BY 1",
         "chain, first event, last event, last hash",
-        is_current=True,
     ),
-    "checkpoints": Query(
+    "checkpoints": _now(
         "checkpoints up to which the audit chain was found whole, newest first",
         "SELECT occurred_at, seq, hash FROM audit_checkpoints ORDER BY occurred_at DESC, seq DESC",
         "time:time, event, hash",
-        is_current=True,
-        most=10,
+        10,
     ),
 }
 
 _RECORD_QUERIES = {
-    "keys": Query(
+    "keys": _now(
         "API keys that are not revoked, oldest first",
         """SELECT name, prefix, REPLACE(scopes, '","', '", "'), rate_limit, created_by, created_at, last_used_at,
                   expires_at FROM api_keys WHERE revoked_at IS NULL OR revoked_at > :now ORDER BY created_at""",
         "name, prefix, scopes, calls a minute, made by, made:time, last used:time, expires:time",
-        is_current=True,
-        most=1000,
+        1000,
     ),
-    "users": Query(
+    "users": _now(
         "users, by name",
         "SELECT username, role, created_at, disabled_at FROM users ORDER BY username",
         "user, role, made:time, disabled:time",
-        is_current=True,
-        most=1000,
+        1000,
     ),
-    "sessions": Query(
+    "sessions": _now(
         "sessions that have not ended, newest first",
         """SELECT u.username, s.ip, s.created_at, s.last_seen_at, s.expires_at FROM sessions s
              JOIN users u ON u.id = s.user_id WHERE s.expires_at > :now ORDER BY s.created_at DESC""",
         "user, address, signed in:time, last seen:time, ends:time",
-        is_current=True,
     ),
-    "access_entries": Query(
+    "access_entries": _now(
         "entries of the access list",
         """SELECT list_name, entry_type, value, scope, reason, created_by, created_at, expires_at, hits
              FROM access_entries ORDER BY created_at""",
         "list, type, value, scope, reason, made by, made:time, expires:time, hits",
-        is_current=True,
-        most=1000,
+        1000,
     ),
-    "policies": Query(
+    "policies": _now(
         "policies that keys may have",
         "SELECT name, mode, block_score, review_score, unscannable, outbound, created_by FROM policies ORDER BY name",
         "policy, mode, blocks from, reviews from, unscannable, outbound, made by",
-        is_current=True,
-        most=1000,
+        1000,
     ),
-    "acceptances": Query(
+    "acceptances": _now(
         "risk acceptances that hold",
         """SELECT scope, rule, agent, reason, accepted_by, accepted_at, until_at FROM risk_acceptances
             WHERE revoked_at IS NULL AND until_at > :now ORDER BY until_at""",
         "scope, rule, agent, reason, accepted by, accepted:time, until:time",
-        is_current=True,
     ),
-    "budgets": Query(
+    "budgets": _now(
         "budgets with what was spent in their newest period, in their own unit (micro-dollars for usd)",
         """SELECT b.name, b.scope, b.scope_value, b.unit, b.period, b.limit_amount, COALESCE(p.spent, 0), b.action
              FROM budgets b LEFT JOIN budget_periods p ON p.budget_id = b.id
               AND p.begins_at = (SELECT MAX(begins_at) FROM budget_periods WHERE budget_id = b.id)
             ORDER BY b.name""",
         "budget, scope, of, unit, window, limit, spent, action",
-        is_current=True,
     ),
-    "providers": Query(
+    "providers": _now(
         "providers, in the order they are tried",
         "SELECT name, type, base_url, priority, weight, enabled FROM providers ORDER BY priority, weight DESC, name",
         "provider, type, address, priority, weight, enabled",
-        is_current=True,
     ),
-    "agents": Query(
+    "agents": _now(
         "agents that are not retired, newest sighting first",
         """SELECT name, source, owner, role, model, tools, first_seen_at, last_seen_at, blocked_at FROM agents
             WHERE retired_at IS NULL AND origin = :origin ORDER BY COALESCE(last_seen_at, 0) DESC""",
         "agent, source, owner, role, model, tools, first seen:time, last seen:time, blocked:time",
-        is_current=True,
     ),
     "new_agents": Query(
         "agents that were first seen in the period",
@@ -299,11 +274,10 @@ _RECORD_QUERIES = {
             WHERE first_seen_at >= :since AND first_seen_at < :until AND origin = :origin ORDER BY 3 DESC""",
         "agent, source, first seen:time",
     ),
-    "instances": Query(
+    "instances": _now(
         "gateways that write to this database",
         """SELECT name, version, status, started_at, last_seen_at FROM instances ORDER BY name""",
         "instance, version, status, started:time, last seen:time",
-        is_current=True,
     ),
     "course": Query(
         "posture and threat score as noted every five minutes, the mean of each span",

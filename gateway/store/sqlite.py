@@ -55,7 +55,7 @@ _UNAVAILABLE = {
 
 
 class SqliteDatabase:
-    """A SQLite file, or memory when `path` is ``:memory:``. See `Database` for what the methods promise.
+    """A SQLite file, or memory when `path` is ``:memory:``. `Database` documents the public methods.
 
     identity: of the one file that it may be, None to make one where there is none.
     """
@@ -75,18 +75,15 @@ class SqliteDatabase:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the last write succeeded. See `Database.is_writable`."""
         return not self._writer.has_failed
 
     async def open(self) -> None:
-        """Make or open the database. See `Database.open`."""
         await to_thread.run_sync(self._open)
         self._limiter = anyio.CapacityLimiter(_READERS)
         self._writer.start()
         self._state = "open"
 
     async def aclose(self) -> None:
-        """Write what is queued, then close. See `Database.aclose`."""
         if self._state == "open":
             self._state = "closing"
             self._writer.end()
@@ -96,15 +93,12 @@ class SqliteDatabase:
                 raise StoreUnavailable("The disk did not answer in time: not all that was queued is written.")
 
     async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
-        """Run `work` and return once it is committed. See `Database.write`."""
         return cast(T, await self._writer.write(work, is_durable=is_durable))
 
     def write_behind(self, work: Callable[[Transaction], object]) -> bool:
-        """Queue `work`. See `Database.write_behind`."""
         return self._writer.write_behind(work)
 
     async def change(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` and return once it is committed, however long that takes. See `Database.change`."""
         write = PendingWrite(work)
         await to_thread.run_sync(self._change, write)
         if write.error is not None:
@@ -112,25 +106,20 @@ class SqliteDatabase:
         return cast(T, write.result)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` on one state in a worker thread. See `Database.read`."""
         return await to_thread.run_sync(self._read, work, limiter=self._limiter)
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
-        """Run a small lookup here. See `Database.read_now`."""
         with self._reader() as connection:
             return work(SqlTransaction(partial(_run, connection)))
 
     def at_sync(self, call: Callable[[], None]) -> None:
-        """Run `call` at each sync. See `Database.at_sync`."""
         self._on_sync = call
 
     def copy_to(self, target: str) -> None:
-        """Write a copy into a file. See `Database.copy_to`."""
         with self._reader() as connection:
             _run(connection, "VACUUM INTO :path", {"path": target})
 
     def is_whole(self) -> bool:
-        """Check the whole database. See `Database.is_whole`."""
         with self._reader() as connection:
             return [tuple(row) for row in _run(connection, "PRAGMA quick_check(1)")] == [("ok",)]
 

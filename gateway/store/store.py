@@ -142,10 +142,10 @@ async def open_store(
 async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> None:
     """Apply the migrations that are missing, after a copy of a database that holds something."""
     have = await db.change(prepare)
-    if have == MIGRATIONS[-1].number:
+    if have == len(MIGRATIONS):
         return
     kept: str | None = None
-    if name != MEMORY and 0 < have < MIGRATIONS[-1].number:
+    if name != MEMORY and 0 < have < len(MIGRATIONS):
         kept = await to_thread.run_sync(copy_before_migration, db, name, have, clock.now_at())
         log.info("migration_backup", file=kept)
     try:

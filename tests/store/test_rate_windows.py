@@ -12,7 +12,7 @@ import pytest
 
 from gateway.auth.ratelimit import LocalRateLimiter
 from gateway.store.database import StoreUnavailable
-from gateway.store.rate_windows import CELLS, WAYS, RateWindows
+from gateway.store.rate_windows import CELLS, SLOTS, RateWindows
 
 
 @pytest.fixture
@@ -95,12 +95,12 @@ def test_a_process_whose_clock_reading_is_older_changes_nothing_for_the_better(w
 
 
 def test_a_key_that_rests_gives_its_slot_and_too_many_at_once_are_refused(windows: RateWindows) -> None:
-    for number in range(WAYS):
+    for number in range(SLOTS):
         assert windows.admit(f"key_{number}", limit=1, now_seconds=0.0).admitted
     with pytest.raises(StoreUnavailable):
         windows.admit("key_more", limit=1, now_seconds=59.0)
     assert not windows.admit("key_3", limit=1, now_seconds=59.0).admitted
-    for number in range(WAYS):
+    for number in range(SLOTS):
         assert windows.admit(f"other_{number}", limit=2, now_seconds=60.0).remaining == 1
     assert windows.admit("other_7", limit=2, now_seconds=60.0).remaining == 0
 
