@@ -9,12 +9,12 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.domain.paging import id_at
 from gateway.domain.prices import Price
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
 from gateway.shield.scoring import judge
 
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 AGENT_COUNT = 40
@@ -210,7 +210,13 @@ class DemoDay:
         return [*found.values()]
 
     def _id(self, prefix: str, at: int) -> str:
-        return id_at(prefix, (at, self._rng.getrandbits(40), self._rng.getrandbits(40)))
+        return demo_id(prefix, at, self._rng)
+
+
+def demo_id(prefix: str, at: int, rng: random.Random) -> str:
+    """Return an id of this time, a ULID, which a seeded `rng` makes the same again."""
+    value = at << 80 | rng.getrandbits(40) << 40 | rng.getrandbits(40)
+    return prefix + "_" + "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
 
 
 def _busy(at: int) -> float:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gateway.errors import InvalidRequest
 
@@ -14,10 +14,6 @@ MAX_INTEGER = 2**63 - 1
 DEFAULT_LIMIT = 100
 _TAG_BYTES = 6
 _MAX_CURSOR_CHARS = 128
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_MASK_40 = 2**40 - 1
-ID_NUMBERS = 3
-"""The number of integers that `position_of` returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +33,14 @@ class Page(Generic[T]):
     next: str | None
 
 
-def write_cursor(query: Sequence[object], position: Sequence[int]) -> str:
-    """Return an opaque cursor that continues after `position` (non-negative integers) in the list of `query`."""
-    joined = ".".join(str(number) for number in position).encode("ascii")
+def write_cursor(query: Sequence[object], position: Sequence[int | str]) -> str:
+    """Return an opaque cursor that continues after `position`, numbers and ids, in the list of `query`."""
+    joined = ".".join(str(part) for part in position).encode("ascii")
     return base64.urlsafe_b64encode(_tag(query, joined) + joined).decode("ascii").rstrip("=")
 
 
-def read_cursor(cursor: str, query: Sequence[object], *, count: int) -> tuple[int, ...]:
-    """Return the `count` integers of a cursor that `write_cursor` made for the same `query`.
+def read_cursor(cursor: str, query: Sequence[object], kinds: Sequence[type]) -> tuple[Any, ...]:
+    """Return the position in a cursor that `write_cursor` made for the same `query`. kinds: int or str for each part.
 
     Raises:
         InvalidRequest: the cursor does not belong to this query. `param` is ``cursor``.
@@ -54,27 +50,16 @@ def read_cursor(cursor: str, query: Sequence[object], *, count: int) -> tuple[in
             raise ValueError
         raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         tag, joined = raw[:_TAG_BYTES], raw[_TAG_BYTES:]
-        numbers = tuple(int(part) for part in joined.decode("ascii").split("."))
-        if len(numbers) != count or not 0 <= min(numbers) <= max(numbers) <= MAX_INTEGER or tag != _tag(query, joined):
+        if tag != _tag(query, joined):
+            raise ValueError
+        parts = joined.decode("ascii").split(".")
+        position = tuple(kind(part) for kind, part in zip(kinds, parts, strict=True))
+        if not all(0 <= part <= MAX_INTEGER for part in position if isinstance(part, int)):
             raise ValueError
     except ValueError:  # binascii.Error and UnicodeError are kinds of it
         message = "The cursor belongs to another query; ask again without it."
         raise InvalidRequest(message, param="cursor") from None
-    return numbers
-
-
-def position_of(record_id: str) -> tuple[int, ...]:
-    """Return the cursor position of a record in a list sorted by id: the time and randomness of its ULID."""
-    value = 0
-    for character in record_id.rpartition("_")[2]:
-        value = value << 5 | _CROCKFORD.index(character)
-    return (value >> 80, value >> 40 & _MASK_40, value & _MASK_40)
-
-
-def id_at(prefix: str, position: Sequence[int]) -> str:
-    """Return the id at `position`: the inverse of `position_of`."""
-    value = position[0] << 80 | (position[1] & _MASK_40) << 40 | position[2] & _MASK_40
-    return prefix + "_" + "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
+    return position
 
 
 def _tag(query: Sequence[object], joined: bytes) -> bytes:

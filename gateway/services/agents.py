@@ -93,7 +93,7 @@ class Agents(Resource[AgentRecord]):
         """
         limit = check_limit(wanted.limit, MAX_AGENT_LIMIT)
         query = ("agents", str(wanted.status), str(wanted.source), str(wanted.risk), wanted.search)
-        before = None if wanted.cursor is None else read_cursor(wanted.cursor, query, count=1)[0]
+        before = None if wanted.cursor is None else read_cursor(wanted.cursor, query, (int,))[0]
         found = [
             (position, one)
             for position, one in await self._views()

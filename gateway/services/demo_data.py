@@ -14,9 +14,8 @@ from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
 from gateway.domain.agents import AgentRecord, AgentSource, fold_name
 from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus, WantedAlert
 from gateway.domain.budgets import Budget, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, period_of
-from gateway.domain.demo import DAY_MS, HOUR_MS, KEYS, OUTAGE, PROVIDERS, DemoDay, DemoRequest, seeded
+from gateway.domain.demo import DAY_MS, HOUR_MS, KEYS, OUTAGE, PROVIDERS, DemoDay, DemoRequest, demo_id, seeded
 from gateway.domain.keys import KeyRecord
-from gateway.domain.paging import id_at
 from gateway.domain.posture import Activity, PosturePoint, threat_score
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider, ProviderType
@@ -85,7 +84,7 @@ class _StoryTime:
         return self.at / 1000
 
     def new(self, prefix: str) -> str:
-        return id_at(prefix, (self.at, self._rng.getrandbits(40), self._rng.getrandbits(40)))
+        return demo_id(prefix, self.at, self._rng)
 
     def random_bytes(self, count: int) -> bytes:
         """Return bytes that are no secret: nobody receives the keys made of them."""

@@ -29,7 +29,7 @@ class KeyRepository(AuthorityTable[KeyRecord]):
 
     def __init__(self) -> None:
         changes = ("name", "scopes", "rate_limit", "expires_at", "policy", "models")
-        super().__init__("api_keys", KeyRecord, changes=changes, id_prefix="key", page_limit=MAX_KEY_LIMIT)
+        super().__init__("api_keys", KeyRecord, changes=changes, page_limit=MAX_KEY_LIMIT)
 
     def insert(self, tx: AuthorityTransaction, record: KeyRecord, **extra: object) -> None:
         """Insert a record. A key that replaces no other begins a lineage of its own.

@@ -16,13 +16,7 @@ class ReportRepository(Table[Report]):
 
     def __init__(self) -> None:
         super().__init__(
-            "reports",
-            Report,
-            columns=_TYPE,
-            extra=("document",),
-            id_prefix="rep",
-            page_limit=MAX_REPORTS,
-            kept=KEPT_REPORTS,
+            "reports", Report, columns=_TYPE, extra=("document",), page_limit=MAX_REPORTS, kept=KEPT_REPORTS
         )
 
     def document(self, tx: Transaction, report_id: str) -> tuple[Report, str] | None:

@@ -9,7 +9,7 @@ from gateway.store.filters import Where
 from gateway.store.table import Table
 from gateway.store.tables import UserRepository
 
-SESSIONS = Table("sessions", Session, id_prefix="ses", page_limit=MAX_SESSION_LIMIT)
+SESSIONS = Table("sessions", Session, page_limit=MAX_SESSION_LIMIT)
 _USERS = UserRepository()
 BY_DIGEST = "WHERE digest = :digest"
 _IS_LIVE = "expires_at > :now_at AND last_seen_at > :idle_since"

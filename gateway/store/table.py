@@ -18,12 +18,9 @@ from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from gateway.domain.paging import (
-    ID_NUMBERS,
     MAX_INTEGER,
     Page,
     PageQuery,
-    id_at,
-    position_of,
     read_cursor,
     write_cursor,
 )
@@ -67,8 +64,8 @@ class TableReader(Generic[R]):
     that has no column. extra: columns without a field, whose values are given on every write. changes: the fields
     that `change` writes, by default all but the key and who made the record when. raises_version: whether `change`
     raises the version; otherwise it writes that of the record.
-    order: the columns by which pages are sorted, newest first; by default the key. id_prefix: that of the ids, where
-    pages are sorted by them. page_limit: the most rows of a page. kept: how many of the newest rows an insert leaves.
+    order: the columns by which pages are sorted, newest first; by default the key. page_limit: the most rows of a
+    page. kept: how many of the newest rows an insert leaves.
     """
 
     def __init__(
@@ -83,12 +80,11 @@ class TableReader(Generic[R]):
         changes: Sequence[str] = (),
         raises_version: bool = True,
         order: Sequence[str] = (),
-        id_prefix: str = "",
         page_limit: int = 100,
         kept: int = 0,
     ) -> None:
         renamed, hints, order = columns or {}, get_type_hints(record), order or (key,)
-        self.name, self._record, self._key, self._order, self._id_prefix = name, record, key, order, id_prefix
+        self.name, self._record, self._key, self._order = name, record, key, order
         self._page_limit, self._kept = page_limit, kept
         self._columns = {
             one.name: renamed.get(one.name) or one.name
@@ -175,12 +171,13 @@ class TableReader(Generic[R]):
         where, limit = where or Where(), check_limit(wanted.limit, self._page_limit)
         query = (self.name, *_filters(wanted))
         if wanted.cursor is not None:
-            numbers = read_cursor(wanted.cursor, query, count=ID_NUMBERS if self._id_prefix else len(self._order))
-            last = (id_at(self._id_prefix, numbers),) if self._id_prefix else numbers
+            kinds = [str if column == "id" else int for column in self._order]
+            last = read_cursor(wanted.cursor, query, kinds)
             after = {f"after_{column}": value for column, value in zip(self._order, last, strict=True)}
             where.add(f"({', '.join(self._order)}) < (:{', :'.join(after)})", **after)
         rows = tx.query(self._list_sql + where.sql() + self._newest_first, where.params | {"limit": limit + 1})
-        following = write_cursor(query, self._position(rows[limit - 1])) if len(rows) > limit else None
+        has_more = len(rows) > limit
+        following = write_cursor(query, [rows[limit - 1][column] for column in self._order]) if has_more else None
         return Page(tuple(self.record(row) for row in rows[:limit]), limit, following)
 
     def read_after(self, tx: Transaction, where: Where, position: int, limit: int) -> tuple[tuple[int, R], ...]:
@@ -194,9 +191,6 @@ class TableReader(Generic[R]):
         """Return the position of the newest record, 0 when there is none."""
         rows = tx.query(f"SELECT position FROM {self.name} ORDER BY position DESC LIMIT 1")  # noqa: S608
         return int(rows[0]["position"]) if rows else 0
-
-    def _position(self, row: Row) -> tuple[int, ...]:
-        return position_of(row["id"]) if self._id_prefix else tuple(int(row[column]) for column in self._order)
 
 
 class Table(TableReader[R]):

@@ -28,14 +28,8 @@ POLICIES = AuthorityTable("policies", PolicyRecord)
 PROVIDERS = AuthorityTable("providers", Provider, columns={"origin": None}, codecs={"prices": _PRICES})
 # None is removed, so that versions keep rising.
 RULE_OVERRIDES = AuthorityTable("rule_overrides", RuleOverride, key="rule")
-SECURITY_SCANS = Table(
-    "security_scans",
-    SecurityScan,
-    codecs={"items": json_records(ScannedItem)},
-    id_prefix="run",
-    page_limit=MAX_SCANS,
-    kept=KEPT_SCANS,
-)
+_ITEMS = json_records(ScannedItem)
+SECURITY_SCANS = Table("security_scans", SecurityScan, codecs={"items": _ITEMS}, page_limit=MAX_SCANS, kept=KEPT_SCANS)
 
 ADD_HITS = "UPDATE access_entries SET hits = hits + :hits WHERE id = :id"
 
@@ -45,7 +39,7 @@ class AccessRepository(AuthorityTable[AccessEntry]):
 
     def __init__(self) -> None:
         changes = ("list_name", "value", "scope", "reason", "expires_at")
-        super().__init__("access_entries", AccessEntry, changes=changes, id_prefix="acl", page_limit=MAX_ENTRY_LIMIT)
+        super().__init__("access_entries", AccessEntry, changes=changes, page_limit=MAX_ENTRY_LIMIT)
 
     def versions(self, tx: Transaction) -> tuple[tuple[str, int], ...]:
         """Return id and version of all entries, oldest first: equal as long as no entry changes."""
@@ -102,7 +96,6 @@ class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
             RiskAcceptance,
             columns={"key": "key_id"},
             changes=("reason", "until_at", "revoked_at", "revoked_by"),
-            id_prefix="ra",
             page_limit=MAX_ACCEPTANCE_LIMIT,
         )
 

@@ -12,9 +12,7 @@ class TrustAuditRepository(Table[TrustAudit]):
 
     def __init__(self) -> None:
         codecs = {"checks": json_records(Check)}
-        super().__init__(
-            "trust_audits", TrustAudit, codecs=codecs, id_prefix="run", page_limit=MAX_RUNS, kept=KEPT_RUNS
-        )
+        super().__init__("trust_audits", TrustAudit, codecs=codecs, page_limit=MAX_RUNS, kept=KEPT_RUNS)
 
     def latest(self, tx: Transaction) -> TrustAudit | None:
         """Return the newest run, or None before the first."""
