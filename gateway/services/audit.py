@@ -5,7 +5,9 @@ event, and a caller who got an answer can rely on it.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import Enum
+from functools import partial
 from typing import TypeVar
 
 from gateway.clock import Clock, Ids
@@ -178,39 +180,45 @@ class Audit:
         """
         events = 0
         for instance_id in await self._store.db.read(self._instances):
-            report = await self._verify_chain(instance_id)
+            beginning = await self._store.db.read(partial(self._store.audit.beginning, instance_id=instance_id))
+            _, report = await self.follow(instance_id, beginning)
             events += report.events
             if not report.ok:
-                return ChainReport(False, events, report.first_broken_seq, report.reason)
+                return replace(report, events=events)
         return ChainReport(True, events)
 
     def _instances(self, tx: Transaction) -> tuple[str, ...]:
         # The file beside the database names this gateway's chain even if the database no longer holds it.
         return tuple(sorted({*self._store.audit.instances(tx), self._store.instance_id}))
 
-    async def _verify_chain(self, instance_id: str) -> ChainReport:
+    async def follow(
+        self, instance_id: str, position: ChainHead, most: int | None = None
+    ) -> tuple[ChainHead, ChainReport]:
+        """Verify a chain from `position` to its end, or until about `most` events were read.
+
+        Returns the last good link and the report. The end of this gateway's chain must match the file beside the
+        database.
+        """
         recorded = self._store.headfile.read(instance_id) if instance_id == self._store.instance_id else None
-        position = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
         events, size = 0, _CHUNK_EVENTS
         while True:
             before = position
-
-            def work(tx: Transaction, start: ChainHead = before, limit: int = size) -> tuple[ChainHead, ChainReport]:
-                return self._verify_chunk(tx, instance_id, start, recorded, limit)
-
             try:
-                position, report = await self._store.db.read(work)
+                position, report = await self._store.db.read(
+                    partial(self._verify_chunk, instance_id, before, recorded, size)
+                )
             except UnreadableRow:
                 if size == 1:
-                    return ChainReport(False, events, before.seq + 1, f"event {before.seq + 1} cannot be read")
+                    seq = before.seq + 1
+                    return before, ChainReport(False, events, seq, f"event {seq} cannot be read")
                 size = 1  # one at a time, until the event that cannot be read
                 continue
             events += report.events
-            if not report.ok or position == before:
-                return ChainReport(report.ok, events, report.first_broken_seq, report.reason)
+            if not report.ok or position == before or (most is not None and events >= most):
+                return position, replace(report, events=events)
 
     def _verify_chunk(
-        self, tx: Transaction, instance_id: str, start: ChainHead, recorded: ChainHead | None, limit: int
+        self, instance_id: str, start: ChainHead, recorded: ChainHead | None, limit: int, tx: Transaction
     ) -> tuple[ChainHead, ChainReport]:
         """Verify the next events. At the end of the chain, compare it with both records of that end."""
         chunk = self._store.audit.chain(tx, instance_id, after_seq=start.seq, limit=limit)
@@ -219,20 +227,16 @@ class Audit:
             return position, report
         reason, broken_seq = None, position.seq + 1
         if recorded is not None and start.seq < recorded.seq <= position.seq:
-            if self._store.audit.hash_at(tx, instance_id, recorded.seq) != recorded.hash:
-                reason, broken_seq = (
-                    f"event {recorded.seq} is not the one that was noted beside the database",
-                    recorded.seq,
-                )
+            if recorded.hash != chunk[recorded.seq - start.seq - 1].hash:
+                broken_seq = recorded.seq
+                reason = f"event {broken_seq} is not the one that was noted beside the database"
         elif not chunk:
             head = self._store.audit.head(tx, instance_id)
             if head != position:
                 reason = f"the events after {position.seq} are missing: the chain ended with event {head.seq}"
             elif recorded is not None and recorded.seq > position.seq:
                 reason = f"the events after {position.seq} are missing: a later end was noted beside the database"
-        if reason is not None:
-            return position, ChainReport(False, report.events, broken_seq, reason)
-        return position, report
+        return position, report if reason is None else ChainReport(False, report.events, broken_seq, reason)
 
 
 def source_of(principal: Principal) -> str:

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
-from gateway.domain.audit import ChainHead, ChainReport, Checkpoint, check_links
+from gateway.domain.audit import ChainHead, Checkpoint
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.shield.detections import Severity
-from gateway.store.database import Transaction, UnreadableRow
+from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 RULE = "audit-chain-broken"
-_CHUNK_EVENTS = 500
 _SHOWN = 50
 MOST_EVENTS = 20_000
 
@@ -61,12 +60,9 @@ class AuditChain:
     async def status(self, most: int | None = MOST_EVENTS) -> ChainStatus:
         """Check the events after the newest checkpoint, and that each checkpoint shown still matches its event."""
         instance_id = self._store.instance_id
-        position, report = await self._follow(instance_id, most)
+        begin = await self._store.db.read(lambda tx: self._begin(tx, instance_id))
+        _, report = await self._audit.follow(instance_id, begin, most)
         is_complete = most is None or report.events < most
-        noted = self._store.headfile.read(instance_id)
-        if report.ok and is_complete and noted is not None and noted.seq > position.seq:
-            reason = f"the events after {position.seq} are missing: a later end was noted beside the database"
-            report = ChainReport(False, report.events, position.seq + 1, reason)
 
         def work(tx: Transaction) -> ChainStatus:
             ends = tuple(self._end(tx, one) for one in self._store.audit.instances(tx))
@@ -101,26 +97,6 @@ class AuditChain:
                 )
 
         await self._store.db.write(work)
-
-    async def _follow(self, instance_id: str, most: int | None) -> tuple[ChainHead, ChainReport]:
-        """Verify from the newest checkpoint to the end of the chain, or until about `most` events were read."""
-        position = await self._store.db.read(lambda tx: self._begin(tx, instance_id))
-        events = 0
-        while True:
-            before = position
-
-            def work(tx: Transaction, start: ChainHead = before) -> tuple[ChainHead, ChainReport]:
-                chunk = self._store.audit.chain(tx, instance_id, after_seq=start.seq, limit=_CHUNK_EVENTS)
-                return check_links(start, chunk)
-
-            try:
-                position, report = await self._store.db.read(work)
-            except UnreadableRow:
-                seq = before.seq + 1
-                return position, ChainReport(False, events, seq, f"an event from {seq} on cannot be read")
-            events += report.events
-            if not report.ok or position == before or (most is not None and events >= most):
-                return position, ChainReport(report.ok, events, report.first_broken_seq, report.reason)
 
     def _begin(self, tx: Transaction, instance_id: str) -> ChainHead:
         known = self._store.checkpoints.newest(tx, instance_id, limit=1)
