@@ -1,7 +1,7 @@
 """Commands made from the rows in `gateway/operations/`: flags from what a row takes, output from what it gives.
 
-The API and the command line share one record for each operation, so both check the same fields in the same way. A file
-of a noun holds `Row`s alone, and a hook where one needs a decision of its own, such as a password from stdin.
+The API and the command line share one record for each operation, so both check the same fields in the same way. The
+files beside this one hold tables of `Row`s, and hooks for rows that need code, such as to read a password from stdin.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from gateway.strict_json import read_json
 Values = dict[str, object]
 View = dict[str, Any]
 Cell = str | Callable[[View], str]
-"""The field whose value a column shows, or what makes its text from the encoded view."""
+"""The field whose value a column shows, or a function from the encoded view to its text."""
 
 _DIGITS = re.compile("[0-9]{1,18}")
 _DECIMAL = re.compile("[0-9]{1,18}(?:\\.[0-9]{0,18})?|\\.[0-9]{1,18}")
@@ -35,9 +35,9 @@ _DECIMAL = re.compile("[0-9]{1,18}(?:\\.[0-9]{0,18})?|\\.[0-9]{1,18}")
 class Flag:
     """One flag, and the field of the record that it fills.
 
-    name: without dashes; the field's own if left out. read: makes the JSON value of the text, where the field's type
-    does not say how; with `repeats`, of all texts that were given. sets: the value of a flag that takes none itself.
-    required: None means as the record says.
+    name: without dashes; the field's own if left out. read: returns the JSON value of the text, where the field's type
+    does not determine it; with `repeats`, of all texts. sets: the value, for a flag that takes no text.
+    required: None means as in the record.
     """
 
     field: str
@@ -62,9 +62,9 @@ class Row:
 
     name: the verb. example: what follows the verb in a line that works. operation: if its name is not noun and verb.
     flags: a text is the name of a field, with the help of its schema. fixed: values that no flag sets. columns: of a
-    list. note: format of a line for a person, over the fields of the view. prints: the field that goes to stdout,
-    alone. subject, needs_rules: see `commands_of`. before: completes the values. after: replaces the output and returns
-    the exit code.
+    list; a text is the name of a field, whose heading is the name. note: format of a line for a person, over the fields
+    of the view. prints: the only field that goes to stdout. subject, needs_rules: see `commands_of`. before: completes
+    the values. after: replaces the output and returns the exit code.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Row:
     operation: str = ""
     flags: Sequence[Flag | str] = ()
     fixed: Mapping[str, object] | None = None
-    columns: Mapping[str, Cell] | None = None
+    columns: Sequence[str | tuple[str, Cell]] = ()
     note: str = ""
     prints: str = ""
     has_json: bool = False
@@ -83,7 +83,7 @@ class Row:
     after: Callable[[View, Values, argparse.Namespace, Console], int] | None = None
 
     def all_flags(self) -> list[Flag]:
-        """Return the flags, those with the help of their schema too."""
+        """Return the flags, including those that are given by the name of a field."""
         return [Flag(one) if isinstance(one, str) else one for one in self.flags]
 
 
@@ -113,16 +113,15 @@ def commands_of(
             row,
             name=f"{noun} {row.name}",
             subject=(row.subject or subject) if has_subject else "",
-            has_json=row.has_json or row.columns is not None,
+            has_json=row.has_json or bool(row.columns),
             needs_rules=row.needs_rules or needs_rules,
         )
-        declare, run = partial(declare_row, row, operation), partial(run_row, row, operation)
+        declare, run = partial(_declare, row, operation), partial(_run, row, operation)
         commands.append(Command(row.name, row.summary, row.example, declare, run, has_json=row.has_json))
     return tuple(commands)
 
 
-def declare_row(row: Row, operation: Operation, parser: argparse.ArgumentParser) -> None:
-    """Declare the positional argument and the flags of a row."""
+def _declare(row: Row, operation: Operation, parser: argparse.ArgumentParser) -> None:
     if row.subject:
         parser.add_argument("id", help=row.subject)
     schemas, required = _schemas(operation)
@@ -151,11 +150,12 @@ def _help(schema: Mapping[str, Any], default: object) -> str | None:
     text = str(schema.get("description", ""))
     if "enum" in schema:
         text = f"one of {', '.join(schema['enum'])}"
-    is_told = isinstance(default, str | int) and not isinstance(default, bool) and default
-    return (f"{text} ({default})" if is_told else text).replace("%", "%%") or None
+    if default and isinstance(default, str | int) and not isinstance(default, bool):
+        text = f"{text} ({default})"
+    return text.replace("%", "%%") or None
 
 
-def run_row(row: Row, operation: Operation, options: argparse.Namespace, console: Console) -> int:
+def _run(row: Row, operation: Operation, options: argparse.Namespace, console: Console) -> int:
     """Call the operation and print what it gives. Wrong values are refused before the data folder is opened."""
     flags = row.all_flags()
     with _naming(flags):
@@ -167,18 +167,16 @@ def run_row(row: Row, operation: Operation, options: argparse.Namespace, console
     async def work(gateway: Gateway) -> int:
         with _naming(flags):
             given = await _call(gateway, operation, command)
-        if isinstance(given, Page):
-            pages = [given]
-            is_whole = not any(flag.field == "limit" for flag in flags)
-            while is_whole and pages[-1].next is not None:
-                more = _record(operation, values | {"cursor": pages[-1].next})
-                pages.append(cast("Page[object]", await _call(gateway, operation, more)))
-            _print_list(row, [_written(operation, item) for page in pages for item in page.items], options, console)
-            return OK
-        view = _written(operation, given)
-        if row.after is not None:
-            return row.after(view, values, options, console)
-        return _print_one(row, view, options, console)
+        if not isinstance(given, Page):
+            view = _written(operation, given)
+            return (row.after or partial(_print_one, row))(view, values, options, console)
+        pages = [given]
+        is_whole = not any(flag.field == "limit" for flag in flags)
+        while is_whole and pages[-1].next is not None:
+            more = _record(operation, values | {"cursor": pages[-1].next})
+            pages.append(cast("Page[object]", await _call(gateway, operation, more)))
+        _print_list(row, [_written(operation, item) for page in pages for item in page.items], options, console)
+        return OK
 
     return with_gateway(options, work) if row.needs_rules else with_records(options, work)
 
@@ -212,7 +210,7 @@ def as_text(value: object, *, separator: str = ", ", limit: int = 80) -> str:
 
 
 def _schemas(operation: Operation) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the schema of each field that an operation takes, without null, and the names of those that must be."""
+    """Return the schema of each field that an operation takes, without null, and the names of the required ones."""
     if operation.query:
         needed = frozenset(one.name for one in operation.query if one.is_required)
         return {one.name: one.schema or {} for one in operation.query}, needed
@@ -247,7 +245,7 @@ def _values(row: Row, operation: Operation, options: argparse.Namespace) -> Valu
 
 
 def _value(typed: object, kind: object, word: str) -> object:
-    """Return the JSON value of a text by the type of its field. What is of another type stays text, to be refused."""
+    """Return the JSON value of a text by the type of its field. A text of another form stays text, for a refusal."""
     if not isinstance(typed, str):
         return typed
     match kind:
@@ -285,16 +283,15 @@ def _print_list(row: Row, views: list[View], options: argparse.Namespace, consol
     if options.json:
         console.print_json(views)
         return
-    columns = row.columns or {}
-    console.print(table([tuple(_cells(view, columns)) for view in views], tuple(columns)))
+    columns = [(one.upper().replace("_", " "), one) if isinstance(one, str) else one for one in row.columns]
+    rows = [
+        tuple(as_text(view[cell], separator=",") if isinstance(cell, str) else cell(view) for _, cell in columns)
+        for view in views
+    ]
+    console.print(table(rows, tuple(heading for heading, _ in columns)))
 
 
-def _cells(view: View, columns: Mapping[str, Cell]) -> Iterator[str]:
-    for cell in columns.values():
-        yield as_text(view[cell], separator=",") if isinstance(cell, str) else cell(view)
-
-
-def _print_one(row: Row, view: View, options: argparse.Namespace, console: Console) -> int:
+def _print_one(row: Row, view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
     if options.json if row.has_json else not row.note:
         console.print_json(view)
     elif row.note:

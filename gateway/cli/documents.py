@@ -1,8 +1,8 @@
-"""`audit verify` and `audit export`: check the audit log and write it out, with or without a running server."""
+"""`audit verify`, `audit export` and `report`: check the audit log, and write it or a report to a private file."""
 
 import argparse
 import os
-from contextlib import ExitStack
+from contextlib import nullcontext
 from typing import TextIO
 
 from gateway import compose
@@ -10,8 +10,10 @@ from gateway.app import Gateway
 from gateway.cli.command import FOUND, OK, Command, Console, context, load_settings, nothing, past_time, with_gateway
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local, read_request_id
+from gateway.domain.reports import ReportFormat, ReportType
 from gateway.errors import SetupError
 from gateway.services.audit_export import ExportFormat
+from gateway.services.reports import NewReport
 
 
 def audit_verify(options: argparse.Namespace, console: Console) -> int:
@@ -47,8 +49,7 @@ def audit_export(options: argparse.Namespace, console: Console) -> int:
 
     async def work(gateway: Gateway) -> int:
         pieces = await gateway.audit_export.begin(local("cli"), wanted, ExportFormat(options.format), context(gateway))
-        with ExitStack() as files:
-            out = files.enter_context(private_file(options.output)) if options.output else console.out
+        with _private_file(options.output) if options.output else nullcontext(console.out) as out:
             async for piece in pieces:
                 out.write(piece.decode())
         if options.output:
@@ -58,7 +59,34 @@ def audit_export(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
-def private_file(path: str) -> TextIO:
+def report(options: argparse.Namespace, console: Console) -> int:
+    """Make and keep the report, and print it or write it to a file. On a terminal, show the progress."""
+    wanted = NewReport(
+        type=ReportType(options.type),
+        format=ReportFormat(options.format),
+        since=past_time(options.since, "--since"),
+        until=past_time(options.until, "--until"),
+    )
+
+    async def draw(done: int, total: int) -> None:
+        filled = round(20 * done / total)
+        bar = "#" * filled + "." * (20 - filled)
+        console.err.write(f"\r{wanted.type.value} [{bar}] {done} of {total}" + ("\n" if done == total else ""))
+        console.err.flush()
+
+    async def work(gateway: Gateway) -> int:
+        progress = draw if console.err.isatty() else None
+        made = await gateway.reports.make(local("cli"), wanted, context(gateway), progress=progress)
+        with _private_file(options.output) if options.output else nullcontext(console.out) as out:
+            out.write(made.document)
+        if options.output:
+            console.note(f"{made.report.id}: {made.report.document_bytes} bytes written to {options.output}")
+        return OK
+
+    return with_gateway(options, work)
+
+
+def _private_file(path: str) -> TextIO:
     """Open a file for writing that only its owner may read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
@@ -70,8 +98,7 @@ def _need_database(options: argparse.Namespace) -> None:
         raise SetupError(f"there is no database in {config.data_dir}")
 
 
-def declare_export(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `audit export`."""
+def _declare_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=[form.value for form in ExportFormat], default="jsonl")
     parser.add_argument("--since", metavar="AGE|DATE", help="such as 7d or 2026-01-31")
     parser.add_argument("--until", metavar="AGE|DATE", help="such as 24h or 2026-02-28")
@@ -80,7 +107,15 @@ def declare_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--actor", help="only events of the actor with this name")
     parser.add_argument("--search", metavar="TEXT", help="only events with this agent, key, address or other text")
     parser.add_argument("--request-id", metavar="ID", help="only events of a request (req_…)")
-    parser.add_argument("--output", metavar="FILE", help="file to write, for its owner alone; stdout if left out")
+    parser.add_argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)")
+
+
+def _declare_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--type", required=True, choices=[one.value for one in ReportType])
+    parser.add_argument("--format", choices=[one.value for one in ReportFormat], default=ReportFormat.MARKDOWN.value)
+    parser.add_argument("--since", metavar="AGE|DATE", help="start of the period, such as 30d or 2026-01-01 (7d)")
+    parser.add_argument("--until", metavar="AGE|DATE", help="end of the period (now)")
+    parser.add_argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)")
 
 
 COMMANDS = (
@@ -89,7 +124,14 @@ COMMANDS = (
         "audit export",
         "Write the audit log out as JSON lines or CSV, oldest first.",
         "--format csv --since 30d --output audit.csv",
-        declare_export,
+        _declare_export,
         audit_export,
+    ),
+    Command(
+        "report",
+        "Make a report as HTML, Markdown, CSV or JSON.",
+        "--type executive_summary --format html --since 30d --output summary.html",
+        _declare_report,
+        report,
     ),
 )

@@ -1,0 +1,197 @@
+"""`providers` and `budgets`: where prompts are sent, and how much that may cost."""
+
+import argparse
+from dataclasses import replace
+
+from gateway.cli.command import FOUND, OK, Console, shown
+from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of, expiry
+from gateway.domain.providers import MAX_KEY_BYTES
+from gateway.errors import InvalidRequest
+from gateway.operations.budgets import BUDGET_OPERATIONS
+from gateway.operations.providers import PROVIDER_OPERATIONS
+
+_BUDGET = "id (bud_…) of the budget"
+
+
+def _read_key(values: Values, options: argparse.Namespace, console: Console) -> None:
+    """Take a key itself from stdin only: other users of the host can read a command line."""
+    match options.api_key:
+        case None:
+            return
+        case "none":
+            values["api_key"] = None
+        case "-":
+            values["api_key"] = console.stdin.readline(MAX_KEY_BYTES + 2).decode("utf-8", "replace").strip()
+        case text if not text.startswith(("env:", "file:", "cred:")):
+            raise InvalidRequest(
+                "--api-key must be env:NAME, file:/PATH, cred:NAME, none, or - for stdin", param="--api-key"
+            )
+
+
+def _print_test(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+    if options.json:
+        console.print_json(view)
+    elif view["ok"]:
+        models = shown(", ".join(view["models"]), 200) or "it lists no models"
+        console.print(f"{options.id} answers in {view['latency_ms']:.0f} ms: {models}")
+    else:
+        console.print(f"{options.id}: {shown(view['error'] or '', 300)}")
+    return OK if view["ok"] else FOUND
+
+
+def _limit(view: View) -> str:
+    return f"{view['effective_limit']:g} {view['unit']} a {view['window']}"
+
+
+def _print_limit(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+    until = f" until {view['override']['until']}" if view["override"] else ""
+    console.note(f"{view['id']}: {_limit(view)}{until}")
+    return OK
+
+
+def _override(options: argparse.Namespace, console: Console) -> int:
+    """Raise the limit of a budget until a time, or end that early."""
+    if options.end:
+        return _END.run(options, console)
+    if None in (options.limit, options.until, options.reason):
+        raise InvalidRequest("--limit, --until and --reason are needed, or --end", param="--limit")
+    return _RAISE.run(options, console)
+
+
+def _declare_override(parser: argparse.ArgumentParser) -> None:
+    _RAISE.declare(parser)
+    parser.add_argument("--end", action="store_true", help="end the override now: the usual limit holds again")
+
+
+_PROVIDER_FIELDS = (
+    Flag("base_url", "with the version in its path, such as https://api.example.com/v1"),
+    Flag("api_key", "env:NAME, file:/PATH, cred:NAME, none, or - to type the key on stdin", metavar="REF"),
+    Flag("models", "names or globs, comma-separated"),
+    *("priority", "weight", "timeout_seconds", "max_retries"),
+    Flag("prices", 'such as {"gpt-*": {"input": 2.5, "output": 10}}', metavar="JSON"),
+    Flag("allow_private", "allow a private or loopback address", choices=("true", "false"), read="true".__eq__),
+)
+_PROVIDERS = commands_of(
+    "providers",
+    PROVIDER_OPERATIONS,
+    "id (prv_…) or name of the provider",
+    Row(
+        "list",
+        "List the providers.",
+        "--json",
+        columns=(
+            *("id", "name", "type", "base_url"),
+            ("KEY", lambda view: view["api_key_source"] or "no key"),
+            ("MODELS", lambda view: as_text(view["models"], separator=",", limit=40)),
+            *("priority", "weight"),
+            ("STATE", lambda view: "enabled" if view["enabled"] else "disabled"),
+        ),
+    ),
+    Row("show", "Show one provider.", "openai", has_json=True),
+    Row(
+        "add",
+        "Add a provider of models; a running gateway uses it for the next prompt.",
+        "--name lab --base-url https://lab.example/v1 --api-key env:GATEWAY_PROVIDER_LAB",
+        operation="providers.create",
+        flags=(Flag("name", "what it is called"), "type", *_PROVIDER_FIELDS),
+        note="{name} answers from the next prompt on:",
+        prints="id",
+        has_json=True,
+        before=_read_key,
+    ),
+    Row(
+        "update",
+        "Change a provider.",
+        "openai --models 'gpt-*,o3' --priority 10",
+        operation="providers.change",
+        flags=(Flag("name", "new name"), *_PROVIDER_FIELDS),
+        note="{id} ({name}) is changed",
+        has_json=True,
+        before=_read_key,
+    ),
+    Row("remove", "Remove a provider and its stored key.", "openai", note="{id} ({name}) is removed"),
+    *(
+        Row(
+            verb,
+            f"{verb.capitalize()} a provider.",
+            "openai",
+            operation="providers.change",
+            fixed={"enabled": verb == "enable"},
+            note=f"{{id}} ({{name}}) is {verb}d",
+            has_json=True,
+        )
+        for verb in ("enable", "disable")
+    ),
+    Row(
+        "test",
+        "Send one real request to a provider; exit 1 if it cannot be used.",
+        "openai",
+        has_json=True,
+        after=_print_test,
+    ),
+    needs_rules=True,
+)
+
+_BUDGETS = commands_of(
+    "budgets",
+    BUDGET_OPERATIONS,
+    _BUDGET,
+    Row(
+        "list",
+        "List the budgets: what is spent, reserved and left.",
+        "--json",
+        columns=(
+            "id",
+            ("SCOPE", lambda view: f"{view['scope']} {shown(view['scope_value'] or '', 40)}".rstrip()),
+            ("LIMIT", _limit),
+            *("spent", "reserved", ("LEFT", "remaining"), "status", ("RESETS", "resets_at")),
+        ),
+    ),
+    Row(
+        "create",
+        "Limit what is spent in a period.",
+        "--limit 25 --window day --scope model --scope-value 'gpt-4o*'",
+        flags=(
+            Flag("limit", "most that is spent in a period, in the unit"),
+            *("unit", "scope"),
+            Flag("scope_value", "which key, agent, model (a glob) or provider", metavar="VALUE"),
+            Flag("window", "hour, day (default), week or month, of the UTC calendar"),
+            Flag("soft_pct", "percentage of the limit at which to warn (80)"),
+            *("action", Flag("name", "what it is for")),
+        ),
+        note="the budget counts from now on:",
+        prints="id",
+    ),
+    Row(
+        "update",
+        "Change a budget; what was spent stays spent.",
+        "bud_01J… --limit 40",
+        operation="budgets.change",
+        flags=(
+            Flag("limit", "new limit, in the unit"),
+            Flag("soft_pct", "percentage of the limit at which to warn"),
+            *("action", Flag("name", "what it is for")),
+        ),
+        note="{id} has version {version}",
+    ),
+    Row("remove", "Remove a budget.", "bud_01J…", note="{id} is removed"),
+)
+_RAISE, _END = commands_of(
+    "budgets",
+    BUDGET_OPERATIONS,
+    _BUDGET,
+    Row(
+        "override",
+        "Raise the limit of a budget for a while.",
+        "bud_01J… --limit 100 --until 4h --reason 'release night'",
+        flags=(
+            Flag("limit", "the temporary limit, in the unit", required=False),
+            expiry("until", "such as 4h, 2d or 2030-01-31", required=False),
+            Flag("reason", "why, for the audit log", required=False),
+        ),
+        after=_print_limit,
+    ),
+    Row("override", "End an override.", "", operation="budgets.override.end", after=_print_limit),
+)
+
+COMMANDS = (*_PROVIDERS, *_BUDGETS, replace(_RAISE, declare=_declare_override, run=_override))
