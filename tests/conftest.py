@@ -1,6 +1,7 @@
 """Fixtures of every test: the one anyio backend, and rules that are planned ahead as in the archive."""
 
 import functools
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,12 +56,20 @@ def _shared_regexes() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _shared_shield() -> Iterator[None]:
-    """Load the built-in rules once: a shield keeps no state, and loading takes longer than most tests."""
-    load = shield.load
-    built_in = functools.cache(load)
+def _shared_shields() -> Iterator[None]:
+    """Load each text of rules once: a shield keeps no state, and loading takes longer than most tests."""
+    load, loaded = shield.load, {}
+
+    def load_once(path: str | os.PathLike[str] | None = None) -> shield.Shield:
+        text = Path(path).read_bytes() if path is not None and os.path.isfile(path) else None
+        if path is not None and text is None:
+            return load(path)
+        if text not in loaded:
+            loaded[text] = load(path)
+        return loaded[text]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shield, "load", lambda path=None: built_in() if path is None else load(path))
+        patch.setattr(shield, "load", load_once)
         yield
 
 
