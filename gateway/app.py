@@ -51,11 +51,12 @@ from gateway.services.provider_keys import ProviderKeys
 from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
-from gateway.services.reports import Reports
+from gateway.services.reports import Reports, ReportSchedules
 from gateway.services.retention import Retention, kept_days
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
+from gateway.services.running import Running
 from gateway.services.runtime_settings import RuntimeSettings
 from gateway.services.scans import Scans
 from gateway.services.security_scans import SecurityScans
@@ -243,19 +244,20 @@ class Gateway(Lasting):
         store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, shield = self.settings, self.shield
         self.health = Health(shield=shield, store=store, upstream=self.routing.health)
-        self.posture = Posture(
+        running = Running(
             settings=settings,
             shield=shield,
             store=store,
-            audit=audit,
             health=self.health,
             clock=clock,
             policy=policy,
             is_shell=self.is_shell,
         )
+        self.posture = Posture(settings=settings, shield=shield, store=store, audit=audit, clock=clock, running=running)
         self.audit_chain = AuditChain(store=store, clock=clock, audit=audit, alerts=alerts)
         self.audit_export = AuditExport(store=store, audit=audit)
         self.reports = Reports(store=store, clock=clock, ids=ids, audit=audit, scores=self.posture.point)
+        self.report_schedules = ReportSchedules(store=store, clock=clock, ids=ids, audit=audit)
         self.runtime_settings = RuntimeSettings(store=store, audit=audit, settings=settings)
         self.trust_audits = TrustAudits(posture=self.posture, store=store, clock=clock, ids=ids, audit=audit)
         days = partial(kept_days, self.runtime_settings.value)

@@ -48,7 +48,7 @@ class Bounds:
     """What the type of a field cannot say.
 
     low, high: inclusive; characters of a text, items of a list, or the value of a number.
-    words: the only texts there are; for the schema alone, a service says it in its own words.
+    words: the only allowed texts.
     pattern: the form of the whole text, with ``^`` and ``$``, in what Python and ECMA-262 both read; `says`, in words.
     promise: the same for the schema of what is read alone: what is always taken, where the description says more.
     names: those of the names in an object.
@@ -192,6 +192,7 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
     unit = {"string": " characters", "array": " items", "object": " entries"}.get(str(kind.takes.get("type")))
     low, high = (-inf if bounds.low is None else bounds.low), (inf if bounds.high is None else bounds.high)
     form = None if bounds.pattern is None else re.compile(bounds.pattern.removeprefix("^").removesuffix("$"))
+    words = ", ".join(bounds.words)
     read_name = _bounded(LEAVES[str], bounds.names) if bounds.names else inner
     span = f"at most {bounds.high}" if bounds.low is None else f"{bounds.low} to {bounds.high}"
     reason = f"must be {f'at least {bounds.low}' if bounds.high is None else span}{unit or ''}"
@@ -200,6 +201,8 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
         result: Any = inner(value, now)
         if not low <= (len(result) if unit else result) <= high:
             raise Bad(reason)
+        if words and result not in bounds.words:
+            raise Bad(f"must be one of {words}")
         if form is not None and (form.fullmatch(result) is None or _HALF_PAIR.search(result)):
             raise Bad(bounds.says or f"must have the form {bounds.pattern}")
         for name in result if bounds.names else ():

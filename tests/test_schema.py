@@ -306,11 +306,15 @@ def test_what_is_read_by_the_time_is_a_text_to_who_sends_it_and_a_time_to_who_ge
     assert schema.encode(Span(1000)) == {"begin": "1970-01-01T00:00:01.000Z", "end": None}
 
 
+_Size = Annotated[str, schema.Bounds(words=("small", "large"))]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
     text: Annotated[str, schema.Bounds(1, 3, pattern="^[^0]*$", says="must be without zeros")]
     sizes: tuple[Annotated[int, schema.Bounds(1, 9)], ...] = ()
     colour: Colour | None = None
+    size: _Size | None = None
 
 
 @pytest.mark.parametrize(
@@ -320,10 +324,11 @@ class Sign:
         (Sign(text="a0"), "text"),
         (Sign(text="\ud800"), "text"),
         (Sign(text="a", sizes=(1, 10)), "sizes[1]"),
+        (Sign(text="a", size="huge"), "size"),
     ],
 )
 def test_a_record_that_code_made_has_the_bounds_of_one_that_was_read(sign: Sign, param: str) -> None:
-    schema.check(Sign(text="abc", sizes=(1, 9), colour=Colour.RED))
+    schema.check(Sign(text="abc", sizes=(1, 9), colour=Colour.RED, size="large"))
     with pytest.raises(InvalidRequest) as refused:
         schema.check(sign)
     assert refused.value.param == param

@@ -39,7 +39,7 @@ class DocumentEdge:
 
     async def report(self, request: Request, who: Principal, context: RequestContext) -> Response:
         """Send the document of one report."""
-        made = await self._gateway.reports.show(who, request.path.rpartition("/")[2])
+        made = await self._gateway.reports.document(who, request.path.rpartition("/")[2])
         report = made.report
         name = f"{report.type.value}-{write_time(report.until_at)[:10]}.{ENDINGS[report.format]}"
         headers = (

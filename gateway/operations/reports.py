@@ -4,18 +4,13 @@ from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.reports import MAX_REPORTS, Report, ReportSchedule
 from gateway.operations.operation import Answer, ById
-from gateway.operations.rows import Noun, PageOf20, paging, whole
+from gateway.operations.rows import Noun, PageOf20, paging
 from gateway.services.reports import ChangedSchedule, NewReport, NewSchedule
 
 
 async def make_report(gateway: Gateway, who: Principal, command: NewReport, context: RequestContext) -> Report:
     """Make a report."""
     return (await gateway.reports.make(who, command, context)).report
-
-
-async def list_schedules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> object:
-    """Return all schedules as one page."""
-    return whole(await gateway.reports.schedules())
 
 
 _REPORTS = Noun(
@@ -29,7 +24,7 @@ _REPORTS = Noun(
 _SCHEDULES = Noun(
     name="report_schedules",
     path="/api/report-schedules",
-    service=lambda gateway: gateway.reports,
+    service=lambda gateway: gateway.report_schedules,
     gives=ReportSchedule,
     reads=Permission.REPORTS_READ,
     manages=Permission.REPORTS_MANAGE,
@@ -52,23 +47,10 @@ REPORT_OPERATIONS = (
         gives=None,
         answer=Answer.BARE,
     ),
-    _SCHEDULES.list("List the schedules of reports, oldest first.", call=list_schedules),
+    _SCHEDULES.list("List the schedules of reports, oldest first."),
     _SCHEDULES.create(
-        NewSchedule,
-        "Make a schedule: `type`, `every` (`day`, `week` or `month`), `format`?. Each is about its span.",
-        call=_SCHEDULES.showing(lambda reports, who, command, context: reports.create_schedule(who, command, context)),
+        NewSchedule, "Make a schedule: `type`, `every` (`day`, `week` or `month`), `format`?. Each is about its span."
     ),
-    _SCHEDULES.change(
-        ChangedSchedule,
-        "Change a schedule. `version` or `If-Match` guards.",
-        call=_SCHEDULES.showing(
-            lambda reports, who, command, context: reports.change_schedule(who, command.id, command, context)
-        ),
-    ),
-    _SCHEDULES.remove(
-        "Remove a schedule; its reports stay.",
-        call=_SCHEDULES.showing(
-            lambda reports, who, command, context: reports.remove_schedule(who, command.id, context)
-        ),
-    ),
+    _SCHEDULES.change(ChangedSchedule, "Change a schedule. `version` or `If-Match` guards."),
+    _SCHEDULES.remove("Remove a schedule; its reports stay."),
 )

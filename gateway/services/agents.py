@@ -255,7 +255,7 @@ class Agents(Resource[AgentRecord]):
             self._store.agents.change(tx, after)
             if after.retired_at is not None and before.retired_at is None:
                 action = "retired"
-        self._note(tx, action, principal, context, id=before.id, before=self._shown(before), after=self._shown(after))
+        self._append(tx, action, principal, context, id=before.id, before=self._shown(before), after=self._shown(after))
         return True
 
 

@@ -245,7 +245,7 @@ class Alerts:
             action = f"alert_{after.status.value}" if after.status is not before.status else "alert_changed"
             shown = {"before": _shown(before), "after": _shown(after)}
             details = {"note": wanted.note} if wanted.note else None
-            self._trail.note(tx, action, principal, context, id=before.id, details=details, **shown)
+            self._trail.append(tx, action, principal, context, id=before.id, details=details, **shown)
             return after
 
         return await self._audit.commit(work)
@@ -276,7 +276,9 @@ class Alerts:
                 self._store.alerts.change(tx, after)
                 shown = {"before": {"status": alert.status}, "after": {"status": after.status}}
                 details = {"note": note, "marked_request": row.request_id}
-                self._trail.note(tx, "alert_false_positive", principal, context, id=alert.id, details=details, **shown)
+                self._trail.append(
+                    tx, "alert_false_positive", principal, context, id=alert.id, details=details, **shown
+                )
                 marked.append(after)
             return MarkedAlerts(tuple(marked))
 

@@ -197,7 +197,7 @@ class Budgets(Resource[Budget]):
             self._store.budgets.remove(tx, name)
             self._spending.end_alerts(tx, name, self._clock.now_at(), "The budget was removed.")
             before = self._shown(standing.budget) | {"spent": standing.spent}
-            self._note(tx, "removed", principal, context, id=name, before=before)
+            self._append(tx, "removed", principal, context, id=name, before=before)
             return standing
 
         return await self._audit.commit_authority(work)

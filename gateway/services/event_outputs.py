@@ -210,7 +210,7 @@ class EventOutputs(Resource[EventOutput]):
         now_at = self._clock.now_at()
         data = {"message": "A test of this event output.", "output": output.name, "sent_by": principal.name}
         event = OutEvent(self._ids.new("evt"), "test", EventSeverity.INFO, now_at, data)
-        await self._audit.commit(lambda tx: self._note(tx, "tested", principal, context, id=output.id))
+        await self._audit.commit(lambda tx: self._append(tx, "tested", principal, context, id=output.id))
         started_seconds = self._clock.monotonic_seconds()
         reason = None
         try:

@@ -119,7 +119,7 @@ class FleetPeers:
             if key is not None:
                 keep(self._store, peer.id, key)
             self._store.peers.insert(tx, peer)
-            self._trail.note(tx, "fleet_peer_created", principal, context, id=peer.id, after=_shown(peer))
+            self._trail.append(tx, "fleet_peer_created", principal, context, id=peer.id, after=_shown(peer))
 
         def is_named(tx: Transaction) -> bool:
             return any(one.id == peer.id for one in self._store.peers.all(tx))
@@ -141,7 +141,7 @@ class FleetPeers:
                 raise NotFound("There is no such peer.")
             self._store.peers.remove(tx, id)
             self._fleet.tell(tx, peer.id, peer.name, self._clock.now_at(), self._clock.now_at())
-            self._trail.note(tx, "fleet_peer_removed", principal, context, id=id, before=_shown(peer))
+            self._trail.append(tx, "fleet_peer_removed", principal, context, id=id, before=_shown(peer))
             return peer
 
         peer = await self._audit.commit(work)

@@ -113,7 +113,7 @@ class Keys(Resource[KeyRecord]):
             )
             self._store.keys.insert(tx, record)
             self._store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
-            self._note(
+            self._append(
                 tx,
                 "rotated",
                 principal,
@@ -139,7 +139,7 @@ class Keys(Resource[KeyRecord]):
             record = self.find(tx, name)
             if not self._store.keys.revoke(tx, record.id, now_at=now_at):
                 raise Conflict(f"The key {record.id} is revoked already.")
-            self._note(
+            self._append(
                 tx,
                 "revoked",
                 principal,

@@ -15,7 +15,7 @@ from gateway.domain.policies import (
     Unscannable,
 )
 from gateway.domain.principals import Principal
-from gateway.errors import Conflict, InvalidRequest, PermissionDenied
+from gateway.errors import Conflict, PermissionDenied
 from gateway.field_types import PlainName, read_plain_name
 from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
@@ -136,10 +136,4 @@ def _checked(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:
     after = patched(record, wanted, name=record.name if wanted.name is None else read_plain_name(wanted.name))
     if after.review_score > after.block_score:
         raise Conflict("review_score must not be more than block_score.", param="review_score")
-    for category in after.category_actions:
-        if category not in CATEGORIES:
-            raise InvalidRequest(
-                f"Unknown category; the categories are {', '.join(sorted(CATEGORIES))}.",
-                param=f"category_actions.{category[:64]}",
-            )
     return after

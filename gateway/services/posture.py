@@ -1,16 +1,12 @@
 """Run the posture checks and compute the posture and threat scores. Changes nothing.
 
-This module gathers the facts from the host, the running gateway and the database. The checks and formulas are pure
-functions in `domain/`.
+`trust_facts` reads the facts of the database and the host. The checks and formulas are pure functions in `domain/`.
 """
 
 import hashlib
-import os
-import shutil
-import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import islice
+from functools import cache
 from typing import Any
 
 import anyio
@@ -19,8 +15,9 @@ from anyio import to_thread
 from gateway.clock import Clock
 from gateway.domain import trust_audits
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter, AlertSource
-from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter, ChainReport
-from gateway.domain.policies import ShieldMode, ShieldPolicy
+from gateway.domain.audit import MAX_AUDIT_LIMIT, ChainReport
+from gateway.domain.fleet import STALE_MS
+from gateway.domain.policies import ShieldMode
 from gateway.domain.posture import (
     DAY_MS,
     ActiveAlert,
@@ -36,10 +33,8 @@ from gateway.domain.trust_audit_facts import Facts, RunningGateway
 from gateway.errors import GatewayError
 from gateway.services.archive_check import archive_problem
 from gateway.services.audit import Audit
-from gateway.services.health import Health
 from gateway.services.running import Running
-from gateway.services.runtime_settings import changed_days
-from gateway.services.trust_facts import keys_observed, offline_share, stored_facts
+from gateway.services.trust_facts import file_facts, keys_observed, stored_facts
 from gateway.settings import Settings
 from gateway.shield import Shield, data_files
 from gateway.shield.data_files import RULES_FILE
@@ -49,8 +44,6 @@ from gateway.store.store import Store
 
 CHAIN_CACHE_SECONDS = 300.0
 AUTH_FAILURES = ("api_key_refused", "sign_in_failed", "sign_in_throttled", "session_refused")
-FIRST_CREDENTIALS = "first-credentials.txt"
-_MAX_FILES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +61,12 @@ class PostureReport:
 
 
 class Posture:
-    """Checks how this gateway is set up (posture) and how much it is under attack (threat)."""
+    """Checks the configuration of this gateway (posture) and how much it is under attack (threat)."""
 
     def __init__(
-        self,
-        *,
-        settings: Settings,
-        shield: Shield,
-        store: Store,
-        audit: Audit,
-        health: Health,
-        clock: Clock,
-        policy: ShieldPolicy,
-        is_shell: bool = False,
+        self, *, settings: Settings, shield: Shield, store: Store, audit: Audit, clock: Clock, running: Running
     ) -> None:
-        self.running = Running(
-            settings=settings,
-            shield=shield,
-            store=store,
-            health=health,
-            clock=clock,
-            policy=policy,
-            is_shell=is_shell,
-        )
+        self.running = running
         self._settings = settings
         self._shield = shield
         self._store = store
@@ -145,7 +121,7 @@ class Posture:
         The tests of a release run all examples of the built-in rules. Here they would compile every regex, which
         takes seconds of CPU and megabytes of memory.
         """
-        if rules_digest == hashlib.sha256(data_files.read(RULES_FILE)).hexdigest():
+        if rules_digest == _builtin_digest():
             return {"are_rules_builtin": True, "weak_rules": ()}
         if rules_digest != self._shield.digest:
             return {"weak_rules": None}
@@ -155,24 +131,17 @@ class Posture:
         return {"weak_rules": self._weak_rules}
 
     async def _facts(self, gateway: RunningGateway, chain: ChainReport | None, self_test: Mapping[str, Any]) -> Facts:
-        now_at = self._clock.now_at()
-        keys = await self._store.db.read(self._store.keys.all)
-        stored = await self._store.db.read(lambda tx: stored_facts(self._store, tx, gateway.rules_digest, now_at))
-        days = await self._store.db.read(lambda tx: self._retention(tx, gateway))
-        newest = await self._audit.page(AuditFilter(limit=1))
+        now_at, folder = self._clock.now_at(), self._settings.data_dir
         return Facts(
             **asdict(gateway.facts),
             now_at=now_at,
-            keys=[key for key in keys if key.revoked_at is None],
-            in_memory=self._settings.data_dir == ":memory:",
+            in_memory=folder == ":memory:",
             audit_events=chain.events if chain else None,
             chain_problem=None if chain is None else "" if chain.ok else chain.reason or "the chain is broken",
-            newest_at=newest.items[0].occurred_at if newest.items else None,
             archive_problem=await to_thread.run_sync(archive_problem, gateway.archive),
-            **await to_thread.run_sync(_file_facts, self._settings.data_dir, gateway.tls_key),
+            **await to_thread.run_sync(file_facts, folder, gateway.tls_key),
+            **await self._store.db.read(lambda tx: stored_facts(self._store, tx, gateway, now_at)),
             **self_test,
-            **stored,
-            **days,
         )
 
     def _activity(self, tx: Transaction, gateway: RunningGateway) -> Activity:
@@ -180,54 +149,25 @@ class Posture:
         now_at = self._clock.now_at()
         since = now_at - DAY_MS
 
-        def times_at(action: str) -> list[int]:
-            return self._store.audit.times_at(tx, action, since=since, limit=MAX_AUDIT_LIMIT)
+        def times_at(*actions: str) -> list[int]:
+            audit = self._store.audit
+            return [at for one in actions for at in audit.times_at(tx, one, since=since, limit=MAX_AUDIT_LIMIT)]
 
         alerts = self._store.alerts.page(tx, AlertFilter(scope="active", limit=MAX_ALERT_LIMIT)).items
         budget_alerts = AlertFilter(source=AlertSource.BUDGET, since=since, limit=MAX_ALERT_LIMIT)
         is_observing = gateway.facts.shield_mode != ShieldMode.BLOCK.value
+        beats = self._store.instances.all(tx)
         return Activity(
             now_at=now_at,
-            blocks_at=times_at("shield_scan_block") + times_at("chat_blocked"),
+            blocks_at=times_at("shield_scan_block", "chat_blocked"),
             alerts=[ActiveAlert(alert.severity, alert.last_seen_at) for alert in alerts],
-            auth_failures_at=[at for action in AUTH_FAILURES for at in times_at(action)],
+            auth_failures_at=times_at(*AUTH_FAILURES),
             is_bypassed=is_observing or bool(keys_observed(self._store, tx, now_at)),
             budget_breaches_at=[alert.last_seen_at for alert in self._store.alerts.page(tx, budget_alerts).items],
-            offline_share=offline_share(self._store, tx, now_at),
+            offline_share=sum(now_at - one.last_seen_at > STALE_MS for one in beats) / len(beats) if beats else 0.0,
         )
 
-    def _retention(self, tx: Transaction, gateway: RunningGateway) -> dict[str, Any]:
-        audit_days = changed_days(self._store, tx, "retention_audit_days")
-        traffic_days = changed_days(self._store, tx, "retention_traffic_days")
-        return {
-            "audit_days": gateway.retention_audit_days if audit_days is None else audit_days,
-            "traffic_days": gateway.retention_traffic_days if traffic_days is None else traffic_days,
-        }
 
-
-def _file_facts(folder: str, tls_key: str | None) -> dict[str, Any]:
-    """Return the fields of `Facts` about files: None where a file is missing, or where the system has no modes."""
-    has_modes = os.name == "posix"
-    has_folder = folder != ":memory:" and os.path.isdir(folder)
-    return {
-        "data_dir_mode": _mode(folder) if has_folder and has_modes else None,
-        "open_files": _open_files(folder) if has_folder and has_modes else None,
-        "tls_key_mode": _mode(tls_key) if tls_key and has_modes else None,
-        "has_first_credentials": has_folder and os.path.exists(os.path.join(folder, FIRST_CREDENTIALS)),
-        "free_bytes": shutil.disk_usage(folder).free if has_folder else None,
-    }
-
-
-def _mode(path: str) -> int | None:
-    try:
-        return stat.S_IMODE(os.stat(path).st_mode)
-    except OSError:
-        return None
-
-
-def _open_files(folder: str) -> tuple[str, ...] | None:
-    """Return the files in a folder that users other than the owner can use, with their modes; None without files."""
-    with os.scandir(folder) as entries:
-        files = [entry for entry in islice(entries, _MAX_FILES) if entry.is_file(follow_symlinks=False)]
-    modes = {entry.name: _mode(entry.path) or 0 for entry in files}
-    return tuple(f"{name} (mode {mode:04o})" for name, mode in sorted(modes.items()) if mode & 0o177) if modes else None
+@cache
+def _builtin_digest() -> str:
+    return hashlib.sha256(data_files.read(RULES_FILE)).hexdigest()

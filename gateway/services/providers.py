@@ -203,7 +203,7 @@ class Providers(Resource[Provider]):
 
         def work(tx: Transaction) -> None:
             details = {"ok": is_good, "error": reason}
-            self._trail.note(tx, "provider_tested", principal, context, id=provider.id, details=details)
+            self._trail.append(tx, "provider_tested", principal, context, id=provider.id, details=details)
 
         await self._audit.commit(work)
 

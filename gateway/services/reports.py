@@ -1,4 +1,4 @@
-"""Reports: made from what is stored, kept as whole documents, and made again by schedules."""
+"""Reports: make them from stored data, keep them as whole documents, and repeat them on a schedule."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,6 @@ import anyio
 import anyio.to_thread
 
 from gateway.clock import Clock, Ids
-from gateway.domain.paging import Page, PageQuery
 from gateway.domain.posture import PosturePoint
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.domain.report_text import write_report
@@ -31,12 +30,12 @@ from gateway.errors import Conflict, NotFound, PermissionDenied
 from gateway.schema import Bounds, ByTime
 from gateway.services.audit import Audit
 from gateway.services.report_sections import SECTIONS, Make, Source
-from gateway.services.resource import AuditTrail, check_version, patched
+from gateway.services.resource import Resource, patched
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.strict_json import TIME_PATTERN, read_time
 
-MAX_SCHEDULES = 50
 Progress = Callable[[int, int], Awaitable[None]]
 """Awaited after each section: how many are done, and how many there are."""
 _Time = Annotated[
@@ -46,7 +45,7 @@ _Time = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewReport:
-    """What is said of a report. since, until: Unix milliseconds; the last seven days if not said."""
+    """A report to make. since, until: Unix milliseconds; the last seven days by default."""
 
     type: ReportType
     format: ReportFormat = ReportFormat.HTML
@@ -56,7 +55,7 @@ class NewReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """A report that is to make itself."""
+    """A schedule to create."""
 
     type: ReportType
     every: Every
@@ -66,7 +65,7 @@ class NewSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedSchedule:
-    """What is to change of a schedule; None leaves a field as it is."""
+    """Changes of a schedule; None leaves a field as it is."""
 
     type: ReportType | None = None
     format: ReportFormat | None = None
@@ -83,19 +82,18 @@ class MadeReport:
     document: str
 
 
-class Reports:
-    """The reports of this database. The edges check who may come in; what a type shows beyond that is checked here."""
+class Reports(Resource[Report]):
+    """The reports of this database. The edges check who may read reports, this class who may read each type."""
+
+    noun = resource_type = "report"
+    repository = "reports"
 
     def __init__(
         self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, scores: Callable[[Transaction], PosturePoint]
     ) -> None:
-        self._store = store
+        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._scores = scores
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
-        self._trail = AuditTrail(audit, "report_schedule")
-        self._limiter = anyio.CapacityLimiter(1)  # one drawing at a time: it keeps a processor busy
+        self._limiter = anyio.CapacityLimiter(1)  # writing a document keeps a processor busy
 
     async def make(
         self,
@@ -106,10 +104,10 @@ class Reports:
         progress: Progress | None = None,
         schedule: str | None = None,
     ) -> MadeReport:
-        """Make a report, keep it, and return it with its document.
+        """Make a report, store it, and return it with its document.
 
         Raises:
-            PermissionDenied: it shows what the caller may not see. AuditUnavailable: it was not kept.
+            PermissionDenied: it shows data that the caller may not see. AuditUnavailable: it was not stored.
             Conflict: the period ends before it begins, or is too long.
         """
         _check_may_see(principal, wanted.type)
@@ -132,26 +130,16 @@ class Reports:
         def work(tx: Transaction) -> MadeReport:
             self._store.reports.insert(tx, report, document=document)
             details = {"type": report.type, "format": report.format, "sha256": report.document_sha256}
-            AuditTrail(self._audit, "report").note(
-                tx, "report_created", principal, context, id=report.id, details=details
-            )
+            self._append(tx, "created", principal, context, id=report.id, details=details)
             return MadeReport(report, document)
 
         return await self._audit.commit(work)
 
-    async def page(self, wanted: PageQuery) -> Page[Report]:
-        """List kept reports, newest first.
+    async def document(self, principal: Principal, report_id: str) -> MadeReport:
+        """Return a stored report with its document.
 
         Raises:
-            InvalidRequest: the limit or the cursor.
-        """
-        return await self._store.db.read(lambda tx: self._store.reports.read_page(tx, wanted))
-
-    async def show(self, principal: Principal, report_id: str) -> MadeReport:
-        """Return a kept report with its document.
-
-        Raises:
-            NotFound: there is none. PermissionDenied: it shows what the caller may not see.
+            NotFound: there is none. PermissionDenied: it shows data that the caller may not see.
         """
         found = await self._store.db.read(lambda tx: self._store.reports.document(tx, report_id))
         if found is None:
@@ -160,86 +148,10 @@ class Reports:
         _check_may_see(principal, made.report.type)
         return made
 
-    async def schedules(self) -> tuple[ReportSchedule, ...]:
-        """Return all schedules, oldest first."""
-        return await self._store.db.read(self._store.report_schedules.all)
-
-    async def create_schedule(self, principal: Principal, new: NewSchedule, context: RequestContext) -> ReportSchedule:
-        """Make a schedule. Its first report comes one span from now.
-
-        Raises:
-            Conflict: there are too many. AuditUnavailable: not made.
-            PermissionDenied: its reports show what the caller may not see.
-        """
-        _check_may_see(principal, new.type)
-        now_at = self._clock.now_at()
-        schedule = ReportSchedule(
-            id=self._ids.new("rsc"),
-            type=new.type,
-            format=new.format,
-            every=new.every,
-            enabled=new.enabled,
-            next_at=now_at + EVERY_MS[new.every],
-            created_at=now_at,
-            created_by=principal.name,
-        )
-
-        def work(tx: Transaction) -> ReportSchedule:
-            if len(self._store.report_schedules.all(tx)) >= MAX_SCHEDULES:
-                raise Conflict(f"There are {MAX_SCHEDULES} schedules; remove some first.")
-            self._store.report_schedules.insert(tx, schedule)
-            self._trail.note(tx, "report_schedule_created", principal, context, id=schedule.id, after=_shown(schedule))
-            return schedule
-
-        return await self._audit.commit(work)
-
-    async def change_schedule(
-        self, principal: Principal, schedule_id: str, wanted: ChangedSchedule, context: RequestContext
-    ) -> ReportSchedule:
-        """Change a schedule.
-
-        Raises:
-            NotFound: there is none. Conflict: another version. AuditUnavailable: it was not changed.
-            PermissionDenied: its reports show, or would show, what the caller may not see.
-        """
-        now_at = self._clock.now_at()
-
-        def work(tx: Transaction) -> ReportSchedule:
-            before = self._find(tx, schedule_id)
-            check_version(wanted.version, before.version, "schedule")
-            _check_may_see(principal, before.type)
-            _check_may_see(principal, wanted.type or before.type)
-            after = patched(before, wanted)
-            if after.every != before.every:
-                after = replace(after, next_at=now_at + EVERY_MS[after.every])
-            if after == before:
-                return before
-            self._store.report_schedules.change(tx, after)
-            shown = {"before": _shown(before), "after": _shown(after)}
-            self._trail.note(tx, "report_schedule_changed", principal, context, id=before.id, **shown)
-            return self._find(tx, before.id)
-
-        return await self._audit.commit(work)
-
-    async def remove_schedule(self, principal: Principal, schedule_id: str, context: RequestContext) -> ReportSchedule:
-        """Remove a schedule and return what it was. Its reports stay.
-
-        Raises:
-            NotFound: there is none. AuditUnavailable: it is still there.
-        """
-
-        def work(tx: Transaction) -> ReportSchedule:
-            before = self._find(tx, schedule_id)
-            self._store.report_schedules.remove(tx, before.id)
-            self._trail.note(tx, "report_schedule_removed", principal, context, id=before.id, before=_shown(before))
-            return before
-
-        return await self._audit.commit(work)
-
     async def make_due(self) -> None:
         """Make the reports that are due, each once over all processes."""
         now_at = self._clock.now_at()
-        for schedule in await self.schedules():
+        for schedule in await self._store.db.read(self._store.report_schedules.all):
             if not schedule.enabled or schedule.next_at > now_at:
                 continue
             span = EVERY_MS[schedule.every]
@@ -283,23 +195,43 @@ class Reports:
         step = bucket_ms(since_at, until_at)
         return lambda tx: make(Source(self._store, tx, since_at, until_at, step, now_at, self._scores))
 
-    def _find(self, tx: Transaction, schedule_id: str) -> ReportSchedule:
-        for schedule in self._store.report_schedules.all(tx):
-            if schedule.id == schedule_id:
-                return schedule
-        raise NotFound("There is no such schedule.")
+
+class ReportSchedules(Resource[ReportSchedule]):
+    """The schedules of reports."""
+
+    noun, nouns = "schedule", "schedules"
+    resource_type = "report_schedule"
+    repository = "report_schedules"
+    most = 50
+    audited = ("type", "format", "every", "enabled")
+
+    def _made(self, tx: AuthorityTransaction, principal: Principal, new: NewSchedule) -> ReportSchedule:
+        _check_may_see(principal, new.type)
+        now_at = self._clock.now_at()
+        return ReportSchedule(
+            id=self._ids.new("rsc"),
+            type=new.type,
+            format=new.format,
+            every=new.every,
+            enabled=new.enabled,
+            next_at=now_at + EVERY_MS[new.every],
+            created_at=now_at,
+            created_by=principal.name,
+        )
+
+    def _changed(
+        self, tx: AuthorityTransaction, principal: Principal, before: ReportSchedule, changes: ChangedSchedule
+    ) -> ReportSchedule:
+        after = patched(before, changes)
+        _check_may_see(principal, before.type)
+        _check_may_see(principal, after.type)
+        if after.every != before.every:
+            after = replace(after, next_at=self._clock.now_at() + EVERY_MS[after.every])
+        return after
 
 
 def _check_may_see(principal: Principal, kind: ReportType) -> None:
-    """Check that a report of this type shows the caller nothing new.
-
-    Raises:
-        PermissionDenied: it does.
-    """
+    """Refuse a report that shows data which the caller could not read elsewhere."""
     missing = sorted(REPORT_NEEDS.get(kind, frozenset()) - principal.permissions)
     if missing:
         raise PermissionDenied(f"A report of the type {kind.value} needs {', '.join(missing)} as well.", param="type")
-
-
-def _shown(schedule: ReportSchedule) -> dict[str, object]:
-    return {"type": schedule.type, "format": schedule.format, "every": schedule.every, "enabled": schedule.enabled}

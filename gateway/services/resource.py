@@ -25,15 +25,10 @@ _NEVER_CHANGED = frozenset(("id", "version"))
 
 
 class Kept(Protocol):
-    """A record that has an id and a version."""
+    """A record that has an id. Records that can be changed have a version as well."""
 
     @property
-    def id(self) -> str:
-        """The id of the record."""
-
-    @property
-    def version(self) -> int:
-        """A number that rises with every change."""
+    def id(self) -> str: ...
 
 
 R = TypeVar("R", bound=Kept)
@@ -47,7 +42,7 @@ class AuditTrail:
         self._audit = audit
         self._resource_type = resource_type
 
-    def note(
+    def append(
         self,
         tx: Transaction,
         action: str,
@@ -59,7 +54,7 @@ class AuditTrail:
         after: Mapping[str, object] | None = None,
         details: Mapping[str, object] | None = None,
     ) -> None:
-        """Append in `tx` that `principal` did `action` to the record `id`. Never pass a secret."""
+        """Append an event to `tx`: `principal` did `action` to the record `id`. Never pass a secret."""
         event = self._audit.event(
             action,
             source=source_of(principal),
@@ -187,7 +182,7 @@ class Resource(Generic[R]):
         if self.most and self._repository.count(tx) >= self.most:
             raise Conflict(f"There are {self.most} {self.nouns}; remove some first.")
         self._repository.insert(tx, record)
-        self._note(tx, action, principal, context, id=record.id, after=self._shown(record))
+        self._append(tx, action, principal, context, id=record.id, after=self._shown(record))
         return record
 
     def _update(
@@ -202,15 +197,15 @@ class Resource(Generic[R]):
         action: str = "changed",
     ) -> R:
         """Find a record, compare its version, and write what `change` makes of it unless it is the same."""
-        before = self.find(tx, name)
+        before: Any = self.find(tx, name)
         check_version(version, before.version, self.noun)
         after = change(before)
         if after == before:
-            return before
+            return after
         details = self._write(tx, before, after)
         shown = {"before": self._shown(before), "after": self._shown(after)}
-        self._note(tx, action, principal, context, id=before.id, details=details, **shown)
-        return self.find(tx, before.id)
+        self._append(tx, action, principal, context, id=before.id, details=details, **shown)
+        return self.find(tx, after.id)
 
     def _write(self, tx: Any, before: R, after: R) -> Mapping[str, object] | None:
         """Write a change and return the details of its audit event."""
@@ -221,11 +216,11 @@ class Resource(Generic[R]):
         record = self.find(tx, name)
         self._check_removal(tx, record)
         self._repository.remove(tx, record.id)
-        self._note(tx, "removed", principal, context, id=record.id, before=self._shown(record))
+        self._append(tx, "removed", principal, context, id=record.id, before=self._shown(record))
         return record
 
-    def _note(self, tx: Any, action: str, principal: Principal, context: RequestContext, **what: Any) -> None:
-        self._trail.note(tx, f"{self.resource_type}_{action}", principal, context, **what)
+    def _append(self, tx: Any, action: str, principal: Principal, context: RequestContext, **what: Any) -> None:
+        self._trail.append(tx, f"{self.resource_type}_{action}", principal, context, **what)
 
     def _check_name(self, other: R | None, record: R, *, param: str = "name") -> None:
         """Refuse a name that another record has."""

@@ -159,7 +159,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
                 until_at=new.until_at,
             )
             self._store.risk_acceptances.insert(tx, made)
-            self._trail.note(tx, "risk_accepted", principal, context, id=made.id, after=self._shown(made))
+            self._trail.append(tx, "risk_accepted", principal, context, id=made.id, after=self._shown(made))
             return made
 
         return await self._audit.commit_authority(work)

@@ -125,8 +125,6 @@ class Rules:
         check(wanted)
         rule = (await self.show(wanted.rule)).rule
         reason = (wanted.reason or "").strip()
-        if wanted.severity is not None and wanted.severity not in (*Severity, "default"):
-            raise InvalidRequest(f"severity must be default or one of {', '.join(Severity)}.", param="severity")
         if wanted.enabled is False and not reason:
             raise InvalidRequest(_NO_REASON, param="reason")
         now_at = self._clock.now_at()
@@ -149,7 +147,7 @@ class Rules:
             self._store.rule_overrides.put(tx, after)
             shown = {"before": _shown(rule, before), "after": _shown(rule, after)}
             details = {"reason": reason} if reason else None
-            self._trail.note(tx, "rule_changed", principal, context, id=rule.id, **shown, details=details)
+            self._trail.append(tx, "rule_changed", principal, context, id=rule.id, **shown, details=details)
 
         await self._audit.commit_authority(work)
         return await self.show(rule.id)

@@ -1,4 +1,4 @@
-"""What a serving gateway keeps in the database of its settings and facts, for commands that judge it from a shell."""
+"""The settings and facts that a serving gateway stores in the database, so that commands on its host can check it."""
 
 import json
 import os
@@ -26,16 +26,16 @@ THIS_SHELL = "this shell"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A gateway as it is judged. settings_of: the id of the one that serves, or THIS_SHELL when none does."""
+    """The gateway to check. settings_of: the id of the serving gateway, or THIS_SHELL when none serves."""
 
     settings_of: str
     gateway: RunningGateway
 
 
 class Running:
-    """Notes what this process is, and finds what the one that serves has noted.
+    """Stores the facts of this process, and finds those of the serving one.
 
-    is_shell: this process is a command and serves nobody, so it judges the one that does.
+    is_shell: this process is a command that serves nobody, so it checks the gateway that serves.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Running:
         health: Health,
         clock: Clock,
         policy: ShieldPolicy,
-        is_shell: bool,
+        is_shell: bool = False,
     ) -> None:
         self._settings = settings
         self._shield = shield
@@ -57,27 +57,27 @@ class Running:
         self._policy = policy
         self._is_shell = is_shell
 
-    async def note(self) -> None:
-        """Write what this process is. One that serves does so at its start, at a reload and with each heartbeat."""
+    async def save(self) -> None:
+        """Store the facts of this process. A serving gateway does so at start, at a reload and with each heartbeat."""
         now_at, text = self._clock.now_at(), write_json(encode(self._own())).decode()
         store = self._store
         await store.db.write(lambda tx: store.running.note(tx, store.instance_id, now_at, text), is_durable=False)
 
     def judged(self, tx: Transaction) -> Judged:
-        """Return the gateway to judge: the one that serves, else this process."""
+        """Return the gateway to check: the one that serves, else this process."""
         if not self._is_shell:
             return Judged(self._store.instance_id, self._own())
         found = self._store.running.newest(tx, since=self._clock.now_at() - ONLINE_MS)
         try:
             return Judged(found[0], decode(RunningGateway, read_json(found[1].encode())))
-        except (IndexError, InvalidRequest):  # none, or one of another version
+        except (IndexError, InvalidRequest):  # none serves, or one of another version
             return Judged(THIS_SHELL, self._own())
 
     async def check_rules(self) -> None:
-        """Check that this process scans as the gateway does that it stands for.
+        """Check that this process scans with the rules of the serving gateway.
 
         Raises:
-            Conflict: this is a command beside a serving gateway that has other rules.
+            Conflict: the serving gateway has other rules.
         """
         judged = await self._store.db.read(self.judged)
         if judged.gateway.rules_digest != self._shield.digest:
@@ -88,7 +88,7 @@ class Running:
 
     @cached_property
     def rules_lack(self) -> str:
-        """Return what the rules of the settings leave out; see the function of that name."""
+        """What the configured rules leave out; see the function `rules_lack`."""
         return rules_lack(self._shield, self._settings.rules)
 
     def _own(self) -> RunningGateway:
@@ -131,10 +131,10 @@ class Running:
 
 
 def rules_lack(shield: Shield, path: str | None) -> str:
-    """Return what a rule file in place of the built-in one leaves out, empty when it leaves out nothing.
+    """Return what a custom rule file leaves out, or an empty text.
 
-    path: of the file that the rules are from, None for the built-in ones. Half of the rules will do if each of the
-    built-in categories has one.
+    path: of the rule file, None for the built-in rules. A file with half as many rules as the built-in one leaves
+    nothing out if it covers each built-in category.
     """
     if path is None:
         return ""

@@ -76,7 +76,7 @@ class RuntimeSettings:
                 after = self.value(tx, name)
                 if before != after:
                     shown = {"before": {"value": before}, "after": {"value": after}}
-                    self._trail.note(tx, "setting_changed", principal, context, id=name, **shown)
+                    self._trail.append(tx, "setting_changed", principal, context, id=name, **shown)
 
         await self._audit.commit(work)
         return await self.list()

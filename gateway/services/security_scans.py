@@ -1,4 +1,4 @@
-"""Security scans: files, prompts, tool descriptions and settings through the shield, and what was found kept."""
+"""Security scans: run files, prompts, tool descriptions and settings through the shield, and store the findings."""
 
 import hashlib
 import os
@@ -11,13 +11,13 @@ import anyio
 import anyio.to_thread
 
 from gateway.clock import Clock, Ids
-from gateway.domain.paging import Page, PageQuery
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, security_scan
-from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds
-from gateway.services.audit import Audit, source_of
+from gateway.services.audit import Audit
 from gateway.services.findings import described
+from gateway.services.resource import Resource
 from gateway.settings import named
 from gateway.shield import Shield
 from gateway.shield.detections import Direction
@@ -29,8 +29,6 @@ MAX_ITEMS = 200
 MAX_FILES = 1000
 MAX_FILE_BYTES = 4 * 1024 * 1024
 _SKIPPED = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"))
-
-
 _Path = Annotated[
     str, Bounds(1, 1000, promise="^/[^\\u0000]*$"), "Absolute, in a folder that the setting scan_paths lists."
 ]
@@ -38,7 +36,7 @@ _Path = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ScanItem:
-    """One text to scan, and what it is."""
+    """One text to scan."""
 
     name: Annotated[str, Bounds(1, 200)]
     kind: ItemKind
@@ -47,14 +45,18 @@ class ScanItem:
 
 @dataclass(frozen=True, slots=True)
 class NewSecurityScan:
-    """What to scan. paths: files and folders of the gateway's host, below those that the operator allowed."""
+    """What to scan. paths: files and folders on the gateway's host, in the folders that the operator allows."""
 
     items: Annotated[tuple[ScanItem, ...], Bounds(0, MAX_ITEMS)] = ()
     paths: Annotated[tuple[_Path, ...], Bounds(0, 50)] = ()
 
 
-class SecurityScans:
-    """The security scans of this database. scan_paths: folders whose files may be scanned. Who may is checked above."""
+class SecurityScans(Resource[SecurityScan]):
+    """The security scans of this database. The edges check who may run one. scan_paths: the allowed folders."""
+
+    noun = "security scan"
+    resource_type = "security_scan"
+    repository = "security_scans"
 
     def __init__(
         self,
@@ -67,21 +69,18 @@ class SecurityScans:
         scan_paths: Sequence[str],
         max_text_chars: int,
     ) -> None:
+        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._shield = shield
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
         self._folders = tuple(os.path.realpath(path) for path in scan_paths)
         self._max_text_chars = max_text_chars
-        self._limiter = anyio.CapacityLimiter(1)  # one run at a time: it keeps a processor busy
+        self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
 
     async def run(self, principal: Principal, wanted: NewSecurityScan, context: RequestContext) -> SecurityScan:
-        """Scan everything and keep what was found.
+        """Scan everything and store the result.
 
         Raises:
             InvalidRequest: there is nothing to scan, a text is too long, or a path is not absolute.
-            Conflict: a path is not below an allowed folder. AuditUnavailable: the result was not kept.
+            Conflict: a path is not in an allowed folder. AuditUnavailable: the result was not stored.
         """
         if not wanted.items and not wanted.paths:
             raise InvalidRequest("Say items, paths or both.", param="items")
@@ -92,51 +91,18 @@ class SecurityScans:
         allowed = [self._allowed(path, number) for number, path in enumerate(wanted.paths)]
         items = await anyio.to_thread.run_sync(self._scan_all, wanted.items, allowed, limiter=self._limiter)
         scan = security_scan(self._ids.new("run"), items, occurred_at=self._clock.now_at(), started_by=principal.name)
-        event = self._audit.event(
-            "security_scan_run",
-            source=source_of(principal),
-            principal=principal,
-            request=context,
-            resource_type="security_scan",
-            resource_id=scan.id,
-            details={
-                "verdict": scan.verdict,
-                "scanned": scan.scanned,
-                "blocked": scan.blocked,
-                "reviewed": scan.reviewed,
-                "unreadable": scan.unreadable,
-                "paths": list(wanted.paths),
-            },
-        )
+        counted = ("verdict", "scanned", "blocked", "reviewed", "unreadable")
+        details = {name: getattr(scan, name) for name in counted} | {"paths": wanted.paths}
 
         def work(tx: Transaction) -> SecurityScan:
             self._store.security_scans.insert(tx, scan)
-            self._audit.append(tx, event)
+            self._append(tx, "run", principal, context, id=scan.id, details=details)
             return scan
 
         return await self._audit.commit(work)
 
-    async def page(self, wanted: PageQuery) -> Page[SecurityScan]:
-        """List runs, newest first.
-
-        Raises:
-            InvalidRequest: the limit or the cursor.
-        """
-        return await self._store.db.read(lambda tx: self._store.security_scans.read_page(tx, wanted))
-
-    async def show(self, scan_id: str) -> SecurityScan:
-        """Return one run.
-
-        Raises:
-            NotFound: there is none.
-        """
-        scan = await self._store.db.read(lambda tx: self._store.security_scans.by_id(tx, scan_id))
-        if scan is None:
-            raise NotFound("There is no such security scan.")
-        return scan
-
     def _allowed(self, path: str, number: int) -> str:
-        """Return the real path, if it lies in an allowed folder. What is there and what is not is told to nobody."""
+        """Return the real path, if it lies in an allowed folder. The error does not reveal whether a file exists."""
         wrong = "A path must be absolute and lie in a folder that GATEWAY_SCAN_PATHS lists."
         if not os.path.isabs(path) or "\0" in path:
             raise InvalidRequest(wrong, param=f"paths[{number}]")
@@ -168,14 +134,14 @@ class SecurityScans:
         return self._scan(path, "file", raw.decode("utf-8-sig", "replace"))
 
     def _scan(self, name: str, kind: ItemKind, text: str) -> ScannedItem:
-        """Scan one text; what lies in a file or in settings is looked at as something that may leave as well."""
+        """Scan one text. A file or settings may also be sent out, so the outbound rules apply to them too."""
         results = [self._shield.scan(text, Direction.INBOUND)]
         if kind in ("config", "file"):
             results.append(self._shield.scan(text, Direction.OUTBOUND))
         result = combine(results, DEFAULT_POLICY) if len(results) > 1 else results[0]
         detections = tuple(
-            {**place, "name": one.name, "description": one.description, "line": text.count("\n", 0, one.start) + 1}
-            for place, one in zip(described(result.detections), result.detections, strict=False)
+            {**shown, "name": one.name, "description": one.description, "line": text.count("\n", 0, one.start) + 1}
+            for shown, one in zip(described(result.detections), result.detections, strict=False)
         )
         return ScannedItem(
             name=name[:1000],
@@ -189,7 +155,7 @@ class SecurityScans:
 
 
 def _files(paths: Sequence[str]) -> Iterator[str]:
-    """Yield the files named, and all below a folder in order of name. Links are not followed."""
+    """Yield the given files, and all files below the given folders in the order of their names. Follows no link."""
     for path in paths:
         if not os.path.isdir(path):
             yield path

@@ -1,6 +1,6 @@
-"""Runs the validation suite of the shield, keeps what it brought and says what changed since.
+"""Run the validation suite of the shield, store the result and compare it with the last run.
 
-The texts of the suite are no traffic: they raise no alert and stand in no count of scans.
+The texts of the suite raise no alert and do not count as scans or traffic.
 """
 
 from collections.abc import Callable, Coroutine
@@ -14,8 +14,9 @@ import anyio.to_thread
 from gateway.clock import Clock
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
-from gateway.schema import Bounds, decode, encode
-from gateway.services.audit import Audit, source_of
+from gateway.schema import Bounds, check, decode, encode
+from gateway.services.audit import Audit
+from gateway.services.resource import AuditTrail
 from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import CATEGORIES
@@ -28,8 +29,10 @@ TAG = "shield-test"
 _LAST = "shield_tests"
 _HISTORY = "shield_tests_history"
 _MOST_HISTORY = 50
-_TOLD_EVERY = 25
-_Category = Annotated[str, Bounds(1, 40, words=CATEGORIES)]
+_REPORTED_EVERY = 25
+Progress = Callable[[int, int], Coroutine[None, None, None]]
+"""Awaited every 25 cases: how many are done, and how many there are."""
+_Category = Annotated[str, Bounds(words=CATEGORIES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ class ShieldTests:
         self._store = store
         self._clock = clock
         self._audit = audit
+        self._trail = AuditTrail(audit, "rules")
         self._limiter = anyio.CapacityLimiter(1)  # one run at a time: it keeps a processor busy
 
     async def run(
@@ -132,26 +136,22 @@ class ShieldTests:
         principal: Principal,
         command: RunShieldTests,
         context: RequestContext,
-        told: Callable[[int, int], Coroutine[None, None, None]] | None = None,
+        progress: Progress | None = None,
     ) -> ShieldTestsRun:
-        """Scan the suite in a worker thread, and keep and audit the result. Cancelled, it ends after the next case.
-
-        told: awaited now and then with how many cases are done, and of how many.
+        """Scan the suite in a worker thread, store the result and audit it. A cancelled run ends after the next case.
 
         Raises:
-            InvalidRequest: there is no such category.
-            AuditUnavailable: the result was not kept.
+            InvalidRequest: there is no such category. AuditUnavailable: the result was not stored.
         """
-        if command.category is not None and command.category not in CATEGORIES:
-            raise InvalidRequest(f"category must be one of {', '.join(CATEGORIES)}.", param="category")
+        check(command)
         if self._rules is not None:
             self._rules.apply()
-        report = await anyio.to_thread.run_sync(self._report, command, principal.name, told, limiter=self._limiter)
+        report = await anyio.to_thread.run_sync(self._report, command, principal.name, progress, limiter=self._limiter)
         ran_at = self._clock.now_at()
 
         def work(tx: Transaction) -> ShieldTestsRun:
             own = f"{_LAST}:{command.category or ''}:{command.include_known_gaps}"
-            last = self._stored(tx, own)
+            last = last_run(self._store, tx, own)
             run = ShieldTestsRun(
                 tag=TAG,
                 ran_at=ran_at,
@@ -168,30 +168,37 @@ class ShieldTests:
                 self._store.meta.set(tx, name, text)
             history = (_brief(run), *self._history(tx))[:_MOST_HISTORY]
             self._store.meta.set(tx, _HISTORY, write_json([encode(one) for one in history]).decode())
-            self._append(tx, principal, context, run)
+            details = {
+                "tag": TAG,
+                "category": run.category,
+                "include_known_gaps": run.include_known_gaps,
+                "cases": report.cases,
+                "failures": len(report.failures),
+                "detection_rate": report.detection_rate,
+                "false_positive_rate": report.false_positive_rate,
+            }
+            self._trail.append(tx, "shield_tests_run", principal, context, id=run.rules_digest, details=details)
             return run
 
         return await self._audit.commit(work)
 
     async def last(self) -> LastShieldTests:
         """Return the last run of any process on this database."""
-        return LastShieldTests(await self._store.db.read(lambda tx: self._stored(tx, _LAST)))
+        return LastShieldTests(await self._store.db.read(lambda tx: last_run(self._store, tx)))
 
     async def state(self) -> ShieldTestsState:
-        """Return the last runs of any process on this database, and what runs in this one."""
-        last, history = await self._store.db.read(lambda tx: (self._stored(tx, _LAST), self._history(tx)))
+        """Return the last runs of any process on this database, and the run that this process is doing."""
+        last, history = await self._store.db.read(lambda tx: (last_run(self._store, tx), self._history(tx)))
         return ShieldTestsState(last, history, self._running)
 
-    def _report(
-        self, command: RunShieldTests, who: str, told: Callable[[int, int], Coroutine[None, None, None]] | None
-    ) -> SuiteReport:
+    def _report(self, command: RunShieldTests, who: str, progress: Progress | None) -> SuiteReport:
         began_at = self._clock.now_at()
 
-        def note(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             anyio.from_thread.check_cancelled()
             self._running = ShieldTestsUnderWay(began_at, who, done, total)
-            if told is not None and done % _TOLD_EVERY == 0:
-                anyio.from_thread.run(told, done, total)
+            if progress is not None and done % _REPORTED_EVERY == 0:
+                anyio.from_thread.run(progress, done, total)
 
         try:
             return run_suite(
@@ -199,7 +206,7 @@ class ShieldTests:
                 command.category,
                 include_known_gaps=command.include_known_gaps,
                 monotonic_seconds=self._clock.monotonic_seconds,
-                told=note,
+                report=report,
             )
         finally:
             self._running = None
@@ -210,29 +217,6 @@ class ShieldTests:
             return tuple(decode(ShieldTestsBrief, row) for row in rows) if isinstance(rows, list) else ()
         except InvalidRequest:
             return ()  # kept by another version of the gateway
-
-    def _stored(self, tx: Transaction, name: str) -> ShieldTestsRun | None:
-        return last_run(self._store, tx, name)
-
-    def _append(self, tx: Transaction, principal: Principal, context: RequestContext, run: ShieldTestsRun) -> None:
-        event = self._audit.event(
-            "shield_tests_run",
-            source=source_of(principal),
-            principal=principal,
-            request=context,
-            resource_type="rules",
-            resource_id=run.rules_digest,
-            details={
-                "tag": TAG,
-                "category": run.category,
-                "include_known_gaps": run.include_known_gaps,
-                "cases": run.report.cases,
-                "failures": len(run.report.failures),
-                "detection_rate": run.report.detection_rate,
-                "false_positive_rate": run.report.false_positive_rate,
-            },
-        )
-        self._audit.append(tx, event)
 
 
 def last_run(store: Store, tx: Transaction, name: str = _LAST) -> ShieldTestsRun | None:

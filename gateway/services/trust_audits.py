@@ -1,19 +1,13 @@
-"""Trust audits: run, kept, listed; and the two scores with what they are made of and how they went."""
+"""Run and store trust audits, and show the posture and threat scores with their parts and history."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from gateway.clock import Clock, Ids
-from gateway.domain.paging import Page, PageQuery
-from gateway.domain.posture import (
-    DAY_MS,
-    PosturePoint,
-    TrustAudit,
-    trust_audit,
-)
+from gateway.domain.posture import DAY_MS, PosturePoint, TrustAudit, trust_audit
 from gateway.domain.principals import Principal, RequestContext, local
-from gateway.errors import NotFound
-from gateway.services.audit import Audit, source_of
+from gateway.services.audit import Audit
 from gateway.services.posture import Posture, PostureReport
+from gateway.services.resource import Resource
 from gateway.services.running import THIS_SHELL
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -26,31 +20,30 @@ MAX_POINTS = 500
 
 @dataclass(frozen=True, slots=True)
 class PostureView(PostureReport):
-    """Both scores with their parts, and how they went.
+    """Both scores with their parts and history.
 
-    history: points five minutes apart, oldest first, and the scores as they are now as the last point.
+    history: points five minutes apart, oldest first; the last point holds the present scores.
     """
 
     history: tuple[PosturePoint, ...]
 
 
-class TrustAudits:
-    """The trust audits of this database. Who may run one is checked by the edges."""
+class TrustAudits(Resource[TrustAudit]):
+    """The trust audits of this database. The edges check who may run one."""
+
+    noun = "trust audit"
+    resource_type = "trust_audit"
+    repository = "trust_audits"
 
     def __init__(self, *, posture: Posture, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
+        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._posture = posture
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
 
     async def run(self, principal: Principal, context: RequestContext) -> TrustAudit:
-        """Run every check and keep what it found. Changes nothing else.
-
-        A run over the settings of a shell is not kept: it says nothing about the gateway.
+        """Run every check and store the result. A run over the settings of a shell is not stored.
 
         Raises:
-            AuditUnavailable: the run was not kept.
+            AuditUnavailable: the run was not stored.
         """
         settings_of, checks = await self._posture.check()
         run = trust_audit(
@@ -62,62 +55,29 @@ class TrustAudits:
         )
         if settings_of == THIS_SHELL:
             return run
-        event = self._audit.event(
-            "trust_audit_run",
-            source=source_of(principal),
-            principal=principal,
-            request=context,
-            resource_type="trust_audit",
-            resource_id=run.id,
-            details={"score": run.score, "passed": run.passed, "warned": run.warned, "failed": run.failed},
-        )
 
         def work(tx: Transaction) -> TrustAudit:
             self._store.trust_audits.insert(tx, run)
-            self._audit.append(tx, event)
+            details = {"score": run.score, "passed": run.passed, "warned": run.warned, "failed": run.failed}
+            self._append(tx, "run", principal, context, id=run.id, details=details)
             return run
 
         return await self._audit.commit(work)
 
-    async def page(self, wanted: PageQuery) -> Page[TrustAudit]:
-        """List runs, newest first.
-
-        Raises:
-            InvalidRequest: the limit or the cursor.
-        """
-        return await self._store.db.read(lambda tx: self._store.trust_audits.read_page(tx, wanted))
-
-    async def show(self, run_id: str) -> TrustAudit:
-        """Return one run.
-
-        Raises:
-            NotFound: there is none.
-        """
-        run = await self._store.db.read(lambda tx: self._store.trust_audits.by_id(tx, run_id))
-        if run is None:
-            raise NotFound("There is no such trust audit.")
-        return run
-
     async def view(self, since: int | None = None) -> PostureView:
-        """Return both scores, what they are made of, and their points since a time (a day ago)."""
+        """Return both scores with their parts and their history. since: by default a day ago."""
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> PostureView:
             points = self._store.trust_audits.points(tx, since=now_at - DEFAULT_HISTORY_MS if since is None else since)
             report = self._posture.report(tx)
-            return PostureView(
-                posture_score=report.posture_score,
-                threat_score=report.threat_score,
-                threat=report.threat,
-                services=report.services,
-                trust_audit=report.trust_audit,
-                history=thinned((*points, PosturePoint(now_at, report.threat_score, report.posture_score))),
-            )
+            history = thinned((*points, PosturePoint(now_at, report.threat_score, report.posture_score)))
+            return PostureView(**{one.name: getattr(report, one.name) for one in fields(report)}, history=history)
 
         return await self._store.db.read(work)
 
-    async def note(self) -> None:
-        """Keep both scores as one point of their course, and run the checks when the last run is a day old."""
+    async def record_scores(self) -> None:
+        """Store both scores as one point of their history, and run the checks when the last run is a day old."""
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> bool:
@@ -127,12 +87,12 @@ class TrustAudits:
             is_first = self._store.trust_audits.note(tx, point)
             return is_first and latest is not None and now_at - latest.occurred_at >= DAY_MS
 
-        # Of all workers one is the first to note a point, and only that one runs what is due.
+        # Only the worker whose point is the first of its five minutes runs the checks.
         if await self._store.db.write(work):
             await self.run(local("gateway"), RequestContext(request_id=self._ids.new("req")))
 
 
 def thinned(points: tuple[PosturePoint, ...]) -> tuple[PosturePoint, ...]:
-    """Return at most `MAX_POINTS` of the points, evenly taken, the newest always."""
+    """Return at most `MAX_POINTS` evenly spaced points, the newest included."""
     step = -(-len(points) // MAX_POINTS) if points else 1
     return tuple(reversed(points[::-1][::step]))

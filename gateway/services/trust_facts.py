@@ -1,55 +1,72 @@
-"""Facts of the trust audit that stand in the database. Changes nothing."""
+"""Read the facts of the trust audit from the database and the files of the host. Changes nothing."""
 
+import os
+import shutil
+import stat
+from itertools import islice
 from typing import Any
 
 from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter
-from gateway.domain.fleet import STALE_MS
 from gateway.domain.policies import Capture, ShieldMode
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import Role
 from gateway.domain.risk_acceptances import AcceptanceScope
-from gateway.domain.trust_audit_facts import AgentFact, OutputFact, ProviderFact
+from gateway.domain.trust_audit_facts import AgentFact, OutputFact, ProviderFact, RunningGateway
 from gateway.services.circuits import PROVIDER_DOWN
+from gateway.services.runtime_settings import changed_days
 from gateway.services.shield_tests import last_run
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 CAPTURE_DAYS_GOOD = 30
+FIRST_CREDENTIALS = "first-credentials.txt"
+_MAX_FILES = 1000
 _WHOLE_SUITE = ("shield_tests::False", "shield_tests::True")
-"""Where `services.shield_tests` keeps the last runs over all categories, without and with known gaps."""
+"""Where `services.shield_tests` stores the last runs over all categories, without and with known gaps."""
 
 
-def stored_facts(store: Store, tx: Transaction, rules_digest: str, now_at: int) -> dict[str, Any]:
-    """Return fields of `Facts` by name, as the database has them now. rules_digest: of the rules in use."""
+def stored_facts(store: Store, tx: Transaction, gateway: RunningGateway, now_at: int) -> dict[str, Any]:
+    """Return the fields of `Facts` that the database has, by name."""
+
+    def newest_at(action: str | None = None) -> int | None:
+        events = store.audit.page(tx, AuditFilter(action=action, limit=1)).items
+        return events[0].occurred_at if events else None
+
+    def count(action: str) -> int:
+        """Count the events of a day, up to a thousand: more would not change a check."""
+        return len(store.audit.times_at(tx, action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT))
+
+    def days(name: str) -> int:
+        changed = changed_days(store, tx, f"retention_{name}_days")
+        return int(getattr(gateway, f"retention_{name}_days")) if changed is None else changed
+
+    old_critical = AlertFilter(severity=Severity.CRITICAL, scope="active", until=now_at - DAY_MS, limit=MAX_ALERT_LIMIT)
+    captures = [policy for policy in store.policies.all(tx) if policy.capture is not Capture.NONE]
+    accepted = store.risk_acceptances.active(tx, now_at=now_at)
     return {
+        "keys": [key for key in store.keys.all(tx) if key.revoked_at is None],
         "keys_observed": keys_observed(store, tx, now_at),
-        "backup_at": _newest(store, tx, "backup_created"),
+        "newest_at": newest_at(),
+        "backup_at": newest_at("backup_created"),
         "first_event_at": store.audit.first_at(tx),
-        "sign_in_failures": _count(store, tx, "sign_in_failed", now_at),
-        "key_refusals": _count(store, tx, "api_key_refused", now_at),
+        "sign_in_failures": count("sign_in_failed"),
+        "key_refusals": count("api_key_refused"),
         "admins": store.users.count_active(tx, Role.ADMIN),
-        "old_critical_alerts": _old_critical(store, tx, now_at),
+        "old_critical_alerts": len(store.alerts.page(tx, old_critical).items),
         "access_entries": len(store.access_list.versions(tx)),
         "outputs": _outputs(store, tx),
         "providers": _providers(store, tx),
         "budgets": store.budgets.count(tx),
         "agents": _agents(store, tx),
-        "broad_acceptances": tuple(
-            one.id for one in store.risk_acceptances.active(tx, now_at=now_at) if one.scope is AcceptanceScope.RULE
-        ),
-        **_captures(store, tx),
-        **_suite(store, tx, rules_digest),
-    }
-
-
-def _captures(store: Store, tx: Transaction) -> dict[str, Any]:
-    policies = [policy for policy in store.policies.all(tx) if policy.capture is not Capture.NONE]
-    return {
-        "captures_full": tuple(policy.name for policy in policies if policy.capture is Capture.FULL),
-        "captures_long": tuple(policy.name for policy in policies if policy.capture_days > CAPTURE_DAYS_GOOD),
+        "broad_acceptances": tuple(one.id for one in accepted if one.scope is AcceptanceScope.RULE),
+        "captures_full": tuple(policy.name for policy in captures if policy.capture is Capture.FULL),
+        "captures_long": tuple(policy.name for policy in captures if policy.capture_days > CAPTURE_DAYS_GOOD),
+        "audit_days": days("audit"),
+        "traffic_days": days("traffic"),
+        **_suite(store, tx, gateway.rules_digest),
     }
 
 
@@ -60,29 +77,8 @@ def keys_observed(store: Store, tx: Transaction, now_at: int) -> tuple[str, ...]
     return tuple(key.prefix for key in keys if key.policy in observing and key.status(now_at) == "active")
 
 
-def offline_share(store: Store, tx: Transaction, now_at: int) -> float:
-    """Return how much of the fleet was not heard of for five minutes, 0 to 1."""
-    beats = store.instances.all(tx)
-    return sum(now_at - beat.last_seen_at > STALE_MS for beat in beats) / len(beats) if beats else 0.0
-
-
-def _newest(store: Store, tx: Transaction, action: str) -> int | None:
-    events = store.audit.page(tx, AuditFilter(action=action, limit=1)).items
-    return events[0].occurred_at if events else None
-
-
-def _count(store: Store, tx: Transaction, action: str, now_at: int) -> int:
-    """Count events of a day, up to a thousand: more would not change a finding."""
-    return len(store.audit.times_at(tx, action, since=now_at - DAY_MS, limit=MAX_AUDIT_LIMIT))
-
-
-def _old_critical(store: Store, tx: Transaction, now_at: int) -> int:
-    wanted = AlertFilter(severity=Severity.CRITICAL, scope="active", until=now_at - DAY_MS, limit=MAX_ALERT_LIMIT)
-    return len(store.alerts.page(tx, wanted).items)
-
-
 def _outputs(store: Store, tx: Transaction) -> tuple[OutputFact, ...]:
-    """Return the outputs in use. One fails when the last that is known of it is an error."""
+    """Return the enabled outputs. An output is failing when its last delivery failed."""
     return tuple(
         OutputFact(one.name, is_failing=(one.last_error_at or 0) > (one.last_sent_at or 0))
         for one in store.event_outputs.all(tx)
@@ -124,3 +120,31 @@ def _suite(store: Store, tx: Transaction, rules_digest: str) -> dict[str, Any]:
         "suite_is_stale": run.rules_digest != rules_digest,
         "unexercised": len(run.report.unexercised),
     }
+
+
+def file_facts(folder: str, tls_key: str | None) -> dict[str, Any]:
+    """Return the fields of `Facts` about files: None where a file is missing, or where the system has no modes."""
+    has_modes = os.name == "posix"
+    has_folder = folder != ":memory:" and os.path.isdir(folder)
+    return {
+        "data_dir_mode": _mode(folder) if has_folder and has_modes else None,
+        "open_files": _open_files(folder) if has_folder and has_modes else None,
+        "tls_key_mode": _mode(tls_key) if tls_key and has_modes else None,
+        "has_first_credentials": has_folder and os.path.exists(os.path.join(folder, FIRST_CREDENTIALS)),
+        "free_bytes": shutil.disk_usage(folder).free if has_folder else None,
+    }
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return None
+
+
+def _open_files(folder: str) -> tuple[str, ...] | None:
+    """Return the files in a folder that users other than the owner can use, with their modes; None without files."""
+    with os.scandir(folder) as entries:
+        files = [entry for entry in islice(entries, _MAX_FILES) if entry.is_file(follow_symlinks=False)]
+    modes = {entry.name: _mode(entry.path) or 0 for entry in files}
+    return tuple(f"{name} (mode {mode:04o})" for name, mode in sorted(modes.items()) if mode & 0o177) if modes else None

@@ -149,11 +149,11 @@ def run_suite(
     monotonic_seconds: Callable[[], float],
     include_known_gaps: bool = False,
     cases: Sequence[Case] | None = None,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> SuiteReport:
     """Scan every case, or those of one category, and compare the verdicts with the expected ones.
 
-    cases: instead of those that come along. told: called before each with how many are done, and of how many.
+    cases: instead of those that come along. report: called before each with how many are done, and of how many.
     Nothing is recorded.
     """
     chosen = [
@@ -163,7 +163,7 @@ def run_suite(
     ]
     outcomes = []
     for done, case in enumerate(chosen):
-        told(done, len(chosen))
+        report(done, len(chosen))
         outcomes.append(_scan(shield, case, monotonic_seconds))
     exercised = {rule for outcome in outcomes for rule in outcome.rules}
     total = _group("", outcomes)

@@ -61,7 +61,7 @@ async def told(site: Site, key: str) -> dict[str, Any]:
 async def test_every_door_tells_the_same_scores(tmp_path: Path) -> None:
     async with open_site(tmp_path, data_dir=str(tmp_path / "data"), rules=None) as site:
         key = (await site.key(scopes=["fleet:read", "shield:scan"]))["key"]
-        await site.gateway.trust_audits.note()
+        await site.gateway.trust_audits.record_scores()
         await told(site, key)  # what is noticed at the first look counts from then on
         first = await told(site, key)
         assert first["overview"][0] is None and first == dict.fromkeys(first, first["overview"])

@@ -58,8 +58,8 @@ async def test_a_bad_filter_is_told(site_with: Any) -> None:
 
 async def test_the_course_of_both_scores_is_kept_one_point_for_all_workers(site_with: Any) -> None:
     async with site_with() as site:
-        await site.gateway.trust_audits.note()
-        await site.gateway.trust_audits.note()
+        await site.gateway.trust_audits.record_scores()
+        await site.gateway.trust_audits.record_scores()
         noted, now = (await site.ask("GET", "/api/posture"))["data"]["history"]
         for point in (noted, now):
             assert point["posture_score"] is None and point["threat_score"] == 0
@@ -91,8 +91,8 @@ async def test_a_day_after_a_run_the_next_one_is_made_by_itself(site_with: Any) 
         await store.db.write(
             lambda tx: tx.execute("UPDATE trust_audits SET occurred_at = :at", {"at": run.occurred_at - DAY_MS})
         )
-        await audits.note()
-        await audits.note()
+        await audits.record_scores()
+        await audits.record_scores()
         runs = (await audits.page(PageQuery())).items
         assert [one.started_by for one in runs] == ["gateway", "test"]
 

@@ -63,7 +63,7 @@ async def serving(tmp_path: Path, **settings: Any) -> AsyncIterator[None]:
     """A gateway that serves: what it is, it notes as the job does."""
     config = Settings(data_dir=str(tmp_path / "data"), **settings)
     async with open_gateway(config, log=Log(io.StringIO(), SystemClock())) as gateway:
-        await gateway.posture.running.note()
+        await gateway.posture.running.save()
         yield
 
 

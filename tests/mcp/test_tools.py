@@ -25,6 +25,7 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.health import Health
 from gateway.services.posture import Posture
+from gateway.services.running import Running
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
 from gateway.settings import Settings
@@ -59,15 +60,9 @@ async def gateway() -> AsyncGenerator[Any, None]:
     health = Health(shield=shield, store=store, upstream=None)
     parts = {"clock": clock, "ids": ids, "log": log, "store": store, "shield": shield, "audit": audit, "alerts": alerts}
     scans = Scans(shield=shield, store=store, clock=clock, ids=ids, audit=audit, alerts=alerts, policy=policy)
-    posture = Posture(
-        settings=Settings(data_dir=":memory:"),
-        shield=shield,
-        store=store,
-        audit=audit,
-        health=health,
-        clock=clock,
-        policy=policy,
-    )
+    settings = Settings(data_dir=":memory:")
+    running = Running(settings=settings, shield=shield, store=store, health=health, clock=clock, policy=policy)
+    posture = Posture(settings=settings, shield=shield, store=store, audit=audit, clock=clock, running=running)
     parts["shield_tests"] = ShieldTests(shield=shield, store=store, clock=clock, audit=audit)
     parts["access_list"] = AccessList(store=store, clock=clock, ids=ids, audit=audit)
     try:

@@ -22,6 +22,7 @@ from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.health import Health
 from gateway.services.posture import CHAIN_CACHE_SECONDS, Posture
+from gateway.services.running import Running
 from gateway.settings import Settings
 from gateway.shield import Severity, Shield, load_rules
 from gateway.store.database import StoreUnavailable
@@ -83,15 +84,10 @@ async def room(
     store = await open_store(path, clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
     used = shield()
-    posture = Posture(
-        settings=Settings(data_dir=data_dir, **more),
-        shield=used,
-        store=store,
-        audit=audit,
-        health=Health(shield=used, store=store, upstream=None),
-        clock=clock,
-        policy=ShieldPolicy(mode=mode),
-    )
+    settings, policy = Settings(data_dir=data_dir, **more), ShieldPolicy(mode=mode)
+    health = Health(shield=used, store=store, upstream=None)
+    running = Running(settings=settings, shield=used, store=store, health=health, clock=clock, policy=policy)
+    posture = Posture(settings=settings, shield=used, store=store, audit=audit, clock=clock, running=running)
     try:
         yield Room(posture, store, audit, clock)
     finally:
