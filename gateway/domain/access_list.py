@@ -169,7 +169,6 @@ class Rules:
         return Rules(self._entries, now_at)
 
     def has_allow(self, subject: Subject, key_id: str | None) -> bool:
-        """Return whether the allow list has entries for this subject and key."""
         return any(True for _ in self._of(ListName.ALLOW, subject, key_id))
 
     def decide(self, subject: Subject, value: str, key_id: str | None) -> Decision:

@@ -13,7 +13,7 @@ itself. There are three kinds of addresses:
 
 import re
 from enum import Enum
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
 from gateway.domain.hosts import host_name
@@ -38,27 +38,17 @@ _FORBIDDEN_NAMES = frozenset(
     "metadata metadata.google.internal metadata.goog metadata.azure.internal metadata.azure.com "
     "metadata.tencentyun.com instance-data instance-data.ec2.internal".split()
 )
-_FORBIDDEN_4 = tuple(
-    IPv4Network(text)
+_FORBIDDEN = tuple(
+    ip_network(text)
     for text in (
         "0.0.0.0/8",  # this host
-        "169.254.0.0/16",  # link-local: the metadata of nearly every cloud
         "100.100.100.200/32",  # metadata: Alibaba
         "168.63.129.16/32",  # metadata: Azure
         "192.0.0.192/32",  # metadata: Oracle
-        "224.0.0.0/4",  # multicast
         "240.0.0.0/4",  # reserved, and broadcast
-    )
-)
-_FORBIDDEN_6 = tuple(
-    IPv6Network(text)
-    for text in (
-        "::/128",
-        "fe80::/10",  # link-local
         "fec0::/10",  # site-local, deprecated
         "fd00:ec2::/32",  # metadata: Amazon
         "fd20:ce::/32",  # metadata: Google
-        "ff00::/8",  # multicast
         "64:ff9b:1::/48",  # local-use translation: it may lead to any address
         "2001::/32",  # Teredo
     )
@@ -141,13 +131,18 @@ def reach_of(text: str) -> Reach:
         ValueError: the text is no IP address.
     """
     address = ip_address(text.partition("%")[0])
-    if isinstance(address, IPv6Address):
-        if any(address in network for network in _FORBIDDEN_6):
-            return Reach.FORBIDDEN
-        address = _embedded(address) or address
-    if isinstance(address, IPv4Address) and any(address in network for network in _FORBIDDEN_4):
+    if _is_forbidden(address):
         return Reach.FORBIDDEN
-    return Reach.OPEN if address.is_global else Reach.PRIVATE
+    embedded = _embedded(address) if isinstance(address, IPv6Address) else None
+    if embedded is not None and _is_forbidden(embedded):
+        return Reach.FORBIDDEN
+    return Reach.OPEN if (embedded or address).is_global else Reach.PRIVATE
+
+
+def _is_forbidden(address: IPv4Address | IPv6Address) -> bool:
+    # Link-local addresses hold the metadata of nearly every cloud.
+    is_special = address.is_link_local or address.is_multicast or address.is_unspecified
+    return is_special or any(address in network for network in _FORBIDDEN)
 
 
 def _reach(address: str) -> Reach:

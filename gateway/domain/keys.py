@@ -61,8 +61,7 @@ class KeyRecord:
             return "expired"
         return "active"
 
-    def principal(self) -> Principal:
-        """Return the principal of this key. Does not check whether the key is active."""
+    def principal(self) -> Principal:  # of any key, active or not
         return Principal(
             kind="key",
             id=self.id,

@@ -84,7 +84,6 @@ class Provider:
         return any(glob(pattern).match(folded) for pattern in self.models)
 
     def literal_models(self) -> tuple[str, ...]:
-        """Return the models that are listed by name, without the globs."""
         return tuple(name for name in self.models if not _GLOB_SIGNS & set(name))
 
     def key_source(self) -> str | None:

@@ -63,19 +63,13 @@ class SumKey:
     value: str
 
 
-_BucketKey = tuple[str, str, int, str]  # dimension, origin, begin of the bucket, value
-_Sums = dict[_BucketKey, list[int]]
-
-
 def sum_up(groups: Iterable[tuple[Any, Iterable[str]]]) -> dict[SumKey, Counters]:
     """Return the sums of groups of like rows, each given as ``(group, ids of its rules)``.
 
     A group is a row with all of `COUNTERS`, the columns of traffic, and three more: `minute_at`, the begin of its
     minute, and `latency` and `overhead`, each the smallest of `BOUNDS_US` that is not below it, as text, or `BEYOND`.
     """
-    minutes: _Sums = {}
-    fives: _Sums = {}
-    hours: _Sums = {}
+    sums: dict[tuple[int, str, str, int, str], list[int]] = {}
     known: dict[str, set[str]] = {}
     for group, rules in groups:
         numbers = [group[name] for name in COUNTERS]
@@ -83,16 +77,14 @@ def sum_up(groups: Iterable[tuple[Any, Iterable[str]]]) -> dict[SumKey, Counters
         values = [(ALL, ""), (LATENCY, group["latency"]), (OVERHEAD, group["overhead"])]
         values += [(name, _bounded(known, name, group[column])) for name, column in _BY_COLUMN.items()]
         values += [("rule", _bounded(known, "rule", rule)) for rule in set(rules)]
-        for dimension, value in values:
-            _add(fives, (dimension, origin, minute_at - minute_at % FIVE_MINUTES_MS, value), numbers)
-        _add(minutes, (ALL, origin, minute_at, ""), numbers)
-    for (dimension, origin, bucket_at, value), numbers in fives.items():
-        _add(hours, (dimension, origin, bucket_at - bucket_at % HOUR_MS, value), numbers)
-    return {
-        SumKey(size_ms, dimension, origin, bucket_at, value): Counters(*numbers)
-        for size_ms, sums in ((MINUTE_MS, minutes), (FIVE_MINUTES_MS, fives), (HOUR_MS, hours))
-        for (dimension, origin, bucket_at, value), numbers in sums.items()
-    }
+        keys = [(MINUTE_MS, ALL, origin, minute_at, "")]
+        for size_ms in (FIVE_MINUTES_MS, HOUR_MS):
+            keys += [
+                (size_ms, dimension, origin, minute_at - minute_at % size_ms, value) for dimension, value in values
+            ]
+        for key in keys:
+            sums[key] = [old + new for old, new in zip(sums[key], numbers, strict=True)] if key in sums else numbers
+    return {SumKey(*key): Counters(*numbers) for key, numbers in sums.items()}
 
 
 def quantile_ms(counts: Mapping[str, int], share: float) -> float | None:
@@ -122,7 +114,3 @@ def _bounded(known: dict[str, set[str]], dimension: str, value: str | None) -> s
         return OTHER
     values.add(value)
     return value
-
-
-def _add(sums: _Sums, key: _BucketKey, numbers: list[int]) -> None:
-    sums[key] = [old + new for old, new in zip(sums[key], numbers, strict=True)] if key in sums else numbers

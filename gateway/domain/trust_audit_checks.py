@@ -43,6 +43,11 @@ failed = partial(Finding, CheckStatus.FAIL)
 skipped = partial(Finding, CheckStatus.NOT_APPLICABLE)
 
 
+def graded(state: str, *, fails: bool = False, warns: bool = False) -> Finding:
+    """Return the finding of a state that fails, or else warns, or else passes."""
+    return failed(state) if fails else warned(state) if warns else passed(state)
+
+
 def warns(is_bad: Callable[[Facts], bool], problem: str, good: str) -> Callable[[Facts], Finding]:
     """Return a check that warns with `problem` if `is_bad`, and else passes with `good`."""
     return lambda facts: warned(problem) if is_bad(facts) else passed(good)
@@ -119,8 +124,8 @@ def self_test(facts: Facts) -> Finding:
 
 def thresholds(facts: Facts) -> Finding:
     """Check the thresholds of BLOCK and REVIEW."""
-    state = f"BLOCK from {facts.block_at}, REVIEW from {facts.review_at}"
-    return passed(state) if facts.block_at <= 60 and facts.review_at <= 25 else warned(state)
+    is_weak = facts.block_at > 60 or facts.review_at > 25
+    return graded(f"BLOCK from {facts.block_at}, REVIEW from {facts.review_at}", warns=is_weak)
 
 
 def upstream_tls(facts: Facts) -> Finding:
@@ -128,31 +133,28 @@ def upstream_tls(facts: Facts) -> Finding:
     if facts.upstream_url is None:
         return skipped("no upstream is configured")
     origin = urlsplit(facts.upstream_url)
-    state = f"{origin.scheme}://{origin.hostname}"
-    return passed(state) if origin.scheme == "https" or facts.is_upstream_local else failed(state)
+    is_clear = origin.scheme != "https" and not facts.is_upstream_local
+    return graded(f"{origin.scheme}://{origin.hostname}", fails=is_clear)
 
 
 def permissions(mode: int | None, allowed: int) -> Finding:
     """Check permission bits; `allowed` are the permitted ones."""
     if mode is None:
         return skipped("there is no such file")
-    return failed(f"mode {mode:04o}") if mode & 0o777 & ~allowed else passed(f"mode {mode:04o}")
+    return graded(f"mode {mode:04o}", fails=mode & 0o777 & ~allowed != 0)
 
 
 def files(facts: Facts) -> Finding:
     """Check the permissions of the files in the data folder."""
-    if facts.open_files is None:
-        return skipped("there is no such file")
-    if not facts.open_files:
-        return passed("every file is for its owner only")
-    return failed(f"{len(facts.open_files)} files are open to others: {_first_ten(facts.open_files)}")
+    good, nothing = "every file is for its owner only", "there is no such file"
+    return named(facts.open_files, "files are open to others", good, nothing, CheckStatus.FAIL)
 
 
 def audit_chain(facts: Facts) -> Finding:
     """Check that the audit chain verifies."""
     if facts.chain_problem is None:
         return failed("the audit log could not be read")
-    return failed(facts.chain_problem) if facts.chain_problem else passed(f"{facts.audit_events} events verify")
+    return graded(facts.chain_problem or f"{facts.audit_events} events verify", fails=facts.chain_problem != "")
 
 
 def clock(facts: Facts) -> Finding:
@@ -169,10 +171,8 @@ def disk(facts: Facts) -> Finding:
     """Check the free space on the disk."""
     if facts.free_bytes is None:
         return skipped("the data is not on a disk")
-    state = f"{facts.free_bytes >> 20} MiB free"
-    if facts.free_bytes < FREE_NONE_BYTES:
-        return failed(state)
-    return warned(state) if facts.free_bytes < FREE_LOW_BYTES else passed(state)
+    free = facts.free_bytes
+    return graded(f"{free >> 20} MiB free", fails=free < FREE_NONE_BYTES, warns=free < FREE_LOW_BYTES)
 
 
 def suite(facts: Facts) -> Finding:
@@ -194,14 +194,20 @@ def untested(facts: Facts) -> Finding:
     if facts.suite_is_stale:
         return skipped("the validation suite was last run with other rules")
     state = f"{facts.unexercised} of {facts.rules_count} rules are exercised by their own examples alone"
-    return warned(state) if facts.unexercised * 2 > facts.rules_count else passed(state)
+    return graded(state, warns=facts.unexercised * 2 > facts.rules_count)
 
 
-def named(bad: Sequence[str] | None, problem: str, good: str, nothing: str = "there is none") -> Finding:
-    """Warn and name the first ten of `bad`; pass when it is empty. None: nothing of the kind exists."""
+def named(
+    bad: Sequence[str] | None,
+    problem: str,
+    good: str,
+    nothing: str = "there is none",
+    status: CheckStatus = CheckStatus.WARN,
+) -> Finding:
+    """Report the first ten of `bad` with a status; pass when it is empty. None: nothing of the kind exists."""
     if bad is None:
         return skipped(nothing)
-    return warned(f"{len(bad)} {problem}: {_first_ten(bad)}") if bad else passed(good)
+    return Finding(status, f"{len(bad)} {problem}: {_first_ten(bad)}") if bad else passed(good)
 
 
 def backup(facts: Facts) -> Finding:
@@ -213,43 +219,34 @@ def backup(facts: Facts) -> Finding:
         return failed("there was never a backup") if since > BACKUP_OLD_MS else warned("there was never a backup")
     age_ms = facts.now_at - facts.backup_at
     state = f"the newest backup is {age_ms // DAY_MS} days old"
-    if age_ms > BACKUP_OLD_MS:
-        return failed(state)
-    return warned(state) if age_ms > BACKUP_GOOD_MS else passed(state)
+    return graded(state, fails=age_ms > BACKUP_OLD_MS, warns=age_ms > BACKUP_GOOD_MS)
 
 
 def refusals(count: int, what: str, *, many: int, flood: int) -> Finding:
     """Check a number of refusals: `many` warn, `flood` fail."""
-    state = f"{count} {what}"
-    if count >= flood:
-        return failed(state)
-    return warned(state) if count >= many else passed(state)
+    return graded(f"{count} {what}", fails=count >= flood, warns=count >= many)
 
 
 def admins(facts: Facts) -> Finding:
     """Check the number of administrators."""
     if not facts.rbac_enabled or facts.admins is None:
         return skipped("nobody signs in")
-    state = f"{facts.admins} administrators"
-    return passed(state) if 1 <= facts.admins <= MANY_ADMINS else warned(state)
+    return graded(f"{facts.admins} administrators", warns=not 1 <= facts.admins <= MANY_ADMINS)
 
 
 def days_kept(days: int | None, *, least: int = 0, most: int = 0) -> Finding:
     """Check a retention against `least` and `most` days, 0 for no bound. A retention of 0 days means for ever."""
     if days is None:
         return skipped("there is no retention")
-    state = f"kept {days} days" if days else "kept for ever"
-    is_short = bool(least) and 0 < days < least
-    is_long = bool(most) and (days == 0 or days > most)
-    return warned(state) if is_short or is_long else passed(state)
+    is_short, is_long = 0 < days < least, most > 0 and (days == 0 or days > most)
+    return graded(f"kept {days} days" if days else "kept for ever", warns=is_short or is_long)
 
 
 def mcp_key(facts: Facts) -> Finding:
     """Check the length of the key of MCP over HTTP."""
     if not facts.mcp_enabled:
         return skipped("MCP is not served over HTTP")
-    state = f"{facts.mcp_key_chars} characters"
-    return passed(state) if facts.mcp_key_chars >= MCP_KEY_CHARS else failed(state)
+    return graded(f"{facts.mcp_key_chars} characters", fails=facts.mcp_key_chars < MCP_KEY_CHARS)
 
 
 def outputs_working(facts: Facts) -> Finding:
@@ -260,31 +257,32 @@ def outputs_working(facts: Facts) -> Finding:
 
 def providers_tls(facts: Facts) -> Finding:
     """Check that every provider uses TLS."""
-    enabled = [one for one in facts.providers or () if one.enabled]
+    enabled = facts.enabled_providers()
+    clear = [one.name for one in enabled if one.base_url.startswith("http://") and not one.is_private]
     if not enabled:
         return skipped("there is no provider")
-    clear = [one.name for one in enabled if one.base_url.startswith("http://") and not one.is_private]
     return failed(f"in clear: {', '.join(clear[:10])}") if clear else passed(f"{len(enabled)} providers")
 
 
 def providers_up(facts: Facts) -> Finding:
     """Check that every provider answers."""
-    enabled = [one for one in facts.providers or () if one.enabled]
+    enabled = facts.enabled_providers()
     down = [one.name for one in enabled if one.is_down]
     return named(down if enabled else None, "providers are down", "all answer", "there is no provider")
 
 
 def budgets(facts: Facts) -> Finding:
     """Check that a budget limits spending."""
-    if facts.budgets is None or not any(one.enabled for one in facts.providers or ()) and facts.upstream_url is None:
+    if facts.budgets is None or not facts.enabled_providers() and facts.upstream_url is None:
         return skipped("nothing costs anything")
     return passed(f"{facts.budgets} budgets") if facts.budgets else warned("no budget limits spending")
 
 
 def dangerous_pair(tools: Sequence[str]) -> tuple[str, str] | None:
     """Return a tool that fetches text and another that acts, or None if an agent does not have both."""
-    reads = next((tool for tool in tools if _has_word(tool, _READS)), None)
-    acts = next((tool for tool in tools if _has_word(tool, _ACTS)), None)
+    reads, acts = (
+        next((tool for tool in tools if any(word in tool.lower() for word in words)), None) for words in (_READS, _ACTS)
+    )
     return (reads, acts) if reads and acts and reads != acts else None
 
 
@@ -307,11 +305,6 @@ def captures(facts: Facts) -> Finding:
         return named(facts.captures_full, "policies keep texts as they were", "")
     good = "no policy keeps texts as they were, or masked ones for more than 30 days"
     return named(facts.captures_long, "policies keep masked texts for more than 30 days", good)
-
-
-def _has_word(tool: str, words: Sequence[str]) -> bool:
-    folded = tool.lower()
-    return any(word in folded for word in words)
 
 
 def _first_ten(names: Sequence[str]) -> str:

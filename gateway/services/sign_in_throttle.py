@@ -72,8 +72,8 @@ class SignInThrottle:
 
         def work(tx: Transaction) -> int:
             failures.prune(tx, before=since)
-            of_account = failures.of_account(tx, place, since=since, limit=ACCOUNT_FAILURES)
-            of_network = failures.of_network(tx, place.network, since=since, limit=NETWORK_FAILURES)
+            of_account = failures.times(tx, place.network, account=place.account, since=since, limit=ACCOUNT_FAILURES)
+            of_network = failures.times(tx, place.network, since=since, limit=NETWORK_FAILURES)
             wait = wait_ms(of_account, of_network, now_at)
             if not wait:
                 failures.insert(tx, place, failed_at=now_at)

@@ -26,7 +26,6 @@ class AgentRepository(Table[AgentRecord]):
         return tuple((int(row["position"]), self.record(row)) for row in rows)
 
     def by_name(self, tx: Transaction, folded: str) -> AgentRecord | None:
-        """Return the agent of a folded name."""
         return self.one(tx, "WHERE folded = :folded", folded=folded)
 
     def count_unknown(self, tx: Transaction, rule: str, key_prefix: str, *, since: int, most: int) -> int:
@@ -35,6 +34,5 @@ class AgentRepository(Table[AgentRecord]):
         return len(tx.query(UNKNOWN_OF_KEY, values))
 
     def blocked(self, tx: Transaction) -> dict[str, str]:
-        """Return the ids of the blocked agents by their folded names."""
         rows = tx.query("SELECT id, folded FROM agents WHERE blocked_at IS NOT NULL")
         return {str(row["folded"]): str(row["id"]) for row in rows}

@@ -8,7 +8,6 @@ from gateway.store.table import Table
 
 _STATES = {"active": ACTIVE, "terminal": TERMINAL}
 _IS_ACTIVE = "status IN (" + ", ".join(f"'{status.value}'" for status in ACTIVE) + ")"
-LATEST = "WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1"
 ACTIVE_OF = f"WHERE fingerprint = :fingerprint AND {_IS_ACTIVE} ORDER BY position"
 PRUNE = f"""
     DELETE FROM alerts
@@ -23,7 +22,6 @@ SAW = """
         ON CONFLICT (alert_id, slot) DO UPDATE SET request_id = excluded.request_id
 """
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
-PRUNE_SIGHTINGS = "DELETE FROM alert_sightings WHERE alert_id NOT IN (SELECT id FROM alerts)"
 
 
 class AlertRepository(Table[Alert]):
@@ -44,11 +42,9 @@ class AlertRepository(Table[Alert]):
             tx.execute(SAW, {"alert_id": alert.id, "slot": slot, "request_id": request_id})
 
     def latest(self, tx: Transaction, fingerprint: str) -> Alert | None:
-        """Return the newest alert of a fingerprint."""
-        return self.one(tx, LATEST, fingerprint=fingerprint)
+        return self.one(tx, "WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1", fingerprint=fingerprint)
 
     def active_of(self, tx: Transaction, fingerprint: str) -> tuple[Alert, ...]:
-        """Return the active alerts of a fingerprint, oldest first."""
         return self.many(tx, ACTIVE_OF, fingerprint=fingerprint)
 
     def count_active(self, tx: Transaction, source: AlertSource | None = None) -> int:
@@ -61,7 +57,7 @@ class AlertRepository(Table[Alert]):
         """Delete some alerts that are not active and were last seen before a time, and return how many."""
         pruned = tx.execute(PRUNE, {"before": before, "limit": limit})
         if pruned:
-            tx.execute(PRUNE_SIGHTINGS)
+            tx.execute("DELETE FROM alert_sightings WHERE alert_id NOT IN (SELECT id FROM alerts)")
         return pruned
 
     def count_matching(self, tx: Transaction, wanted: AlertFilter, *, most: int) -> int:
@@ -74,7 +70,6 @@ class AlertRepository(Table[Alert]):
         return self.read_after(tx, Where(), position, limit)
 
     def page(self, tx: Transaction, wanted: AlertFilter) -> Page[Alert]:
-        """List alerts, newest first. Raises what `read_page` raises."""
         return self.read_page(tx, wanted, _where(wanted))
 
 

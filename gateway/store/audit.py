@@ -71,12 +71,10 @@ INSTANCES = """
 """
 TIMES = "SELECT occurred_at FROM audit_events"
 LATEST_FIRST = " ORDER BY occurred_at DESC LIMIT :limit"
-FIRST_AT = "SELECT occurred_at, position FROM audit_events ORDER BY position LIMIT 1"
 HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
 # The value that most events have in a column, which its index leaves out. A search for another value also says that
 # the column differs from this one, so that the database can use the index.
 USUAL = {"action": "chat_completed", "source": "chat", "resource_type": "model"}
-UNLIKE_USUAL = {column: f"{column} <> '{value}'" for column, value in USUAL.items()}
 SEARCHED = found_in(
     (
         "action", "actor", "actor_id", "key_prefix", "agent", "ip", "request_id", "resource_type", "resource_id",
@@ -115,7 +113,6 @@ class AuditRepository:
         return linked
 
     def head(self, tx: Transaction, instance_id: str) -> ChainHead:
-        """Return the end of a chain."""
         return _head(tx.query(HEAD, {"instance_id": instance_id}))
 
     def beginning(self, tx: Transaction, instance_id: str) -> ChainHead:
@@ -123,7 +120,6 @@ class AuditRepository:
         return _head(tx.query(BEGINNING, {"instance_id": instance_id}))
 
     def instances(self, tx: Transaction) -> tuple[str, ...]:
-        """Return the ids of all chains."""
         return tuple(str(row["instance_id"]) for row in tx.query(INSTANCES))
 
     def times_at(self, tx: Transaction, action: str, *, since: int, limit: int) -> list[int]:
@@ -136,7 +132,7 @@ class AuditRepository:
 
     def first_at(self, tx: Transaction) -> int | None:
         """Return the time of the oldest event that is kept."""
-        rows = tx.query(FIRST_AT)
+        rows = tx.query("SELECT occurred_at, position FROM audit_events ORDER BY position LIMIT 1")
         return int(rows[0]["occurred_at"]) if rows else None
 
     def hash_at(self, tx: Transaction, instance_id: str, seq: int) -> str | None:
@@ -147,7 +143,6 @@ class AuditRepository:
         return str(rows[0]["hash"]) if rows else None
 
     def chain(self, tx: Transaction, instance_id: str, *, after_seq: int, limit: int) -> tuple[AuditEvent, ...]:
-        """Return a part of a chain in its order."""
         return CHECKED_EVENTS.many(tx, CHAIN, instance_id=instance_id, seq=after_seq, limit=limit)
 
     def after(
@@ -161,7 +156,6 @@ class AuditRepository:
         return EVENTS.read_after(tx, _where(wanted), position, limit)
 
     def newest_position(self, tx: Transaction) -> int:
-        """Return the position of the newest event, 0 when there is none."""
         return EVENTS.newest_position(tx)
 
     def of_alert(self, tx: Transaction, alert_id: str, *, limit: int) -> tuple[AuditEvent, ...]:
@@ -169,7 +163,6 @@ class AuditRepository:
         return EVENTS.many(tx, OF_ALERT, alert_id=alert_id, limit=limit)
 
     def page(self, tx: Transaction, wanted: AuditFilter) -> Page[AuditEvent]:
-        """List events, newest first. Raises what `read_page` raises."""
         return EVENTS.read_page(tx, wanted, _where(wanted))
 
 
@@ -196,7 +189,7 @@ def _add_equal(where: Where, column: str, value: str | None) -> None:
     """Add that a column of `USUAL` has a value, unless that is None."""
     where.add(f"{column} = :{column}", **{column: value})
     if value is not None and value != USUAL[column]:
-        where.add(UNLIKE_USUAL[column])
+        where.add(f"{column} <> '{USUAL[column]}'")
 
 
 def _head(rows: list[Row]) -> ChainHead:
@@ -239,9 +232,7 @@ class CheckpointRepository:
     """The table of checkpoints: links of a chain up to which it was found whole."""
 
     def insert(self, tx: Transaction, checkpoint: Checkpoint) -> None:
-        """Keep a checkpoint."""
         tx.execute(KEEP_CHECKPOINT, CHECKPOINTS.params(checkpoint))
 
     def newest(self, tx: Transaction, instance_id: str, *, limit: int) -> tuple[Checkpoint, ...]:
-        """Return the newest checkpoints of a chain, newest first."""
         return CHECKPOINTS.many(tx, NEWEST_CHECKPOINTS, instance_id=instance_id, limit=limit)

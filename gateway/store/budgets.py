@@ -10,8 +10,6 @@ from gateway.store.table import AuthorityTable
 OVERRIDE = ("override_amount", "override_until", "override_reason", "override_by")
 LINEAGE = "(SELECT lineage FROM api_keys WHERE budgets.scope = 'key' AND id = budgets.scope_value) AS lineage"
 FORGET_ALERTS = "UPDATE budget_periods SET soft_at = NULL, exceeded_at = NULL WHERE budget_id = :id"
-REMOVE_PERIODS = "DELETE FROM budget_periods WHERE budget_id = :id"
-REMOVE_HOLDS = "DELETE FROM budget_holds WHERE budget_id = :id"
 OF_PERIOD = """
     SELECT spent, reserved, soft_at, exceeded_at FROM budget_periods
      WHERE budget_id = :budget_id AND begins_at = :begins_at
@@ -25,16 +23,11 @@ MOVE = """
     UPDATE budget_periods SET spent = spent + :spent, reserved = reserved + :reserved
      WHERE budget_id = :budget_id AND begins_at = :begins_at
 """
-NOTE_SOFT = "UPDATE budget_periods SET soft_at = :now_at WHERE budget_id = :budget_id AND begins_at = :begins_at"
-NOTE_EXCEEDED = """
-    UPDATE budget_periods SET exceeded_at = :now_at WHERE budget_id = :budget_id AND begins_at = :begins_at
-"""
 HOLD = """
     INSERT INTO budget_holds (id, budget_id, begins_at, amount, held_at)
     VALUES (:id, :budget_id, :begins_at, :amount, :held_at)
 """
 HELD_BY = "SELECT budget_id, begins_at, amount FROM budget_holds WHERE id = :id"
-LET_GO = "DELETE FROM budget_holds WHERE id = :id"
 ORPHANS = "SELECT DISTINCT id FROM budget_holds WHERE held_at < :before LIMIT :limit"
 _KEEP_MS = 400 * 86_400_000
 
@@ -52,17 +45,14 @@ class BudgetRepository(AuthorityTable[Budget]):
         )
 
     def select(self, rest: str = "") -> str:
-        """Return the statement that reads budgets with their overrides and lineages."""
         return f"SELECT {self.names}, {', '.join(OVERRIDE)}, {LINEAGE} FROM budgets {rest}"  # noqa: S608
 
     def params(self, record: Budget) -> dict[str, object]:
-        """Return a budget as parameters, with its override."""
         one = record.override
         values = (None,) * len(OVERRIDE) if one is None else (one.amount, one.until_at, one.reason, one.by)
         return super().params(record) | dict(zip(OVERRIDE, values, strict=True))
 
     def record(self, row: Row, **others: object) -> Budget:
-        """Make the budget of a row."""
         amount, until_at, reason, by = (row[column] for column in OVERRIDE)
         override = None if amount is None else Override(amount=amount, until_at=until_at, reason=reason, by=by)
         return super().record(row, override=override, lineage=row["lineage"])
@@ -73,8 +63,8 @@ class BudgetRepository(AuthorityTable[Budget]):
 
     def remove(self, tx: AuthorityTransaction, key: str) -> bool:
         """Delete a budget, its periods, and what is held of it. Return whether it existed."""
-        tx.execute(REMOVE_PERIODS, {"id": key})
-        tx.execute(REMOVE_HOLDS, {"id": key})
+        tx.execute("DELETE FROM budget_periods WHERE budget_id = :id", {"id": key})
+        tx.execute("DELETE FROM budget_holds WHERE budget_id = :id", {"id": key})
         return super().remove(tx, key)
 
     def standing(self, tx: Transaction, budget: Budget, at: int) -> Standing:
@@ -103,7 +93,7 @@ class BudgetRepository(AuthorityTable[Budget]):
             period = {"budget_id": hold.budget_id, "begins_at": hold.begins_at}
             tx.execute(MOVE, period | {"spent": 0, "reserved": -hold.amount})
         if holds:
-            tx.execute(LET_GO, {"id": hold_id})
+            tx.execute("DELETE FROM budget_holds WHERE id = :id", {"id": hold_id})
         return holds
 
     def spend(self, tx: Transaction, budget: Budget, begins_at: int, amount: int) -> Standing:
@@ -117,7 +107,9 @@ class BudgetRepository(AuthorityTable[Budget]):
     def note_told(self, tx: Transaction, standing: Standing, *, is_soft: bool, now_at: int) -> None:
         """Record that an alert about the limit, or the soft limit, was raised in this period."""
         tx.execute(BEGIN_PERIOD, _period_of(standing))
-        tx.execute(NOTE_SOFT if is_soft else NOTE_EXCEEDED, _period_of(standing) | {"now_at": now_at})
+        column = "soft_at" if is_soft else "exceeded_at"
+        sql = f"UPDATE budget_periods SET {column} = :now_at WHERE budget_id = :budget_id AND begins_at = :begins_at"  # noqa: S608
+        tx.execute(sql, _period_of(standing) | {"now_at": now_at})
 
     def orphans(self, tx: Transaction, *, before: int, limit: int) -> Sequence[str]:
         """Return ids of holds that were taken before `before` and never released."""

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.store.database import Row, Transaction
+from gateway.store.traffic import ROWS
 
 Item = Mapping[str, object]
 """One new row by the names of its columns. Times are Unix milliseconds."""
 
-LAST = "SELECT position FROM traffic ORDER BY position DESC LIMIT 1"
 _OF_TRAFFIC = (
     "id", "occurred_at", "operation", "verdict", "score", "action", "status", "agent", "key_prefix", "model",
 )  # fmt: skip
@@ -38,8 +38,7 @@ class FeedRepository:
 
     def start(self, tx: Transaction, *, now_at: int) -> News:
         """Return the point from which rows are new."""
-        rows = tx.query(LAST)
-        return News(int(rows[0]["position"]) if rows else 0, now_at)
+        return News(ROWS.newest_position(tx), now_at)
 
     def since(self, tx: Transaction, seen: News, *, limit: int) -> News:
         """Return the rows after `seen`."""

@@ -7,7 +7,6 @@ So a busy process that has just released the lock cannot take it again before on
 import fcntl
 import os
 import threading
-from types import TracebackType
 
 
 class FileLock:
@@ -36,20 +35,16 @@ class FileLock:
             raise
 
     def release(self) -> None:
-        """Release the lock."""
         self._lock.release()
         self._threads.release()
 
     def __enter__(self) -> None:
         self.acquire()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
     def close(self) -> None:
-        """Close the files."""
         self._turn.close()
         self._lock.close()
 

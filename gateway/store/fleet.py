@@ -19,7 +19,6 @@ PEERS = Table(
     },
     changes=("asked_at", "answered_at", "problem", "instances"),
 )
-HELD = "SELECT holder, until_at FROM leases WHERE name = :name"
 TAKE = """
     INSERT INTO leases (name, holder, until_at) VALUES (:name, :holder, :until_at)
         ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_at = excluded.until_at
@@ -32,7 +31,6 @@ NOTE_RUNNING = """
 NEWEST_RUNNING = """
     SELECT instance_id, facts FROM running_gateways WHERE seen_at >= :since ORDER BY seen_at DESC LIMIT 1
 """
-FORGET_RUNNING = "DELETE FROM running_gateways"
 
 
 class InstanceRepository(Table[Heartbeat]):
@@ -51,7 +49,7 @@ class LeaseRepository:
 
     def is_held(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool | None:
         """Return whether the holder has a lease, or another process has it; None when it is time to `take` it."""
-        rows = tx.query(HELD, {"name": name})
+        rows = tx.query("SELECT holder, until_at FROM leases WHERE name = :name", {"name": name})
         if not rows:
             return None
         held_until_at = int(rows[0]["until_at"])
@@ -81,8 +79,7 @@ class RunningRepository:
         return (rows[0]["instance_id"], rows[0]["facts"]) if rows else ()
 
     def forget(self, tx: Transaction) -> None:
-        """Delete all reports."""
-        tx.execute(FORGET_RUNNING)
+        tx.execute("DELETE FROM running_gateways")
 
 
 def _latest(now_at: int, until_at: int) -> int:

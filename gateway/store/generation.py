@@ -36,7 +36,6 @@ class Generation:
         return self._words[0]
 
     def bump(self) -> None:
-        """Move the counter on."""
         self._words[0] = (self._words[0] + 1) & _LAST
 
     def close(self) -> None:

@@ -17,15 +17,10 @@ class HeadFile:
     """The last known (instance, seq, hash). If `path` is None, it keeps nothing and finds no fault."""
 
     def __init__(self, path: str | None) -> None:
-        self._path = path
+        self.path = path
         self._descriptor = -1
         self._held: tuple[str, ChainHead] | None = None
         self.is_trusted = path is not None
-
-    @property
-    def path(self) -> str | None:
-        """Where the file lies."""
-        return self._path
 
     def read(self, instance_id: str) -> ChainHead | None:
         """Return what the file says of the chain of `instance_id`, or None if there is no file.
@@ -57,10 +52,10 @@ class HeadFile:
         Raises:
             OSError: the file cannot be written.
         """
-        if self._path is None or not self.is_trusted:
+        if self.path is None or not self.is_trusted:
             return
         if self._descriptor < 0:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         noted = _read(os.pread(self._descriptor, _BYTES, 0), instance_id)
         if noted is not None and noted.seq >= head.seq:
             return
@@ -68,10 +63,10 @@ class HeadFile:
         os.pwrite(self._descriptor, record.ljust(_BYTES).encode("ascii"), 0)
 
     def _content(self) -> bytes | None:
-        if self._path is None:
+        if self.path is None:
             return None
         try:
-            with open(self._path, "rb") as file:
+            with open(self.path, "rb") as file:
                 raw = file.read(_BYTES)
                 # Another process may be writing, so read until two reads agree.
                 while raw != (again := os.pread(file.fileno(), _BYTES, 0)):
@@ -81,7 +76,6 @@ class HeadFile:
         return raw
 
     def close(self) -> None:
-        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

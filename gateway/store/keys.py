@@ -8,7 +8,6 @@ from gateway.store.database import Transaction
 from gateway.store.table import AuthorityTable
 
 BY_DIGEST = "WHERE digest = :digest"
-BY_PREFIX = "WHERE prefix = :prefix ORDER BY id LIMIT 2"
 OF_POLICY = "WHERE policy = :policy AND (revoked_at IS NULL OR revoked_at > :now_at)"
 REVOKE = """
     UPDATE api_keys SET revoked_at = :revoked_at, version = version + 1
@@ -40,12 +39,11 @@ class KeyRepository(AuthorityTable[KeyRecord]):
         super().insert(tx, replace(record, lineage=record.lineage or record.id), **extra)
 
     def by_digest(self, tx: Transaction, digest: str) -> KeyRecord | None:
-        """Return the record of the key with this SHA-256."""
         return self.one(tx, BY_DIGEST, digest=digest)
 
     def by_prefix(self, tx: Transaction, prefix: str) -> tuple[KeyRecord, ...]:
         """Return at most two records of this prefix: a second one means that the prefix is ambiguous."""
-        return self.many(tx, BY_PREFIX, prefix=prefix)
+        return self.many(tx, "WHERE prefix = :prefix ORDER BY id LIMIT 2", prefix=prefix)
 
     def all(self, tx: Transaction) -> tuple[KeyRecord, ...]:
         """Return all records, newest first."""
@@ -68,5 +66,4 @@ class KeyRepository(AuthorityTable[KeyRecord]):
         return tx.execute(MARK_FIRST_USED, {"id": key_id, "now_at": now_at}) == 1
 
     def mark_used(self, tx: Transaction, key_id: str, *, now_at: int) -> None:
-        """Record a use."""
         tx.execute(MARK_USED, {"id": key_id, "now_at": now_at})

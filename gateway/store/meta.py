@@ -3,7 +3,6 @@
 from gateway.clock import Ids
 from gateway.store.database import Transaction
 
-GET = "SELECT value FROM meta WHERE name = :name"
 SET = """
     INSERT INTO meta (name, value) VALUES (:name, :value)
         ON CONFLICT (name) DO UPDATE SET value = excluded.value
@@ -21,12 +20,10 @@ class MetaRepository:
     """Named texts."""
 
     def get(self, tx: Transaction, name: str) -> str | None:
-        """Return a value, or None when it was never set."""
-        rows = tx.query(GET, {"name": name})
+        rows = tx.query("SELECT value FROM meta WHERE name = :name", {"name": name})
         return str(rows[0]["value"]) if rows else None
 
     def set(self, tx: Transaction, name: str, value: str) -> None:
-        """Set a value."""
         tx.execute(SET, {"name": name, "value": value})
 
     def changes_of_authority(self, tx: Transaction) -> str | None:

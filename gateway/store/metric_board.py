@@ -40,7 +40,6 @@ class MetricBoard:
         return b""  # more processes than there are slots: this one counts for itself
 
     def close(self) -> None:
-        """Release the memory in this process."""
         self._words.release()
         self._view.release()
         os.close(self._descriptor)

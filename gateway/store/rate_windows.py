@@ -68,7 +68,6 @@ class RateWindows:
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, group)
 
     def close(self) -> None:
-        """Release the memory in this process."""
         self._words.release()
         self._times.release()
         os.close(self._descriptor)

@@ -48,7 +48,6 @@ class Query:
     has_gaps: bool = False
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the columns with their units."""
         parts = (text.partition(":") for text in self.named.split(", "))
         return tuple(Column(name, cast(Unit, unit)) for name, _, unit in parts)
 

@@ -20,7 +20,6 @@ class ReportRepository(Table[Report]):
         )
 
     def document(self, tx: Transaction, report_id: str) -> tuple[Report, str] | None:
-        """Return a report and its document."""
         rows = tx.query(f"SELECT {self.names}, document FROM reports WHERE id = :id", {"id": report_id})  # noqa: S608
         return (self.record(rows[0]), str(rows[0]["document"])) if rows else None
 

@@ -15,7 +15,6 @@ BY_DIGEST = "WHERE digest = :digest"
 _IS_LIVE = "expires_at > :now_at AND last_seen_at > :idle_since"
 MARK_SEEN = "UPDATE sessions SET last_seen_at = :now_at WHERE id = :id AND last_seen_at < :now_at"
 END_OF_USER = "DELETE FROM sessions WHERE user_id = :user_id AND id <> :but_id"
-PRUNE = "DELETE FROM sessions WHERE expires_at <= :now_at"
 
 
 class SessionRepository:
@@ -23,7 +22,7 @@ class SessionRepository:
 
     def insert(self, tx: Transaction, session: Session) -> None:
         """Insert a session, and delete those that have expired."""
-        tx.execute(PRUNE, {"now_at": session.created_at})
+        tx.execute("DELETE FROM sessions WHERE expires_at <= :now_at", {"now_at": session.created_at})
         SESSIONS.insert(tx, session)
 
     def by_digest(self, tx: Transaction, digest: str) -> SignedIn | None:
@@ -35,7 +34,6 @@ class SessionRepository:
         return _signed_in(tx, SESSIONS.by_id(tx, session_id))
 
     def page(self, tx: Transaction, wanted: SessionFilter, *, now_at: int) -> Page[SignedIn]:
-        """Return a part of the live sessions, newest first. Raises what `read_page` raises."""
         where = Where()
         where.add(_IS_LIVE, now_at=now_at, idle_since=now_at - SESSION_IDLE_MS)
         where.equal(wanted, "user_id")
@@ -44,11 +42,9 @@ class SessionRepository:
         return Page(tuple(one for one in signed_in if one is not None), found.limit, found.next)
 
     def count_live(self, tx: Transaction, *, now_at: int) -> int:
-        """Count the live sessions."""
         return SESSIONS.count(tx, f"WHERE {_IS_LIVE}", now_at=now_at, idle_since=now_at - SESSION_IDLE_MS)
 
     def mark_seen(self, tx: Transaction, session_id: str, *, now_at: int) -> None:
-        """Record that the session was used."""
         tx.execute(MARK_SEEN, {"id": session_id, "now_at": now_at})
 
     def end(self, tx: Transaction, session_id: str) -> bool:
@@ -66,12 +62,7 @@ def _signed_in(tx: Transaction, session: Session | None) -> SignedIn | None:
 
 
 INSERT_FAILURE = "INSERT INTO sign_in_failures (account, network, failed_at) VALUES (:account, :network, :failed_at)"
-_FAILURES = "SELECT failed_at FROM sign_in_failures WHERE network = :network AND failed_at > :since"
-_NEWEST_FIRST = " ORDER BY failed_at DESC LIMIT :limit"
-FAILURES_OF_ACCOUNT = _FAILURES + " AND account = :account" + _NEWEST_FIRST
-FAILURES_OF_NETWORK = _FAILURES + _NEWEST_FIRST
 FORGET_FAILURES = "DELETE FROM sign_in_failures WHERE account = :account AND network = :network"
-PRUNE_FAILURES = "DELETE FROM sign_in_failures WHERE failed_at <= :before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +79,21 @@ class SignInOrigin:
 class SignInFailureRepository:
     """The table of failed sign-ins. An attempt counts before its password is checked; `auth.throttle` sets the wait."""
 
-    def of_account(self, tx: Transaction, origin: SignInOrigin, *, since: int, limit: int) -> tuple[int, ...]:
-        """Return the times of the last failures of this account from this network, newest first."""
-        values = {"account": origin.account, "network": origin.network, "since": since, "limit": limit}
-        return tuple(int(row["failed_at"]) for row in tx.query(FAILURES_OF_ACCOUNT, values))
-
-    def of_network(self, tx: Transaction, network: str, *, since: int, limit: int) -> tuple[int, ...]:
-        """Return the times of the last failures from this network, newest first."""
-        values = {"network": network, "since": since, "limit": limit}
-        return tuple(int(row["failed_at"]) for row in tx.query(FAILURES_OF_NETWORK, values))
+    def times(
+        self, tx: Transaction, network: str, *, account: str | None = None, since: int, limit: int
+    ) -> tuple[int, ...]:
+        """Return the times of the last failures from a network, of one account or of all, newest first."""
+        where = Where()
+        where.add("network = :network AND failed_at > :since", network=network, since=since)
+        where.add("account = :account", account=account)
+        sql = f"SELECT failed_at FROM sign_in_failures{where.sql()} ORDER BY failed_at DESC LIMIT :limit"  # noqa: S608
+        return tuple(int(row["failed_at"]) for row in tx.query(sql, where.params | {"limit": limit}))
 
     def insert(self, tx: Transaction, origin: SignInOrigin, *, failed_at: int) -> None:
-        """Count a failure."""
         tx.execute(INSERT_FAILURE, {"account": origin.account, "network": origin.network, "failed_at": failed_at})
 
     def forget(self, tx: Transaction, origin: SignInOrigin) -> None:
-        """Delete the failures of this account from this network."""
         tx.execute(FORGET_FAILURES, {"account": origin.account, "network": origin.network})
 
     def prune(self, tx: Transaction, *, before: int) -> None:
-        """Delete failures that are too old to count."""
-        tx.execute(PRUNE_FAILURES, {"before": before})
+        tx.execute("DELETE FROM sign_in_failures WHERE failed_at <= :before", {"before": before})

@@ -226,22 +226,21 @@ class Table(TableReader[R]):
 
 
 class AuthorityTable(TableReader[R]):
-    """A table that says who may do what. A committed change holds in every process from its next request on."""
+    """A table that says who may do what, with the methods of `Table`.
+
+    A committed change holds in every process from its next request on.
+    """
 
     def insert(self, tx: AuthorityTransaction, record: R, **extra: object) -> None:
-        """Insert a record. Raises `Conflict` when a unique column has its value already."""
         tx.change(self._insert_sql, self.params(record) | extra)
 
     def put(self, tx: AuthorityTransaction, record: R) -> None:
-        """Insert a record, or write it in place of the one with its key."""
         tx.change(self._put_sql, self.params(record))
 
     def change(self, tx: AuthorityTransaction, record: R, **extra: object) -> bool:
-        """Write the changes of a record and return whether its row exists."""
         return tx.change(self._update_sql, self.params(record) | extra) == 1
 
     def remove(self, tx: AuthorityTransaction, key: str) -> bool:
-        """Delete the row of a key and return whether it existed."""
         return tx.change(self._delete_sql, {self._key: key}) == 1
 
 

@@ -48,7 +48,6 @@ class AccessRepository(AuthorityTable[AccessEntry]):
         )
 
     def page(self, tx: Transaction, wanted: EntryFilter) -> Page[AccessEntry]:
-        """Return a part of the entries, newest first. Raises what `read_page` raises."""
         where = Where()
         where.equal(wanted, "list_name", "entry_type")
         return self.read_page(tx, wanted, where)
@@ -75,7 +74,6 @@ class EventOutputRepository(Table[EventOutput]):
         super().__init__("event_outputs", EventOutput, changes=changes)
 
     def is_any_on(self, tx: Transaction) -> bool:
-        """Return whether an output is enabled."""
         return self.count(tx, "WHERE enabled = 1", most=1) > 0
 
     def progress(self, tx: Transaction, output: EventOutput) -> None:

@@ -37,8 +37,6 @@ ROWS = Table("traffic", TrafficRow, order=("occurred_at", "position"), page_limi
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
-BY_ID = "WHERE id = :id ORDER BY position DESC LIMIT 1"
-BY_REQUEST = "WHERE request_id = :id ORDER BY position DESC LIMIT 1"
 # The database adds up rows that are alike, which costs a third of making an object of each.
 _KEPT_APART = "origin, agent, key_prefix, model, provider, operation, detections"
 _ADDED = "verdict, status, action, prompt_tokens, reply_tokens, cost_microusd, elapsed_us, overhead_us"
@@ -58,8 +56,6 @@ UNSUMMED = f"""
              ORDER BY position LIMIT :limit) AS unsummed
      GROUP BY {_UNLIKE}
 """  # noqa: S608
-LAST = "SELECT COALESCE(MAX(position), 0) AS position FROM traffic"
-SUMMED = "SELECT position FROM traffic_summed WHERE name = 'traffic'"
 NOTE_SUMMED = """
     INSERT INTO traffic_summed (name, position) VALUES ('traffic', :position)
         ON CONFLICT (name) DO UPDATE SET position = excluded.position
@@ -120,15 +116,14 @@ class TrafficRepository:
         self.origin = origin or PRODUCTION
 
     def insert(self, tx: Transaction, row: TrafficRow) -> None:
-        """Insert a row."""
         ROWS.insert(tx, row, origin=row.origin or self.origin)
 
     def find(self, tx: Transaction, id: str) -> TrafficRow | None:
         """Return the row with this id or request id."""
-        return ROWS.one(tx, BY_REQUEST if id.startswith("req_") else BY_ID, id=id)
+        column = "request_id" if id.startswith("req_") else "id"
+        return ROWS.one(tx, f"WHERE {column} = :id ORDER BY position DESC LIMIT 1", id=id)
 
     def page(self, tx: Transaction, wanted: TrafficFilter) -> Page[TrafficRow]:
-        """List rows, newest first. Raises what `read_page` raises."""
         return ROWS.read_page(tx, wanted, self._where(wanted))
 
     def _where(self, wanted: TrafficFilter) -> Where:
@@ -152,7 +147,7 @@ class TrafficRepository:
         kinds = tx.query(UNSUMMED, {"position": after, "limit": limit})
         upto = max((int(kind["position"]) for kind in kinds), default=after)
         rows = sum(int(kind["requests"]) for kind in kinds)
-        left = int(tx.query(LAST)[0]["position"]) - upto
+        left = ROWS.newest_position(tx) - upto
         return Pending(after, upto, rows, left, sum_up((kind, _rules(kind["detections"])) for kind in kinds))
 
     def add(self, tx: Transaction, pending: Pending) -> bool:
@@ -167,7 +162,7 @@ class TrafficRepository:
 
     def summed(self, tx: Transaction) -> int:
         """Return the position of the last row that is in the sums."""
-        rows = tx.query(SUMMED)
+        rows = tx.query("SELECT position FROM traffic_summed WHERE name = 'traffic'")
         return int(rows[0]["position"]) if rows else 0
 
     def by_time(

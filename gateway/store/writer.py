@@ -18,6 +18,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.log import Log
@@ -34,6 +35,7 @@ WAIT_SECONDS = 30.0
 STOP_SECONDS = 10.0
 
 
+@dataclass(slots=True, eq=False)
 class PendingWrite:
     """One write in the queue and what became of it.
 
@@ -41,21 +43,12 @@ class PendingWrite:
     is_abandoned: the caller was refused, so it must not be done any more.
     """
 
-    __slots__ = ("error", "future", "is_abandoned", "is_durable", "result", "work")
-
-    def __init__(
-        self,
-        work: Callable[[Transaction], Any],
-        *,
-        is_durable: bool = False,
-        future: "asyncio.Future[Any] | None" = None,
-    ) -> None:
-        self.work = work
-        self.is_durable = is_durable
-        self.future = future
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.is_abandoned = False
+    work: Callable[[Transaction], Any]
+    is_durable: bool = False
+    future: "asyncio.Future[Any] | None" = None
+    result: Any = None
+    error: BaseException | None = None
+    is_abandoned: bool = False
 
     def deliver(self) -> None:
         """Give the outcome to the caller, in its event loop."""
@@ -96,7 +89,6 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
@@ -112,7 +104,6 @@ class Writer:
         return not self._thread.is_alive()
 
     async def write(self, work: Callable[[Transaction], Any], *, is_durable: bool) -> Any:
-        """Queue a write and wait until it is committed. See `Database.write`."""
         write = PendingWrite(work, is_durable=is_durable, future=self._loop.create_future())
         self._put(write)
         timer = self._loop.call_later(WAIT_SECONDS, write.give_up)
@@ -123,7 +114,6 @@ class Writer:
             timer.cancel()
 
     def write_behind(self, work: Callable[[Transaction], object]) -> bool:
-        """Queue a write without a caller, and return whether there is a crowd. See `Database.write_behind`."""
         if self._keeps:
             raise StoreUnavailable("The database cannot be written now.", retry_after_seconds=1)
         self._put(PendingWrite(work))

@@ -62,9 +62,11 @@ async def test_failures_are_counted_by_account_and_by_network(store: Store) -> N
 
     await store.db.write(work)
     failures = store.sign_in_failures
-    assert await store.db.read(lambda tx: failures.of_account(tx, PLACE, since=1, limit=9)) == (3, 2)
-    assert await store.db.read(lambda tx: failures.of_network(tx, PLACE.network, since=0, limit=3)) == (4, 3, 2)
+    assert await store.db.read(
+        lambda tx: failures.times(tx, PLACE.network, account=PLACE.account, since=1, limit=9)
+    ) == (3, 2)
+    assert await store.db.read(lambda tx: failures.times(tx, PLACE.network, since=0, limit=3)) == (4, 3, 2)
     await store.db.write(lambda tx: failures.forget(tx, PLACE))
-    assert await store.db.read(lambda tx: failures.of_network(tx, PLACE.network, since=0, limit=9)) == (4,)
+    assert await store.db.read(lambda tx: failures.times(tx, PLACE.network, since=0, limit=9)) == (4,)
     await store.db.write(lambda tx: failures.prune(tx, before=4))
-    assert await store.db.read(lambda tx: failures.of_network(tx, PLACE.network, since=0, limit=9)) == ()
+    assert await store.db.read(lambda tx: failures.times(tx, PLACE.network, since=0, limit=9)) == ()
