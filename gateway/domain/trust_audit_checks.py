@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus
-from gateway.domain.trust_audit_facts import Facts
+from gateway.domain.trust_audit_facts import Facts, ProviderFact
 
 KEY_AGE_MS = 90 * DAY_MS
 UNUSED_MS = 30 * DAY_MS
@@ -257,7 +257,7 @@ def outputs_working(facts: Facts) -> Finding:
 
 def providers_tls(facts: Facts) -> Finding:
     """Check that every provider uses TLS."""
-    enabled = facts.enabled_providers()
+    enabled = _enabled(facts)
     clear = [one.name for one in enabled if one.base_url.startswith("http://") and not one.is_private]
     if not enabled:
         return skipped("there is no provider")
@@ -266,14 +266,14 @@ def providers_tls(facts: Facts) -> Finding:
 
 def providers_up(facts: Facts) -> Finding:
     """Check that every provider answers."""
-    enabled = facts.enabled_providers()
+    enabled = _enabled(facts)
     down = [one.name for one in enabled if one.is_down]
     return named(down if enabled else None, "providers are down", "all answer", "there is no provider")
 
 
 def budgets(facts: Facts) -> Finding:
     """Check that a budget limits spending."""
-    if facts.budgets is None or not facts.enabled_providers() and facts.upstream_url is None:
+    if facts.budgets is None or not _enabled(facts) and facts.upstream_url is None:
         return skipped("nothing costs anything")
     return passed(f"{facts.budgets} budgets") if facts.budgets else warned("no budget limits spending")
 
@@ -305,6 +305,10 @@ def captures(facts: Facts) -> Finding:
         return named(facts.captures_full, "policies keep texts as they were", "")
     good = "no policy keeps texts as they were, or masked ones for more than 30 days"
     return named(facts.captures_long, "policies keep masked texts for more than 30 days", good)
+
+
+def _enabled(facts: Facts) -> list[ProviderFact]:
+    return [one for one in facts.providers or () if one.enabled]
 
 
 def _first_ten(names: Sequence[str]) -> str:

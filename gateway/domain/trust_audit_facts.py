@@ -129,6 +129,3 @@ class Facts(ProcessFacts):
     agents: Sequence[AgentFact] | None = None
     broad_acceptances: Sequence[str] | None = None
     are_rules_builtin: bool = False
-
-    def enabled_providers(self) -> list[ProviderFact]:
-        return [one for one in self.providers or () if one.enabled]
