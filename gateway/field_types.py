@@ -37,7 +37,6 @@ MAX_PLAIN_NAME_CHARS = 64
 _LINE = re.compile(f"[^{_UNSHOWN}\\ud800-\\udfff]*")
 _NOT_OF_A_LINE = re.compile(f"[{_UNSHOWN}\\ud800-\\udfff]")
 _NOTE = re.compile(f"(?:[\\t\\n]|[^{_UNSHOWN}\\ud800-\\udfff])*")
-_GLOB = re.compile(GLOB_PATTERN[1:-1])
 _PLAIN_NAME = re.compile(PLAIN_NAME_PATTERN[1:-1])
 
 _PLAIN_NAME_FORM = "1 to 64 letters, digits, blanks and ._- and begin with a letter or digit"
@@ -73,11 +72,6 @@ def note(high: int) -> Bounds:
 def glob(high: int) -> Bounds:
     """Return the bounds of a field that is the name of a model, or a glob of such names."""
     return Bounds(1, high, pattern=GLOB_PATTERN, says=f"must be {_GLOB_FORM}")
-
-
-def is_glob(text: str) -> bool:
-    """Tell whether a text is what `glob` says, of whatever length."""
-    return _GLOB.fullmatch(text) is not None and _LINE.fullmatch(text) is not None
 
 
 PlainName = Annotated[

@@ -9,7 +9,7 @@ import pytest
 
 from gateway import field_types
 from gateway.errors import InvalidRequest
-from gateway.schema import decode
+from gateway.schema import check, decode
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,13 @@ def test_a_note_may_have_lines_and_tabs() -> None:
     )
 
 
+@dataclass(frozen=True)
+class Globbed:
+    """What has a glob."""
+
+    glob: Annotated[str, field_types.glob(100)]
+
+
 @pytest.mark.parametrize(
     ("text", "fits"),
     [
@@ -67,7 +74,12 @@ def test_a_note_may_have_lines_and_tabs() -> None:
     ],
 )  # fmt: skip
 def test_a_glob_has_no_blank_at_its_ends_and_few_asterisks(text: str, fits: bool) -> None:
-    assert field_types.is_glob(text) is fits
+    try:
+        check(Globbed(text))
+    except InvalidRequest:
+        assert not fits
+    else:
+        assert fits
 
 
 @pytest.mark.parametrize(("text", "name"), [("a", "a"), ("  Lab 2 ", "Lab 2"), ("0._-", "0._-"), ("x" * 64, "x" * 64)])

@@ -10,7 +10,7 @@ and compiled globs. A list of thousands of entries costs a few look-ups.
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -123,28 +123,18 @@ def read_value(entry_type: EntryType, text: str) -> str:
     value = text.strip()
     if not 1 <= len(value) <= MAX_VALUE_CHARS or not is_line(value):
         raise InvalidRequest(f"value must be 1 to {MAX_VALUE_CHARS} printable characters.", param="value")
-    match entry_type:
-        case EntryType.IP:
-            address = read_address(value)
-            if address is None:
-                raise InvalidRequest("value must be an IP address such as 192.0.2.7 or 2001:db8::7.", param="value")
-            return str(address)
-        case EntryType.CIDR:
-            try:
-                return str(ipaddress.ip_network(value.removeprefix(_IPV4_MAPPED) if "." in value else value))
-            except ValueError:
-                raise InvalidRequest(
-                    "value must be a network such as 192.0.2.0/24, without bits set beyond its prefix.", param="value"
-                ) from None
-        case EntryType.DOMAIN:
-            domain = read_domain(value)
-            if domain is None:
-                raise InvalidRequest("value must be a domain such as example.com or *.example.com.", param="value")
-            return domain
-        case EntryType.KEY:
-            return value
-        case _:
-            return value.casefold()
+    read, form = _FORMS.get(entry_type, (str if entry_type is EntryType.KEY else str.casefold, ""))
+    found = read(value)
+    if found is None:
+        raise InvalidRequest(f"value must be {form}.", param="value")
+    return str(found)
+
+
+def _read_network(text: str) -> object:
+    try:
+        return ipaddress.ip_network(text.removeprefix(_IPV4_MAPPED) if "." in text else text)
+    except ValueError:
+        return None
 
 
 class Rules:
@@ -272,6 +262,12 @@ def read_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | N
     return mapped or address
 
 
+# How a value is read, None for one of another form, and how it should look.
+_FORMS: Mapping[EntryType, tuple[Callable[[str], object], str]] = {
+    EntryType.IP: (read_address, "an IP address such as 192.0.2.7 or 2001:db8::7"),
+    EntryType.CIDR: (_read_network, "a network such as 192.0.2.0/24, without bits set beyond its prefix"),
+    EntryType.DOMAIN: (read_domain, "a domain such as example.com or *.example.com"),
+}
 # Patterns of the OpenAPI document: every text that matches is a valid value. `read_value` accepts more, such as
 # addresses with a zone, IPv6 networks of any prefix length and domains in other alphabets.
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"

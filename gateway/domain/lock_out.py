@@ -17,35 +17,25 @@ _OF_CHAT = (Subject.MODEL, Subject.PROVIDER, Subject.AGENT)
 _BROAD_BITS = 16
 _MAX_OTHER_EXPIRIES = 16
 
+Entries = Sequence[AccessEntry]
+
 
 def shut_out(
-    before: Sequence[AccessEntry],
-    after: Sequence[AccessEntry],
-    *,
-    ip: str | None,
-    key_id: str | None,
-    keys: Sequence[str],
-    now_at: int,
+    before: Entries, after: Entries, *, ip: str | None, key_id: str | None, keys: Sequence[str], now_at: int
 ) -> str | None:
     """Return who the change from `before` to `after` would lock out, now or later, as text. None: it locks out nobody.
 
     ip, key_id: of the author of the change, None where there is none. keys: the ids of all live keys.
     """
     for at in (now_at, *_expiries({*before, *after}, ip, key_id, now_at)):
-        refused = _shut_out_at(at, before, after, ip=ip, key_id=key_id, keys=keys)
+        refused = _shut_out_at(at, before, after, ip, key_id, keys)
         if refused is not None:
             return f"{refused} would be refused" + ("" if at == now_at else " when an entry expires")
     return None
 
 
 def _shut_out_at(
-    at: int,
-    before: Sequence[AccessEntry],
-    after: Sequence[AccessEntry],
-    *,
-    ip: str | None,
-    key_id: str | None,
-    keys: Sequence[str],
+    at: int, before: Entries, after: Entries, ip: str | None, key_id: str | None, keys: Sequence[str]
 ) -> str | None:
     if _refuses_every_chat(after, keys, at) and not _refuses_every_chat(before, keys, at):
         return "Every chat"

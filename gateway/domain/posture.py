@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gateway.domain.alerts import Alert
 from gateway.shield.detections import Severity
 
 DAY_MS = 86_400_000
@@ -72,14 +73,6 @@ def posture_score(checks: Iterable[Check]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveAlert:
-    """An alert that is not closed, as the threat score needs it."""
-
-    severity: Severity
-    last_seen_at: int
-
-
-@dataclass(frozen=True, slots=True)
 class Activity:
     """The events of the last 24 hours.
 
@@ -89,7 +82,7 @@ class Activity:
 
     now_at: int
     blocks_at: Sequence[int] = ()
-    alerts: Sequence[ActiveAlert] = ()
+    alerts: Sequence[Alert] = ()
     auth_failures_at: Sequence[int] = ()
     is_bypassed: bool = False
     budget_breaches_at: Sequence[int] = ()

@@ -1,53 +1,19 @@
 """A report as one self-contained HTML page: SVG charts, no scripts, no external resources, printable. Pure."""
 
+from gateway import bundle
 from gateway.domain import charts
 from gateway.domain.posture import DAY_MS
 from gateway.domain.reports import Column, ReportBody, Section
 from gateway.domain.tables import html_cell, shown
 from gateway.strict_json import write_time
 
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1b2430;--soft:#48566a;--dim:#5b6878;--paper:#fff;--head:#f2f5f9;--line:#d5dce6;
---fine:#e3e8ef;--accent:#2457a6;--good:#1e6f3c;--bad:#a5281b;--soso:#8a5a00}
-@media screen and (prefers-color-scheme:dark){:root{--ink:#e6ebf2;--soft:#b4bfcd;--dim:#98a5b5;--paper:#141a22;
---head:#1e2732;--line:#3a4656;--fine:#2a3441;--accent:#7fb0f5;--good:#6fcf97;--bad:#f19084;--soso:#e6b450}}
-*{box-sizing:border-box}
-body{font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-body{color:var(--ink);background:var(--paper);margin:0}
-main{max-width:960px;margin:0 auto;padding:32px 24px 48px}
-header{border-bottom:3px solid var(--accent);padding-bottom:16px;margin-bottom:28px}
-h1{font-size:26px;line-height:1.2;margin:0 0 8px}
-h2{font-size:17px;margin:0 0 2px}
-header dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 16px;margin:0;color:var(--soft)}
-dt{font-weight:600}dd{margin:0}
-nav{columns:2;font-size:13px;margin:0 0 28px}nav a{color:var(--accent);text-decoration:none;display:block}
-section{margin:0 0 30px;break-inside:avoid-page}section.long{break-inside:auto}
-.query{color:var(--dim);font-size:12px;margin:0 0 10px}
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px}
-.figure{border:1px solid var(--line);border-radius:6px;padding:10px 12px}
-.figure b{display:block;font-size:22px;line-height:1.25;font-weight:650;overflow-wrap:anywhere}
-.figure span{color:var(--dim);font-size:12px}
-table{border-collapse:collapse;width:100%;font-size:12.5px}
-th,td{text-align:left;vertical-align:top;padding:5px 8px;border-bottom:1px solid var(--fine);overflow-wrap:anywhere}
-th{background:var(--head);font-weight:600;overflow-wrap:normal}
-td.number,th.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-td.time{white-space:nowrap;font-variant-numeric:tabular-nums}
-tr{break-inside:avoid}thead{display:table-header-group}
-td.pass{color:var(--good)}td.fail,td.critical,td.BLOCK{color:var(--bad);font-weight:600}td.warn,td.high{color:var(--soso)}
-svg{width:100%;height:auto;display:block;margin:6px 0 10px}
-svg text{font:11px system-ui,sans-serif;fill:var(--soft)}.grid{stroke:var(--fine);stroke-width:1}
-.none{color:var(--dim);font-style:italic;margin:0}
-footer{border-top:1px solid var(--line);color:var(--dim);font-size:12px;padding-top:10px}
-@media print{main{max-width:none;padding:0}nav{display:none}body{font-size:11px}table{font-size:9.5px}}
-@page{margin:16mm 14mm}
-"""
 _MARKED = frozenset(("pass", "fail", "warn", "critical", "high", "BLOCK"))
 _LONG_ROWS = 15
 
 
 def write_html(body: ReportBody) -> str:
     """Return the HTML page."""
-    title = html_cell(body.type.heading)
+    title, style = html_cell(body.type.heading), bundle.read("gateway/domain/report.css").decode()
     links = "".join(
         f'<a href="#s{number}">{html_cell(section.title)}</a>' for number, section in enumerate(body.sections)
     )
@@ -56,7 +22,7 @@ def write_html(body: ReportBody) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>"
+        f"<title>{title}</title><style>{style}</style></head><body><main>"
         f"<header><h1>{title}</h1><dl><dt>Period</dt><dd>{_period(body)}</dd>"
         f"<dt>Made</dt><dd>{html_cell(_moment(body.made_at))} by {html_cell(body.made_by)}</dd>"
         f"<dt>Gateway</dt><dd>{html_cell(body.instance_id)}</dd>"

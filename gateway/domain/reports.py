@@ -42,9 +42,7 @@ class ReportType(StrEnum):
 REPORT_NEEDS: Mapping[ReportType, frozenset[Permission]] = {
     ReportType.AUDIT_EXPORT: frozenset({Permission.AUDIT_READ}),
     ReportType.COMPLIANCE_EVIDENCE: frozenset({Permission.AUDIT_READ, Permission.USERS_READ}),
-    ReportType.ACCESS_REVIEW: frozenset(
-        {Permission.API_KEYS_READ, Permission.AUDIT_READ, Permission.USERS_READ},
-    ),
+    ReportType.ACCESS_REVIEW: frozenset({Permission.API_KEYS_READ, Permission.AUDIT_READ, Permission.USERS_READ}),
 }
 
 

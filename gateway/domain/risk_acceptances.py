@@ -73,12 +73,7 @@ class Source:
 
 
 def accept(
-    result: ScanResult,
-    acceptances: Iterable[RiskAcceptance],
-    policy: Policy,
-    *,
-    source: Source,
-    now_at: int,
+    result: ScanResult, acceptances: Iterable[RiskAcceptance], policy: Policy, *, source: Source, now_at: int
 ) -> ScanResult:
     """Return `result` with accepted detections marked, and the verdict without them. Masked text stays masked.
 

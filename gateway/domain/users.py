@@ -40,11 +40,7 @@ class User:
         """Return the principal of this user. Does not check whether the user is disabled."""
         permissions = ROLE_PERMISSIONS[self.role]
         return Principal(
-            kind="user",
-            id=self.id,
-            name=self.username,
-            scopes=scopes_within(permissions),
-            permissions=permissions,
+            kind="user", id=self.id, name=self.username, scopes=scopes_within(permissions), permissions=permissions
         )
 
 

@@ -20,7 +20,6 @@ from gateway.domain.fleet import STALE_MS
 from gateway.domain.policies import ShieldMode
 from gateway.domain.posture import (
     DAY_MS,
-    ActiveAlert,
     Activity,
     Check,
     PosturePoint,
@@ -160,7 +159,7 @@ class Posture:
         return Activity(
             now_at=now_at,
             blocks_at=times_at("shield_scan_block", "chat_blocked"),
-            alerts=[ActiveAlert(alert.severity, alert.last_seen_at) for alert in alerts],
+            alerts=alerts,
             auth_failures_at=times_at(*AUTH_FAILURES),
             is_bypassed=is_observing or bool(keys_observed(self._store, tx, now_at)),
             budget_breaches_at=[alert.last_seen_at for alert in self._store.alerts.page(tx, budget_alerts).items],

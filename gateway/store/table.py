@@ -17,13 +17,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from gateway.domain.paging import (
-    MAX_INTEGER,
-    Page,
-    PageQuery,
-    read_cursor,
-    write_cursor,
-)
+from gateway.domain.paging import MAX_INTEGER, Page, PageQuery, read_cursor, write_cursor
 from gateway.schema import decode, encode
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction

@@ -2,10 +2,10 @@
 
 import pytest
 
+from gateway.domain.alerts import Alert, AlertSource
 from gateway.domain.posture import (
     DAY_MS,
     HALF_LIFE_MS,
-    ActiveAlert,
     Activity,
     Check,
     CheckStatus,
@@ -20,6 +20,20 @@ NOW_AT = 1_800_000_000_000
 
 def check(status: CheckStatus, severity: Severity = Severity.MEDIUM) -> Check:
     return Check(id="x", title="x", category="x", severity=severity, status=status, evidence="x", why="x", fix="x")
+
+
+def active(severity: Severity, last_seen_at: int) -> Alert:
+    return Alert(
+        id="alr_1",
+        title="",
+        description="",
+        severity=severity,
+        source=AlertSource.AUTH,
+        rule="",
+        fingerprint="",
+        first_seen_at=last_seen_at,
+        last_seen_at=last_seen_at,
+    )
 
 
 def test_posture_is_unknown_without_an_applicable_check() -> None:
@@ -61,7 +75,7 @@ def test_everything_at_once_reaches_one_hundred_and_not_more() -> None:
     worst = Activity(
         now_at=NOW_AT,
         blocks_at=[NOW_AT] * 1000,
-        alerts=[ActiveAlert(Severity.CRITICAL, NOW_AT)] * 100,
+        alerts=[active(Severity.CRITICAL, NOW_AT)] * 100,
         auth_failures_at=[NOW_AT] * 1000,
         is_bypassed=True,
         budget_breaches_at=[NOW_AT] * 100,
@@ -90,8 +104,8 @@ def test_times_in_the_future_count_as_now() -> None:
 
 
 def test_an_active_critical_alert_lifts_the_threat_to_51() -> None:
-    assert threat_score(Activity(now_at=NOW_AT, alerts=[ActiveAlert(Severity.CRITICAL, NOW_AT - DAY_MS)])) == 51
-    assert threat_score(Activity(now_at=NOW_AT, alerts=[ActiveAlert(Severity.HIGH, NOW_AT)])) < 51
+    assert threat_score(Activity(now_at=NOW_AT, alerts=[active(Severity.CRITICAL, NOW_AT - DAY_MS)])) == 51
+    assert threat_score(Activity(now_at=NOW_AT, alerts=[active(Severity.HIGH, NOW_AT)])) < 51
 
 
 def test_observing_instead_of_blocking_costs_15_points() -> None:
