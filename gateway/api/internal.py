@@ -70,6 +70,6 @@ class InternalDoor:
         return found.user.principal()
 
     def _noted(self, error: GatewayError, context: RequestContext) -> GatewayError:
-        return self._gateway.authentication.refusals.note(
+        return self._gateway.authentication.refusals.record(
             error, context, action=SESSION_REFUSED, resource_type="session"
         )

@@ -107,7 +107,7 @@ class HttpMcp:
         if error.status in (401, 403):
             gateway.metrics.count("gateway_auth_failures_total", code=error.code)
             refused = _REFUSED[error.code](error.message)
-            gateway.authentication.refusals.note(refused, context, action=KEY_REFUSED, resource_type="mcp")
+            gateway.authentication.refusals.record(refused, context, action=KEY_REFUSED, resource_type="mcp")
         request_id = context.request_id
         return door.finished(door.refusal(error, request_id), request_id, door.cors_headers(request.headers))
 

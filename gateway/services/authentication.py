@@ -229,7 +229,7 @@ class Authentication:
         """Record a refusal and return its error, for the caller to raise."""
         is_of_key = principal is None or principal.kind == "key"
         action = KEY_REFUSED if is_of_key else SESSION_REFUSED
-        return self.refusals.note(
+        return self.refusals.record(
             error,
             context,
             action=RATE_EXCEEDED if isinstance(error, RateLimited) else action,

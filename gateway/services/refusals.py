@@ -1,9 +1,14 @@
-"""Refusals in the audit log: the first of a kind at once, repetitions in sums, so that a flood fills no disk."""
+"""Refused requests in the audit log, and the alerts about them.
+
+The first refusal of each kind in a window of 10 seconds gets its own event. Repetitions are counted, and one event per
+action sums them up at the end of the window. A window has at most `AT_ONCE` events of its own and counts at most
+`KINDS` kinds, so that a flood of wrong keys cannot fill memory or disk.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from gateway.auth.refusals import Refusal, RefusalCounter, RefusalSum
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
 from gateway.domain.audit import AuditEvent
@@ -18,62 +23,73 @@ KEY_REFUSED = "api_key_refused"
 RATE_EXCEEDED = "rate_limit_exceeded"
 SESSION_REFUSED = "session_refused"
 SIGN_IN_THROTTLED = "sign_in_throttled"
-# What kinds too many to tell apart are summed under.
-_OTHERS = KEY_REFUSED
+WINDOW_SECONDS = 10.0
+AT_ONCE = 8
+KINDS = 64
+NAMED = 20
+"""The most requests of one kind that a sum names."""
 MANY_REFUSALS = 20
-"""So many refused keys from one address within a window are somebody who tries keys out."""
+"""If one address sends this many refused keys within a window, somebody is trying keys out."""
 _GUESSED = ("invalid_api_key", "key_revoked", "key_expired")
 
-
-@dataclass(frozen=True, slots=True)
-class _Raised:
-    """An alert that a refusal raises."""
-
-    source: AlertSource
-    rule: str
-    severity: Severity
-    title: str
-    description: str
-
-
-_GUESSES = _Raised(
-    AlertSource.AUTH,
-    "many-invalid-keys",
-    Severity.HIGH,
-    "Somebody tries out API keys",
-    "Many API keys that are wrong, revoked or expired came from one address within seconds.",
-)
-_ALERTS: Mapping[str, _Raised] = {
-    SIGN_IN_THROTTLED: _Raised(
-        AlertSource.AUTH,
-        "login-throttled",
-        Severity.MEDIUM,
-        "Sign-ins failed until they were throttled",
-        "One address sent too many wrong passwords, or wrong keys for MCP. Its next attempts have to wait.",
-    ),
-    "access_denied": _Raised(
-        AlertSource.ACCESS,
-        "access-denied",
-        Severity.MEDIUM,
-        "A caller was refused access",
-        "A request came from an address or with a key that may not come in.",
-    ),
+_GUESSES: Mapping[str, Any] = {
+    "source": AlertSource.AUTH,
+    "rule": "many-invalid-keys",
+    "severity": Severity.HIGH,
+    "title": "Somebody tries out API keys",
+    "description": "Many API keys that are wrong, revoked or expired came from one address within seconds.",
+}
+_ALERTS: Mapping[str, Mapping[str, Any]] = {
+    SIGN_IN_THROTTLED: {
+        "source": AlertSource.AUTH,
+        "rule": "login-throttled",
+        "severity": Severity.MEDIUM,
+        "title": "Sign-ins failed until they were throttled",
+        "description": "One address sent too many wrong passwords, or wrong keys for MCP. "
+        "Its next attempts have to wait.",
+    },
+    "access_denied": {
+        "source": AlertSource.ACCESS,
+        "rule": "access-denied",
+        "severity": Severity.MEDIUM,
+        "title": "A caller was refused access",
+        "description": "A request came from an address or with a key that may not come in.",
+    },
 }
 
 
-class Refusals:
-    """What this process refused and has told, or will tell, the audit log.
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The kind of a refusal. action: of the audit event. reason: the code of the error."""
 
-    alerts: where somebody who tries keys or passwords out, or is on the access list, is told; None tells nobody.
+    action: str
+    reason: str
+    ip: str | None
+    key_prefix: str | None
+
+
+@dataclass(slots=True)
+class _Repetitions:
+    """Refusals without an event of their own. request_ids: of the first ones."""
+
+    count: int = 0
+    request_ids: list[str] = field(default_factory=list)
+
+
+class Refusals:
+    """The refusals of this process. alerts: None raises no alerts.
+
+    due_seconds: when the window ends, by the monotonic clock; infinite while none is open.
     """
 
     def __init__(self, *, audit: Audit, clock: Clock, alerts: Alerts | None = None) -> None:
         self._audit = audit
         self._alerts = alerts
         self._clock = clock
-        self._counter = RefusalCounter()
+        self._window: dict[_Kind | None, _Repetitions] = {}  # None: all kinds beyond `KINDS`
+        self.due_seconds = float("inf")
 
-    def note(
+    def record(
         self,
         error: GatewayError,
         context: RequestContext | None,
@@ -84,85 +100,84 @@ class Refusals:
         key_prefix: str | None = None,
         details: Mapping[str, object] | None = None,
     ) -> GatewayError:
-        """Note a refusal and return its error, to be raised."""
-        now_seconds = self._clock.monotonic_seconds()
-        if now_seconds >= self._counter.due_seconds:
-            self.flush()
-        refusal = Refusal(
-            action=action,
+        """Record or count a refusal, and return its error for the caller to raise."""
+        prefix = principal.key_prefix if principal else key_prefix
+        kind = _Kind(action, error.code, context.ip if context else None, prefix)
+        if not self._is_first(kind, context.request_id if context else None):
+            return error
+        alert = _ALERTS.get(action if action == SIGN_IN_THROTTLED else error.code)
+        if alert is not None and context is not None:
+            self._raise_behind(alert, context.ip or "", context=context, principal=principal)
+        event = self._audit.event(
+            action,
+            source="auth",
+            outcome="refused",
             reason=error.code,
-            ip=context.ip if context else None,
-            key_prefix=principal.key_prefix if principal else key_prefix,
+            principal=principal or _stranger(resource_type, key_prefix),
+            request=context,
+            resource_type=resource_type,
+            resource_id=principal.id if principal else None,
+            details=details,
         )
-        if self._counter.add(refusal, now_seconds, context.request_id if context else None):
-            raised = _ALERTS.get(action if action == SIGN_IN_THROTTLED else error.code)
-            if raised is not None and context is not None:
-                self._raise_behind(raised, context.ip or "", context=context, principal=principal)
-            self._record_behind(
-                self._audit.event(
-                    action,
-                    source="auth",
-                    outcome="refused",
-                    reason=refusal.reason,
-                    principal=principal or _stranger(resource_type, key_prefix),
-                    request=context,
-                    resource_type=resource_type,
-                    resource_id=principal.id if principal else None,
-                    details=details,
-                )
-            )
+        self._record_behind(event)
         return error
 
-    @property
-    def due_seconds(self) -> float:
-        """When the window ends, by the monotonic clock; infinite while none is open."""
-        return self._counter.due_seconds
-
     def flush(self) -> None:
-        """Record the sum of the refusals that had no event of their own."""
-        told = self._counter.take()
-        if told is None:
-            return
-        self._tell_of_guesses(told)
-        actions = {one.action: None for one, _, _ in told.repeated} | ({_OTHERS: None} if told.others else {})
-        for action in actions:
+        """Close the window and record the sums of its repetitions."""
+        window, self._window, self.due_seconds = self._window, {}, float("inf")
+        others = window.pop(None, _Repetitions())
+        repeated = {kind: one for kind, one in window.items() if kind is not None and one.count}
+        self._raise_guesses(repeated)
+        for action in dict.fromkeys([*(kind.action for kind in repeated), *([KEY_REFUSED] if others.count else [])]):
             refusals = [
                 {
-                    "reason": one.reason,
-                    "ip": one.ip,
-                    "key_prefix": one.key_prefix,
-                    "count": count,
-                    "request_ids": list(ids),
+                    "reason": kind.reason,
+                    "ip": kind.ip,
+                    "key_prefix": kind.key_prefix,
+                    "count": one.count,
+                    "request_ids": one.request_ids,
                 }
-                for one, count, ids in told.repeated
-                if one.action == action
+                for kind, one in repeated.items()
+                if kind.action == action
             ]
             details: dict[str, object] = {"refusals": refusals, "others": 0}
-            if action == _OTHERS:
-                details |= {"others": told.others, "others_request_ids": list(told.others_ids)}
+            if action == KEY_REFUSED:
+                details |= {"others": others.count, "others_request_ids": others.request_ids}
             self._record_behind(
-                self._audit.event(
-                    action,
-                    source="auth",
-                    outcome="refused",
-                    reason="repeated",
-                    details=details,
-                )
+                self._audit.event(action, source="auth", outcome="refused", reason="repeated", details=details)
             )
 
-    def _tell_of_guesses(self, told: RefusalSum) -> None:
-        """Raise an alert for each address that was refused many keys in the window."""
+    def _is_first(self, kind: _Kind, request_id: str | None) -> bool:
+        """Count a refusal. Return whether it is one of the first kinds of a window, which get their own events."""
+        now_seconds = self._clock.monotonic_seconds()
+        if now_seconds >= self.due_seconds:
+            self.flush()
+        if not self._window:
+            self.due_seconds = now_seconds + WINDOW_SECONDS
+        is_known = kind in self._window
+        if not is_known and len(self._window) < AT_ONCE:
+            self._window[kind] = _Repetitions()
+            return True
+        key = kind if is_known or len(self._window) < KINDS else None
+        one = self._window.setdefault(key, _Repetitions())
+        one.count += 1
+        if request_id is not None and len(one.request_ids) < NAMED:
+            one.request_ids.append(request_id)
+        return False
+
+    def _raise_guesses(self, repeated: Mapping[_Kind, _Repetitions]) -> None:
+        """Raise an alert for each address that sent many refused keys in the window."""
         counts: dict[str, int] = {}
-        for one, count, _ in told.repeated:
-            if one.reason in _GUESSED and one.ip is not None:
-                counts[one.ip] = counts.get(one.ip, 0) + count
+        for kind, one in repeated.items():
+            if kind.reason in _GUESSED and kind.ip is not None:
+                counts[kind.ip] = counts.get(kind.ip, 0) + one.count
         for ip, count in counts.items():
             if count >= MANY_REFUSALS:
                 self._raise_behind(_GUESSES, ip, evidence={"refused": count})
 
     def _raise_behind(
         self,
-        raised: "_Raised",
+        alert: Mapping[str, Any],
         ip: str,
         *,
         context: RequestContext | None = None,
@@ -176,11 +191,7 @@ class Refusals:
         def work(tx: Transaction) -> None:
             alerts.raise_event(
                 tx,
-                source=raised.source,
-                rule=raised.rule,
-                severity=raised.severity,
-                title=raised.title,
-                description=raised.description,
+                **alert,
                 subject=principal.id if principal else ip,
                 occurred_at=occurred_at,
                 context=context,
@@ -194,7 +205,7 @@ class Refusals:
         try:
             self._audit.record_behind(event)
         except AuditUnavailable:
-            return  # it is refused either way, and the store logs its own trouble
+            return  # the request is refused either way, and the store logs the fault
 
 
 def _stranger(resource_type: str, key_prefix: str | None) -> Principal:

@@ -43,28 +43,19 @@ class AuditTrail:
         self._resource_type = resource_type
 
     def append(
-        self,
-        tx: Transaction,
-        action: str,
-        principal: Principal,
-        context: RequestContext,
-        *,
-        id: str,
-        before: Mapping[str, object] | None = None,
-        after: Mapping[str, object] | None = None,
-        details: Mapping[str, object] | None = None,
+        self, tx: Transaction, action: str, principal: Principal, context: RequestContext, *, id: str, **more: Any
     ) -> None:
-        """Append an event to `tx`: `principal` did `action` to the record `id`. Never pass a secret."""
+        """Append an event to `tx`: `principal` did `action` to the record `id`.
+
+        more: `before`, `after`, `details` or another `source` for `Audit.event`, without secrets.
+        """
         event = self._audit.event(
             action,
-            source=source_of(principal),
             principal=principal,
             request=context,
             resource_type=self._resource_type,
             resource_id=id,
-            before=before,
-            after=after,
-            details=details,
+            **{"source": source_of(principal)} | more,
         )
         self._audit.append(tx, event)
 

@@ -1,8 +1,9 @@
-"""What passed through the gateway: rows listed and shown, and the numbers of any window, read from sums kept ready."""
+"""The traffic of the gateway: list and show requests, and sum up a window of time from prepared sums."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 
@@ -33,7 +34,7 @@ from gateway.strict_json import LAST_AT
 
 MOST_POINTS = 2000
 TOP = 10
-_ROWS_AT_ONCE = MOST_VALUES // 2  # at most MOST_VALUES, so that of a large fleet's agents none is counted among others
+_ROWS_AT_ONCE = MOST_VALUES // 2  # at most MOST_VALUES, so that no agent of a large fleet is counted as `OTHER`
 _BEHIND_SECONDS = 1.0
 _KEEP_UP_SECONDS = 4.0
 _MOST_ROUNDS = 400
@@ -44,7 +45,7 @@ Step = Literal["auto", "minute", "5m", "hour", "day"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryFilter:
-    """Which window to sum up. since: a day before `until` when left out; until: now. bucket: the step of the series."""
+    """The window to sum up. since: by default a day before `until`, which is by default now. bucket: of the series."""
 
     since: int | None = None
     until: int | None = None
@@ -54,7 +55,7 @@ class SummaryFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficPoint:
-    """The numbers of one step of time. failures: requests without a completion for another reason than the shield."""
+    """The numbers of one step of time. failures: requests that got no completion, except those the shield blocked."""
 
     begin_at: int = field(metadata={"json_name": "at"})
     requests: int
@@ -70,7 +71,7 @@ class TrafficPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficTotals:
-    """The numbers of the whole window. Quantiles are read from steps of about one half."""
+    """The numbers of the whole window. A quantile is exact to about one half of its value."""
 
     requests: int
     blocks: int
@@ -100,7 +101,7 @@ class TopValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficSummary:
-    """The numbers of a window. since_at, until_at: the window as it was summed, widened to whole buckets."""
+    """The numbers of a window. since_at, until_at: the window, widened to whole buckets."""
 
     since_at: int = field(metadata={"json_name": "since"})
     until_at: int = field(metadata={"json_name": "until"})
@@ -113,7 +114,7 @@ class TrafficSummary:
 
 @dataclass(frozen=True, slots=True)
 class TrafficDetail:
-    """One row, how its score comes about, the alerts it added to, and what is kept of its texts."""
+    """One row, the rules that make its score, the alerts it counts in, and its stored texts."""
 
     row: TrafficRow
     ledger: tuple[LedgerLine, ...]
@@ -122,7 +123,7 @@ class TrafficDetail:
 
 
 class Traffic:
-    """The traffic of this gateway. The sums follow the rows: `advance` is called now and then, and before each look."""
+    """The traffic of this gateway. A job calls `keep_up` to add new rows to the sums, and `summary` calls `advance`."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
@@ -134,32 +135,35 @@ class Traffic:
         return await self._store.db.read(lambda tx: self._store.traffic.page(tx, wanted))
 
     async def show(self, id: str, shield: Shield, *, with_full: bool) -> TrafficDetail:
-        """Return one row by its id or its request's, with what each rule gave to its score.
+        """Return one row by its id or its request's, with the share of each rule in its score.
 
-        with_full: whether texts that are kept as they were may be shown as well as masked ones.
+        with_full: whether to return unmasked texts as well as masked ones.
 
         Raises:
             NotFound: there is none, or no longer.
         """
         now_at = self._clock.now_at()
+        known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
 
-        def look(tx: Transaction) -> tuple[TrafficRow, tuple[KeptText, ...], tuple[RequestAlert, ...]]:
+        def work(tx: Transaction) -> TrafficDetail:
             row = self._store.traffic.find(tx, id)
             if row is None:
                 raise NotFound("There is no such request in the traffic, or no longer.")
-            alerts = request_alerts(self._store, tx, row.request_id)
-            return row, self._store.captures.of_request(tx, row.id, now_at=now_at), alerts
+            return TrafficDetail(
+                row,
+                tuple(ledger_line(found, known) for found in row.detections),
+                request_alerts(self._store, tx, row.request_id),
+                tuple(
+                    text
+                    for text in self._store.captures.of_request(tx, row.id, now_at=now_at)
+                    if with_full or text.mode is Capture.REDACTED
+                ),
+            )
 
-        row, kept, alerts = await self._store.db.read(look)
-        shown = tuple(one for one in kept if with_full or one.mode is Capture.REDACTED)
-        known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
-        return TrafficDetail(row, tuple(ledger_line(found, known) for found in row.detections), alerts, shown)
+        return await self._store.db.read(work)
 
     async def advance(self) -> int:
-        """Add the rows that are new to the sums, and return how many those were.
-
-        Several processes may do so at once: whoever comes second adds nothing twice.
-        """
+        """Add new rows to the sums and return how many. Several processes may do so at once; no row is added twice."""
         added = 0
         for _ in range(_MOST_ROUNDS):
             rows, left = await self._add_some()
@@ -169,16 +173,16 @@ class Traffic:
         return added
 
     def is_behind(self) -> bool:
-        """Tell whether a row is in no sum yet, as far as that can be told now."""
+        """Return whether a row is in no sum yet; false if the database cannot be read."""
         try:
             return self._store.db.read_now(lambda tx: self._store.traffic.pending(tx, limit=1)).rows > 0
         except StoreUnavailable:
             return False
 
     async def keep_up(self) -> None:
-        """Add rows to the sums for some seconds at most, a second behind where many come; nothing if that is going on.
+        """Add rows to the sums for at most four seconds, in small groups so that no request waits long for a write.
 
-        So nobody's request meets the sums of all that came in a second, or waits for a group that holds a part of them.
+        Does nothing while another call in this process does it.
         """
         if self._is_keeping_up:
             return
@@ -193,13 +197,11 @@ class Traffic:
             self._is_keeping_up = False
 
     async def _add_some(self) -> tuple[int, int]:
-        """Add the oldest rows that are in no sum, and return how many were added, and how many places are left."""
-        pending = await self._store.db.read(lambda tx: self._store.traffic.pending(tx, limit=_ROWS_AT_ONCE))
-        # What a power cut takes of the sums is made again: up to where they go is undone with them.
-        is_added = pending.rows and await self._store.db.write(
-            lambda tx: self._store.traffic.add(tx, pending),
-            is_durable=False,
-        )
+        """Add the oldest rows that are in no sum. Return how many were added, and how many are left."""
+        traffic = self._store.traffic
+        pending = await self._store.db.read(lambda tx: traffic.pending(tx, limit=_ROWS_AT_ONCE))
+        # Not durable: a power cut also undoes the position up to which rows are summed, so they are summed again.
+        is_added = pending.rows and await self._store.db.write(lambda tx: traffic.add(tx, pending), is_durable=False)
         return pending.rows if is_added else 0, pending.left
 
     async def summary(self, wanted: SummaryFilter) -> TrafficSummary:
@@ -208,16 +210,17 @@ class Traffic:
         Raises:
             Conflict: the window ends before it begins, or has too many steps.
         """
-        window = self._window(wanted)
-        try:
+        since, until, step_ms = self._window(wanted)
+        with suppress(StoreUnavailable):  # older sums are better than none
             await self.advance()
-        except StoreUnavailable:
-            pass  # what is summed already is better than nothing
-        return await self._store.db.read(lambda tx: self._summed(tx, window))
+        origin = wanted.origin or self._store.traffic.origin
+        return await self._store.db.read(
+            lambda tx: self._summed(tx, step_ms, {"origin": origin, "since": since, "until": until})
+        )
 
-    def _window(self, wanted: SummaryFilter) -> "_Window":
-        now_at = self._clock.now_at()
-        until = now_at + 1 if wanted.until is None else wanted.until + 1
+    def _window(self, wanted: SummaryFilter) -> tuple[int, int, int]:
+        """Return begin and end of the window, on whole buckets of at least five minutes, and the step of the series."""
+        until = self._clock.now_at() + 1 if wanted.until is None else wanted.until + 1
         since = until - DAY_MS if wanted.since is None else wanted.since
         if since >= until:
             raise Conflict("since must be before until.", param="since")
@@ -232,54 +235,31 @@ class Traffic:
                 f"The window has more than {MOST_POINTS} steps; take a longer bucket or a shorter window.",
                 param="bucket",
             )
-        return _Window(since, until, step_ms, wanted.origin or self._store.traffic.origin)
+        return since, until, step_ms
 
-    def _summed(self, tx: Transaction, window: "_Window") -> TrafficSummary:
-        steps = self._store.traffic.by_time(
-            tx,
-            size_ms=min(window.step_ms, HOUR_MS),
-            step_ms=window.step_ms,
-            origin=window.origin,
-            since=window.since,
-            until=window.until,
-        )
+    def _summed(self, tx: Transaction, step_ms: int, window: dict[str, Any]) -> TrafficSummary:
+        """Read the sums. window: its `origin`, `since` and `until`."""
+        traffic = self._store.traffic
+        steps = traffic.by_time(tx, size_ms=min(step_ms, HOUR_MS), step_ms=step_ms, **window)
         total = Counters()
         for one in steps.values():
             total.add(one)
-        latency, overhead = (
-            {value: sums.requests for value, sums in self._by_value(tx, name, window).items()}
-            for name in (LATENCY, OVERHEAD)
-        )
+        quantiles: dict[str, Any] = {}
+        for name in (LATENCY, OVERHEAD):
+            counts = {value: sums.requests for value, sums in traffic.by_value(tx, name, **window).items()}
+            for percent in (50, 95):
+                quantiles[f"{name}_p{percent}_ms"] = quantile_ms(counts, percent / 100)
         return TrafficSummary(
-            since_at=window.since,
-            until_at=window.until,
-            bucket_seconds=window.step_ms // 1000,
-            origin=window.origin,
-            totals=_totals(total, latency, overhead),
+            since_at=window["since"],
+            until_at=window["until"],
+            bucket_seconds=step_ms // 1000,
+            origin=window["origin"],
+            totals=TrafficTotals(**_numbers(total), **_tokens(total), **quantiles),
             series=tuple(
-                _point(at, steps.get(at) or Counters()) for at in range(window.since, window.until, window.step_ms)
+                _point(at, steps.get(at) or Counters()) for at in range(window["since"], window["until"], step_ms)
             ),
-            top={f"{name}s": _top(self._by_value(tx, name, window)) for name in DIMENSIONS},
+            top={f"{name}s": _top(traffic.by_value(tx, name, **window)) for name in DIMENSIONS},
         )
-
-    def _by_value(self, tx: Transaction, dimension: str, window: "_Window") -> dict[str, Counters]:
-        return self._store.traffic.by_value(
-            tx,
-            dimension,
-            origin=window.origin,
-            since=window.since,
-            until=window.until,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """What to sum, on whole five minutes. step_ms: of the series."""
-
-    since: int
-    until: int
-    step_ms: int
-    origin: str
 
 
 def _step_of(length_ms: int) -> int:
@@ -290,52 +270,27 @@ def _step_of(length_ms: int) -> int:
     return HOUR_MS if length_ms <= 14 * DAY_MS + MINUTE_MS else DAY_MS
 
 
-def _totals(total: Counters, latency: Mapping[str, int], overhead: Mapping[str, int]) -> TrafficTotals:
-    return TrafficTotals(
-        requests=total.requests,
-        blocks=total.blocks,
-        reviews=total.reviews,
-        failures=total.failures,
-        prompt_tokens=total.prompt_tokens,
-        reply_tokens=total.reply_tokens,
-        cost_microusd=total.cost_microusd,
-        latency_p50_ms=quantile_ms(latency, 0.5),
-        latency_p95_ms=quantile_ms(latency, 0.95),
-        overhead_p50_ms=quantile_ms(overhead, 0.5),
-        overhead_p95_ms=quantile_ms(overhead, 0.95),
+def _numbers(sums: Counters) -> dict[str, Any]:
+    return {name: getattr(sums, name) for name in ("requests", "blocks", "reviews", "failures", "cost_microusd")}
+
+
+def _tokens(sums: Counters) -> dict[str, Any]:
+    return {"prompt_tokens": sums.prompt_tokens, "reply_tokens": sums.reply_tokens}
+
+
+def _point(begin_at: int, sums: Counters) -> TrafficPoint:
+    latency_ms, overhead_ms = (
+        round(total_us / sums.requests / 1000, 3) if sums.requests else None
+        for total_us in (sums.elapsed_us, sums.overhead_us)
     )
-
-
-def _point(begin_at: int, one: Counters) -> TrafficPoint:
     return TrafficPoint(
-        begin_at=begin_at,
-        requests=one.requests,
-        blocks=one.blocks,
-        reviews=one.reviews,
-        failures=one.failures,
-        prompt_tokens=one.prompt_tokens,
-        reply_tokens=one.reply_tokens,
-        cost_microusd=one.cost_microusd,
-        latency_ms=_mean_ms(one.elapsed_us, one.requests),
-        overhead_ms=_mean_ms(one.overhead_us, one.requests),
+        begin_at=begin_at, **_numbers(sums), **_tokens(sums), latency_ms=latency_ms, overhead_ms=overhead_ms
     )
-
-
-def _mean_ms(total_us: int, count: int) -> float | None:
-    return round(total_us / count / 1000, 3) if count else None
 
 
 def _top(values: Mapping[str, Counters]) -> tuple[TopValue, ...]:
-    ranked: Sequence[tuple[str, Counters]] = sorted(values.items(), key=lambda item: (-item[1].requests, item[0]))
+    ranked = sorted(values.items(), key=lambda item: (-item[1].requests, item[0]))
     return tuple(
-        TopValue(
-            value=value,
-            requests=one.requests,
-            blocks=one.blocks,
-            reviews=one.reviews,
-            failures=one.failures,
-            tokens=one.prompt_tokens + one.reply_tokens,
-            cost_microusd=one.cost_microusd,
-        )
+        TopValue(value=value, tokens=one.prompt_tokens + one.reply_tokens, **_numbers(one))
         for value, one in ranked[:TOP]
     )

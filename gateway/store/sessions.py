@@ -69,7 +69,7 @@ FORGET_FAILURES = "DELETE FROM sign_in_failures WHERE account = :account AND net
 class SignInOrigin:
     """Who tried to sign in, and from where.
 
-    account: SHA-256 of the name as typed. network: what `auth.throttle.network_of` returned.
+    account: SHA-256 of the name as typed. network: what `network_of` of the throttle returned.
     """
 
     account: str
@@ -77,7 +77,7 @@ class SignInOrigin:
 
 
 class SignInFailureRepository:
-    """The table of failed sign-ins. An attempt counts before its password is checked; `auth.throttle` sets the wait."""
+    """The table of failed sign-ins. An attempt counts before its password is checked."""
 
     def times(
         self, tx: Transaction, network: str, *, account: str | None = None, since: int, limit: int

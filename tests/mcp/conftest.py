@@ -124,7 +124,7 @@ def new_peer() -> Peer:
         metrics=Metrics(),
         settings=SimpleNamespace(mcp_api_key="k-made-up"),
         authentication=SimpleNamespace(
-            refusals=SimpleNamespace(note=lambda error, context, **more: audit.refuse(error))
+            refusals=SimpleNamespace(record=lambda error, context, **more: audit.refuse(error))
         ),
         sign_in_throttle=SimpleNamespace(attempt=lambda account, context, **more: nullcontext()),
         agent_discovery=SimpleNamespace(record_client=lambda client: None),

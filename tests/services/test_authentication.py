@@ -11,7 +11,6 @@ import anyio
 import pytest
 
 from gateway.auth.ratelimit import RateExceeded
-from gateway.auth.refusals import AT_ONCE, WINDOW_SECONDS
 from gateway.clock import SystemIds
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.keys import CreatedKey, NewKey
@@ -30,6 +29,7 @@ from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys
+from gateway.services.refusals import AT_ONCE, KINDS, NAMED, WINDOW_SECONDS
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store, open_store
 
@@ -206,7 +206,7 @@ async def test_unknown_keys_take_no_memory(house: House) -> None:
         with pytest.raises(InvalidApiKey):
             await house.enter(f"svc_{number:040x}")
     assert not house.authentication._cached
-    assert len(house.authentication.refusals._counter._counts) <= 64
+    assert len(house.authentication.refusals._window) <= KINDS + 1
 
 
 async def test_a_database_that_cannot_be_read_lets_nobody_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +287,7 @@ async def test_a_flood_of_wrong_keys_is_told_in_a_few_events(house: House) -> No
     assert len(events) == AT_ONCE + 1
     told: Any = events[0].details
     assert sum(one["count"] for one in told["refusals"]) + told["others"] + AT_ONCE == 500
+    assert (len(told["refusals"]), len(told["others_request_ids"])) == (KINDS - AT_ONCE, NAMED)
 
 
 async def test_repeated_refusals_are_told_at_the_end(house: House) -> None:

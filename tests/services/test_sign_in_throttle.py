@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.auth.throttle import MINUTE_MS, network_of, wait_ms
+from gateway.services.sign_in_throttle import MINUTE_MS, network_of, wait_ms
 
 NOW = 1_700_000_000_000
 
