@@ -25,6 +25,7 @@ from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
 from gateway.services.backup_revivals import Revivals, present_in, settle
 from gateway.store import backup as copies
+from gateway.store import database_file
 from gateway.store.filelock import sync
 from gateway.store.migrations import schema_number
 from gateway.store.store import Store, open_store
@@ -217,7 +218,7 @@ def _refuse_to_replace(database: str, *, force: bool) -> None:
     """Refuse now, because `_swap` would refuse only after long work."""
     if os.path.exists(database) and not force:
         raise SetupError(f"{database} exists: --force replaces it, and keeps it beside under another name.")
-    with copies.exclusive(database):
+    with database_file.exclusive(database):
         return
 
 
@@ -227,8 +228,8 @@ def _swap(new: str, database: str, now_at: int) -> str | None:
         raise SetupError("The restored database could not be closed in order. Nothing was changed.")
     stamp = write_time(now_at).replace("-", "").replace(":", "")
     aside = f"{database}.replaced-{stamp}"
-    with copies.exclusive(database):
-        copies.put_in_place(new, database, aside)
+    with database_file.exclusive(database):
+        database_file.put_in_place(new, database, aside)
     return aside if os.path.exists(aside) else None
 
 

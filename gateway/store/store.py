@@ -1,6 +1,5 @@
 """The repositories together, on one database."""
 
-import glob
 import os
 from collections.abc import Callable
 
@@ -43,24 +42,17 @@ from gateway.store.trust_audits import TrustAuditRepository
 
 
 class Store:
-    """One database and a repository for each noun in it.
+    """One database, the files beside it, and a repository for each noun in it. Opens files, so it blocks.
 
-    db: for transactions over several tables. generation: moves with each change of authority. instance_id: under which
-    this gateway writes its audit chain; `open_store` sets it.
+    path: of the database, None for memory. db: for transactions over several tables. generation: moves with each change
+    of authority. instance_id: under which this gateway writes its audit chain; `open_store` sets it.
     """
 
-    def __init__(
-        self,
-        db: Database,
-        *,
-        generation: Generation | None = None,
-        headfile: HeadFile | None = None,
-        keyfile: KeyFile | None = None,
-    ) -> None:
+    def __init__(self, db: Database, path: str | None) -> None:
         self.db = db
-        self.generation = generation or Generation(None)
-        self.headfile = headfile or HeadFile(None)
-        self.keyfile = keyfile or KeyFile(None)
+        self.generation = Generation(path and path + ".generation")
+        self.headfile = HeadFile(path and path + ".head")
+        self.keyfile = KeyFile(path and path + ".provider-keys")
         self.instance_id = ""
         db.at_sync(self.headfile.write_held)
         self.access_list = AccessRepository()
@@ -122,11 +114,10 @@ async def open_store(
     await db.open()
     try:
         await _bring_up_to_date(db, name, clock, log)
-        store = await to_thread.run_sync(_beside, db, None if name == MEMORY else name)
+        store = await to_thread.run_sync(Store, db, None if name == MEMORY else name)
         store.instance_id = await db.write(_settle(store, ids, log))
-        if glob.glob(glob.escape(name) + ".redo-*"):
-            who = store.instance_id
-            await commit_old_redo(db, store.audit, store.traffic, instance_id=who, path=name, log=log)
+        of_instance = store.instance_id
+        await commit_old_redo(db, store.audit, store.traffic, instance_id=of_instance, path=name, log=log)
     except StoreUnavailable as error:
         await db.aclose()
         raise SetupError(f"{error.message} The database is {name}.") from error
@@ -154,17 +145,6 @@ async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> 
         if kept is not None:
             drop_needless_copy(db, kept)
         raise
-
-
-def _beside(db: Database, path: str | None) -> Store:
-    if path is None:
-        return Store(db)
-    return Store(
-        db,
-        generation=Generation(path + ".generation"),
-        headfile=HeadFile(path + ".head"),
-        keyfile=KeyFile(path + ".provider-keys"),
-    )
 
 
 def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:

@@ -43,9 +43,8 @@ class AccessRepository(AuthorityTable[AccessEntry]):
 
     def versions(self, tx: Transaction) -> tuple[tuple[str, int], ...]:
         """Return id and version of all entries, oldest first: equal as long as no entry changes."""
-        return tuple(
-            (row["id"], row["version"]) for row in tx.query("SELECT id, version FROM access_entries ORDER BY id")
-        )
+        rows = tx.query("SELECT id, version FROM access_entries ORDER BY id")
+        return tuple((row["id"], row["version"]) for row in rows)
 
     def page(self, tx: Transaction, wanted: EntryFilter) -> Page[AccessEntry]:
         where = Where()
